@@ -79,10 +79,10 @@ class AgentPlayer:
             )
         reply = await agent.engine.generate(self._key, len(self.ledger.spans), prompt, agent.sampling)
         text = agent.template.decode(reply.ids)
-        self.ledger.record(prompt, reply.ids, reply.logprobs, reply.version)
+        self.ledger.record(prompt, reply.ids, reply.logprobs, reply.version, reply.entropies)
         self._memory.said(prompt, reply.ids, text)
         action, valid = agent.config.format.parse(text)
-        return Act(text, action, valid)
+        return Act(text, action, valid, agent.template.pieces(reply.ids))
 
     def leave(self) -> None:
         self._agent.engine.close(self._key)
@@ -121,7 +121,7 @@ class DemonstratorPlayer:
             raise ContextFull(f"a demonstration is longer than agent.max_context = {self._config.max_context} tokens")
         self.ledger.record(prompt, ids, [0.0] * len(ids), version=0)
         self._memory.said(prompt, ids, text)
-        return Act(text, act.action)
+        return Act(text, act.action, pieces=self._template.pieces(ids))
 
     def leave(self) -> None:
         self._teacher.leave()

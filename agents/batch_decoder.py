@@ -53,10 +53,11 @@ class Row:
 
 @dataclass(slots=True)
 class Drawn:
-    """One reply: T ids, their log-probabilities, and what was computed for the row."""
+    """One reply: T ids, their log-probabilities, the entropies drawn from, and what was computed for the row."""
 
     ids: list[int]
     logprobs: list[float]
+    entropies: list[float]
     past: Past
 
 
@@ -162,6 +163,7 @@ class BatchDecoder:
         longest = max(len(row.prompt) for row in batch)
         tokens_out = torch.zeros(len(batch), most, dtype=torch.long, device=device)
         scores_out = torch.zeros(len(batch), most, device=device)
+        entropies_out = torch.zeros(len(batch), most, device=device)
         counts = torch.zeros(len(batch), dtype=torch.long, device=device)
         rows = torch.arange(len(batch), device=device)  # which of the batch each computed row is
         live = torch.ones(len(batch), dtype=torch.bool, device=device)
@@ -175,9 +177,9 @@ class BatchDecoder:
                 pasts[row] = cache.copy(place, len(batch[row].prompt) + count - 1)
 
         for step in range(most):
-            tokens, scores = sample(logits, noise[rows, step], heat[rows])
+            tokens, scores, entropies = sample(logits, noise[rows, step], heat[rows])
             sound = sound & logits.isfinite().all()
-            tokens_out[rows, step], scores_out[rows, step] = tokens, scores
+            tokens_out[rows, step], scores_out[rows, step], entropies_out[rows, step] = tokens, scores, entropies
             counts[rows] += live
             live = live & ~torch.isin(tokens, self._ends) & (step + 1 < limits[rows])
             left, fine = torch.stack([live.sum(), sound.long()]).tolist()  # the step's only wait for the device
@@ -195,10 +197,13 @@ class BatchDecoder:
             logits = self._logits(hidden[:, 0])
             positions = positions + live
         keep(torch.arange(len(rows), device=device))
-        answers = zip(tokens_out.tolist(), scores_out.tolist(), counts.tolist(), strict=True)
+        answers = zip(tokens_out.tolist(), scores_out.tolist(), entropies_out.tolist(), counts.tolist(), strict=True)
         return [
-            Drawn(ids[:count], scores[:count], Past([*batch[row].prompt, *ids[: count - 1]], *pasts[row]))
-            for row, (ids, scores, count) in enumerate(answers)
+            Drawn(
+                *(ids[:count], scores[:count], entropies[:count]),
+                Past([*batch[row].prompt, *ids[: count - 1]], *pasts[row]),
+            )
+            for row, (ids, scores, entropies, count) in enumerate(answers)
         ]
 
 
@@ -260,7 +265,9 @@ class _Slots(Cache):
             self._stores = [part.new_zeros(layers, rows, part.shape[1], slots, part.shape[-1]) for part in like]
 
 
-def sample(logits: torch.Tensor, noise: torch.Tensor, heat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def sample(
+    logits: torch.Tensor, noise: torch.Tensor, heat: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Draw by inverting the cumulative distribution at ``noise``, summed in float64 so that rounding moves no boundary.
 
     Args:
@@ -269,11 +276,12 @@ def sample(logits: torch.Tensor, noise: torch.Tensor, heat: torch.Tensor) -> tup
         heat: (rows,) temperatures; 0 takes the largest logit.
 
     Returns:
-        Tokens (rows,) and their log-probabilities (rows,).
+        Tokens, their log-probabilities, and the entropies of what they were drawn from in nats, each (rows,).
     """
     greedy = heat == 0
     scores = torch.log_softmax(logits / torch.where(greedy, 1.0, heat)[:, None], -1)
-    cumulative = scores.exp().cumsum(-1, dtype=torch.float64)
+    shares = scores.exp()
+    cumulative = shares.cumsum(-1, dtype=torch.float64)
     drawn = torch.searchsorted(cumulative, (noise * cumulative[:, -1])[:, None], right=True)[:, 0]
     tokens = torch.where(greedy, logits.argmax(-1), drawn.clamp_(max=logits.shape[-1] - 1))
-    return tokens, scores.gather(-1, tokens[:, None])[:, 0]
+    return tokens, scores.gather(-1, tokens[:, None])[:, 0], torch.special.entr(shares).sum(-1)

@@ -55,12 +55,14 @@ class Reply(NamedTuple):
         logprobs: T natural log-probabilities at the sampling temperature (at temperature 0: of the logits as they are).
         finish: "stop" if the reply ended by itself, "length" if it was cut.
         version: policy version of the weights that drew it.
+        entropies: T entropies, in nats, of the distributions that the tokens were drawn from, if the engine tells.
     """
 
     ids: list[int]
     logprobs: list[float]
     finish: Literal["stop", "length"]
     version: int
+    entropies: list[float] | None = None
 
 
 class Engine(Protocol):

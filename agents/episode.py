@@ -34,11 +34,12 @@ class ContextFull(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What a policy does at a turn: the text of its reply and the action that it means."""
+    """What a policy does at a turn: the text of its reply, the action that it means, and the reply token by token."""
 
     reply: str
     action: str
     valid: bool = True
+    pieces: tuple[str, ...] = ()
 
 
 class Player(Protocol):
@@ -78,6 +79,7 @@ class TurnRecord:
         anchor: hash of the situation in which the policy acted.
         progress: the environment's progress after the turn, if it tells.
         seconds: (policy, environment) time.
+        pieces: the reply's T tokens as text, for those who read; empty for policies without tokens.
     """
 
     observation: str
@@ -89,6 +91,7 @@ class TurnRecord:
     anchor: str
     progress: float | None
     seconds: tuple[float, float]
+    pieces: tuple[str, ...] = ()
 
 
 @dataclass
@@ -170,6 +173,7 @@ async def _turn(
             anchor=step.anchor,
             progress=after.progress,
             seconds=(replied - began, clock() - replied),
+            pieces=act.pieces,
         )
     )
     return after

@@ -13,11 +13,17 @@ import numpy as np
 
 @dataclass
 class Branch:
-    """A sequence that was computed in one piece: ``ids``, and for each whether the policy said it."""
+    """A sequence that was computed in one piece: ``ids``, and for each whether the policy said it.
+
+    Attributes:
+        logprobs: the engine's log-probability of each said token, else 0.
+        entropies: the entropy that each said token was drawn from, in nats; NaN where unknown.
+    """
 
     ids: list[int] = field(default_factory=list)
     said: list[bool] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
+    entropies: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +49,12 @@ class Ledger:
     spans: list[Span] = field(default_factory=list)
 
     def record(
-        self, prompt_ids: Sequence[int], reply_ids: Sequence[int], logprobs: Sequence[float], version: int
+        self,
+        prompt_ids: Sequence[int],
+        reply_ids: Sequence[int],
+        logprobs: Sequence[float],
+        version: int,
+        entropies: Sequence[float] | None = None,
     ) -> None:
         """Add a turn.
 
@@ -52,9 +63,14 @@ class Ledger:
             reply_ids: T tokens that it said.
             logprobs: T log-probabilities that the engine gave them.
             version: policy version.
+            entropies: T entropies of the distributions they were drawn from, if known.
         """
         if len(logprobs) != len(reply_ids):
             raise ValueError(f"{len(reply_ids)} reply tokens but {len(logprobs)} log-probabilities")
+        if entropies is None:
+            entropies = [float("nan")] * len(reply_ids)
+        elif len(entropies) != len(reply_ids):
+            raise ValueError(f"{len(reply_ids)} reply tokens but {len(entropies)} entropies")
         branch = self.branches[-1] if self.branches else None
         if branch is None or list(prompt_ids[: len(branch.ids)]) != branch.ids:
             branch = Branch()
@@ -63,10 +79,12 @@ class Ledger:
         branch.ids += news
         branch.said += [False] * len(news)
         branch.logprobs += [0.0] * len(news)
+        branch.entropies += [float("nan")] * len(news)
         start = len(branch.ids)
         branch.ids += reply_ids
         branch.said += [True] * len(reply_ids)
         branch.logprobs += logprobs
+        branch.entropies += entropies
         self.spans.append(Span(len(self.branches) - 1, start, len(branch.ids), version))
 
     def prompt(self, turn: int) -> list[int]:
@@ -83,6 +101,11 @@ class Ledger:
         """The engine's T log-probabilities of a turn's reply."""
         span = self.spans[turn]
         return np.array(self.branches[span.branch].logprobs[span.start : span.end])
+
+    def reply_entropies(self, turn: int) -> np.ndarray:
+        """The T entropies, in nats, that a turn's tokens were drawn from; NaN where unknown."""
+        span = self.spans[turn]
+        return np.array(self.branches[span.branch].entropies[span.start : span.end])
 
     @property
     def computed_tokens(self) -> int:

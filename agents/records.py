@@ -13,7 +13,7 @@ from manyturn.agents.episode import Episode
 from manyturn.envs.durable import replace_file
 
 Row = dict[str, Any]
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _TEXT, _INT, _FLOAT, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 
@@ -70,11 +70,15 @@ _TURN_FIELDS = {
     "return_to_go": _FLOAT,  # sum of this reward and all later ones, undiscounted; null after an error
     "reply_tokens": _INT,
     "logprob_mean": _FLOAT,  # of the reply's tokens, as the engine gave them
+    "tokens": pa.list_(_TEXT),  # the reply token by token; this and the next two are null for policies without tokens
+    "logprobs": pa.list_(pa.float32()),  # of each token, as the engine gave them
+    "entropies": pa.list_(pa.float32()),  # in nats, of what each token was drawn from; null where unknown
     "policy_version": _INT,
     "seconds_policy": _FLOAT,
     "seconds_env": _FLOAT,
 }
-_TURN_NULLABLE = ("progress", "return_to_go", "reply_tokens", "logprob_mean", "policy_version")
+_OF_TOKENS = ("reply_tokens", "logprob_mean", "tokens", "logprobs", "entropies", "policy_version")
+_TURN_NULLABLE = ("progress", "return_to_go", *_OF_TOKENS)
 TURNS = _schema("turns", _TURN_FIELDS, _TURN_NULLABLE)
 
 
@@ -214,15 +218,17 @@ def _turn_rows(episode: Episode) -> list[Row]:
             "anchor": turn.anchor,
             "progress": None if turn.progress is None else float(turn.progress),
             "return_to_go": None if episode.ending.is_error else to_go[number],
-            "reply_tokens": None,
-            "logprob_mean": None,
-            "policy_version": None,
+            **dict.fromkeys(_OF_TOKENS),
             "seconds_policy": turn.seconds[0],
             "seconds_env": turn.seconds[1],
         }
         if episode.ledger is not None:
-            span, logprobs = episode.ledger.spans[number], episode.ledger.reply_logprobs(number)
+            ledger = episode.ledger
+            span, logprobs = ledger.spans[number], ledger.reply_logprobs(number)
+            entropies = ledger.reply_entropies(number)
             row["reply_tokens"], row["policy_version"] = span.end - span.start, span.version
             row["logprob_mean"] = float(logprobs.mean()) if len(logprobs) else None
+            row["tokens"], row["logprobs"] = [_clean(piece) for piece in turn.pieces], logprobs.tolist()
+            row["entropies"] = None if np.isnan(entropies).any() else entropies.tolist()
         rows.append(row)
     return rows

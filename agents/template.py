@@ -44,6 +44,7 @@ class ChatTemplate:
         if tokenizer.eos_token_id is None:
             raise TemplateError("the tokenizer has no end token (eos_token), so no reply could ever end")
         self.tokenizer = tokenizer
+        self._pieces: dict[int, str] = {}
 
     @cached_property
     def end_ids(self) -> frozenset[int]:
@@ -79,6 +80,12 @@ class ChatTemplate:
         while ids and ids[-1] in self.end_ids:
             ids.pop()
         return self.tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+
+    def pieces(self, ids: Sequence[int]) -> tuple[str, ...]:
+        """Each token's own text, for those who read; a token that is part of a character shows as a mark."""
+        for new in set(ids) - self._pieces.keys():
+            self._pieces[new] = self.tokenizer.decode([new], clean_up_tokenization_spaces=False)
+        return tuple(self._pieces[token] for token in ids)
 
     def opening(self, system: str, observation: str) -> list[int]:
         """Everything before the first reply."""

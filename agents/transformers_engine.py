@@ -153,7 +153,7 @@ class TransformersEngine:
         if request.key in self._open and version == self.version:
             self._past[request.key] = drawn.past
         finish = "stop" if drawn.ids[-1] in self._ends else "length"
-        request.answer.set_result(Reply(drawn.ids, drawn.logprobs, finish, version))
+        request.answer.set_result(Reply(drawn.ids, drawn.logprobs, finish, version, drawn.entropies))
 
     def _fail(self, part: list[_Request], error: Exception) -> None:
         text = str(error) if isinstance(error, EngineError) else f"{type(error).__name__}: {error}"

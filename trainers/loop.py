@@ -19,7 +19,6 @@ import numpy as np
 from manyturn.agents.episode import Policy
 from manyturn.agents.evaluate import Evaluation, evaluate, held_out_guard
 from manyturn.agents.gather import gather
-from manyturn.agents.records import write_turns
 from manyturn.agents.scripted import Scripted
 from manyturn.envs.durable import replace_text
 from manyturn.envs.panel import make_panel
@@ -34,10 +33,11 @@ from manyturn.trainers.checkpoint import (
 from manyturn.trainers.config import RunConfig
 from manyturn.trainers.credit import credit
 from manyturn.trainers.parts import Parts, open_parts
-from manyturn.trainers.rollouts import describe, draw_tasks, learnable, plan_groups, turn_batch
+from manyturn.trainers.rollouts import describe, draw_tasks, is_learnable, learnable, plan_groups, turn_batch
 from manyturn.trainers.run_folder import RunFolder
 from manyturn.trainers.samples import samples_of
 from manyturn.trainers.summary import measured, summarise_run
+from manyturn.trainers.turn_batch import BoolK, FloatK
 from manyturn.trainers.warmup import validate, warm_up
 
 Report = Callable[[dict[str, Any]], None]
@@ -131,7 +131,8 @@ async def train_step(parts: Parts, state: State, folder: RunFolder) -> dict[str,
     state.seen |= {task.content for task in tasks}
 
     columns = {"advantage": earned.advantage_K, **{f"{name}_advantage": level for name, level in earned.levels.items()}}
-    write_turns(folder.episodes_file(state.step), kept, columns)
+    learnt_K = np.concatenate([np.full(len(e.turns), is_learnable(e)) for e in episodes])
+    folder.write_step(state.step, episodes, {name: _placed(learnt_K, column) for name, column in columns.items()})
     return {
         **describe(episodes),
         **earned.diagnostics,
@@ -143,6 +144,13 @@ async def train_step(parts: Parts, state: State, folder: RunFolder) -> dict[str,
         "drawn_tokens": parts.engine.drawn_tokens - drawn,
         "trained_tokens": sum(map(len, samples)),
     }
+
+
+def _placed(learnt_K: BoolK, column: FloatK) -> FloatK:
+    """A column over the turns that were learnt from, as one over all turns; NaN elsewhere."""
+    out = np.full(len(learnt_K), np.nan)
+    out[learnt_K] = column
+    return out
 
 
 async def held_out(parts: Parts, policy: Policy, seen: Collection[str] = (), out: Path | None = None) -> Evaluation:

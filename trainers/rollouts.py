@@ -40,9 +40,14 @@ def plan_groups(tasks: Sequence[Task], group: int, seed: int, stage: str) -> lis
     return plan
 
 
+def is_learnable(episode: Episode) -> bool:
+    """Whether the episode took part: errors leave their group."""
+    return not episode.ending.is_error and bool(episode.turns)
+
+
 def learnable(episodes: Sequence[Episode]) -> list[Episode]:
-    """Episodes that took part: errors leave their group."""
-    return [episode for episode in episodes if not episode.ending.is_error and episode.turns]
+    """The episodes that took part."""
+    return [episode for episode in episodes if is_learnable(episode)]
 
 
 def turn_batch(episodes: Sequence[Episode]) -> TurnBatch:

@@ -2,12 +2,19 @@
 
 import fcntl
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, TextIO
 
+from numpy.typing import ArrayLike
+
+from manyturn.agents.episode import Episode
+from manyturn.agents.records import write_episodes, write_turns
 from manyturn.envs.durable import replace_text
 from manyturn.trainers.config import ConfigError, RunConfig, parse_config, read_toml, to_toml
 from manyturn.trainers.metrics import checked
+
+_TABLES = ("episodes", "turns")
 
 
 class RunFolderError(RuntimeError):
@@ -53,7 +60,8 @@ class RunFolder:
         except OSError:
             self._lock.close()
             raise RunFolderError(f"{self.path} is being written by another process: wait for it, or stop it") from None
-        (self.path / "episodes").mkdir(exist_ok=True)
+        for table in _TABLES:
+            (self.path / table).mkdir(exist_ok=True)
         self.checkpoints.mkdir(exist_ok=True)
         return self
 
@@ -76,12 +84,16 @@ class RunFolder:
         """Remove what was written after a step, a torn last line too: it will be written again."""
         kept = [line for line in read_metrics(self.path) if line["step"] <= step]
         replace_text(self.metrics_file, "".join(json.dumps(line) + "\n" for line in kept))
-        for file in (self.path / "episodes").glob("step_*.parquet"):
-            if int(file.stem.removeprefix("step_")) > step:
-                file.unlink()
+        for table in _TABLES:
+            for file in (self.path / table).glob("step_*.parquet"):
+                if int(file.stem.removeprefix("step_")) > step:
+                    file.unlink()
 
-    def episodes_file(self, step: int) -> Path:
-        return self.path / "episodes" / f"step_{step:06d}.parquet"
+    def write_step(self, step: int, episodes: Sequence[Episode], columns: Mapping[str, ArrayLike]) -> None:
+        """Keep what was played in a step: E episodes, and their K turns with further columns of K numbers."""
+        name = f"step_{step:06d}.parquet"
+        write_turns(self.path / "turns" / name, episodes, columns)
+        write_episodes(self.path / "episodes" / name, episodes)
 
 
 def no_run(path: Path) -> str:

@@ -153,13 +153,14 @@ def test_drawing_neither_uses_dropout_nor_touches_the_global_generator():
 def test_draws_follow_the_distribution():
     logits = torch.tensor([[0.0, 2.0, -1.0, 1.0]]).expand(20_000, -1)
     noise = torch.from_numpy(generator("draws").random(20_000))
-    tokens, scores = batch_decoder.sample(logits, noise, torch.full((20_000,), 0.7))
+    tokens, scores, entropies = batch_decoder.sample(logits, noise, torch.full((20_000,), 0.7))
     share = torch.bincount(tokens, minlength=4) / 20_000
     assert torch.allclose(share, torch.softmax(logits[0] / 0.7, -1), atol=0.012)
     assert torch.allclose(scores, torch.log_softmax(logits[0] / 0.7, -1)[tokens])
+    assert torch.allclose(entropies, torch.distributions.Categorical(logits=logits[0] / 0.7).entropy())
 
 
 def test_noise_at_its_limits_draws_no_impossible_token():
     logits = torch.tensor([[-200.0, 0.0, 0.0, -200.0]]).expand(2, -1)
-    tokens, _ = batch_decoder.sample(logits, torch.tensor([0.0, 1 - 2**-53], dtype=torch.float64), torch.ones(2))
+    tokens, *_ = batch_decoder.sample(logits, torch.tensor([0.0, 1 - 2**-53], dtype=torch.float64), torch.ones(2))
     assert set(tokens.tolist()) <= {1, 2}
