@@ -381,10 +381,15 @@ def _train(config: Any, out: Path) -> None:
     from manyturn.reports import TrainingReport
     from manyturn.trainers.loop import train as run
     from manyturn.trainers.run_folder import read_config
+    from manyturn.trainers.stopping import Stopped
 
     _without_foreign_bars()
-    with TrainingReport(out, config or read_config(out)) as report:
-        report.finish(asyncio.run(run(config, out, resume=config is None, report=report)))
+    try:
+        with TrainingReport(out, config or read_config(out)) as report:
+            report.finish(asyncio.run(run(config, out, resume=config is None, report=report)))
+    except Stopped as stopped:
+        print(f"manyturn: {stopped}", file=sys.stderr)
+        sys.exit(stopped.exit_code)
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ Left out on purpose: loss scaling (weights are float32, bfloat16 only inside aut
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -75,7 +75,7 @@ class Learner:
         self._temperature = temperature or 1.0
         self.trained = [p for p in self.model.parameters() if p.requires_grad]
         self.optimizer = torch.optim.AdamW(self.trained, lr=config.lr, weight_decay=config.weight_decay)
-        self.updates = self._bad_in_a_row = 0
+        self.updates = self._bad_in_a_row = self._skipped = 0
         self._gap: float | None = None
         self.reference: list[torch.Tensor] | None = None
         if config.gradient_checkpointing:
@@ -118,7 +118,7 @@ class Learner:
         old, reference = self._fixed_logprobs(samples)
         episodes = sorted({sample.episode for sample in samples})
         gathered: dict[str, list[float]] = defaultdict(list)
-        self._gap = None
+        self._gap, self._skipped = None, 0
         for epoch in range(config.epochs):
             order = generator("minibatches", *key, epoch).permutation(len(episodes))
             for start in range(0, len(order), config.minibatch):
@@ -127,7 +127,7 @@ class Learner:
                 for name, value in self._update(samples, indices, old, reference).items():
                     gathered[name].append(value)
         means = {name: sum(values) / len(values) for name, values in gathered.items()}
-        return means | {"lr": self._rate, "engine_gap": self._gap}
+        return means | {"lr": self._rate, "engine_gap": self._gap, "skipped_updates": self._skipped}
 
     def _update(
         self,
@@ -211,10 +211,12 @@ class Learner:
             self._bad_in_a_row = 0
         else:
             self._bad_in_a_row += 1
+            self._skipped += 1
         self.optimizer.zero_grad(set_to_none=True)
         if self._bad_in_a_row == 3:
             raise LearningFailed(
-                "three gradients in a row were not finite: lower learner.lr, or start from the last checkpoint"
+                "three gradients in a row were not finite, so the run stops at its last checkpoint: begin another run "
+                "with a lower learner.lr or learner.max_grad_norm (metrics.jsonl and turns/ hold the steps before)"
             )
         return float(norm)
 
@@ -231,6 +233,14 @@ class Learner:
         self.optimizer.state.clear()
         if self.objective.kl:
             self.reference = [p.detach().clone() for p in self.trained]
+
+    def counts(self) -> dict[str, int]:
+        """What a resumed run must count on from."""
+        return {"updates": self.updates, "bad_in_a_row": self._bad_in_a_row}
+
+    def load_counts(self, counts: Mapping[str, int]) -> None:
+        """Undo ``counts``."""
+        self.updates, self._bad_in_a_row = counts["updates"], counts["bad_in_a_row"]
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """The optimiser's state and the reference weights, by name."""

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError
 
 from manyturn.agents.episode import Policy
 from manyturn.agents.evaluate import Evaluation, evaluate, held_out_guard
-from manyturn.agents.gather import gather
 from manyturn.agents.scripted import Scripted
 from manyturn.envs.durable import replace_text
 from manyturn.envs.panel import make_panel
@@ -33,9 +33,11 @@ from manyturn.trainers.checkpoint import (
 from manyturn.trainers.config import RunConfig
 from manyturn.trainers.credit import credit
 from manyturn.trainers.parts import Parts, open_parts
+from manyturn.trainers.playing import play_step
 from manyturn.trainers.rollouts import describe, draw_tasks, is_learnable, learnable, plan_groups, turn_batch
 from manyturn.trainers.run_folder import RunFolder
 from manyturn.trainers.samples import samples_of
+from manyturn.trainers.stopping import Stopped, Stopping
 from manyturn.trainers.summary import measured, summarise_run
 from manyturn.trainers.turn_batch import BoolK, FloatK
 from manyturn.trainers.warmup import validate, warm_up
@@ -52,10 +54,12 @@ class State:
         seen: contents of all tasks that were learnt from.
         warmup: what the warm-up did.
         before: held-out figures of the warmed-up policy, by name.
+        validated: the last step after which validation tasks were played.
         seconds: what the run took so far, over all processes that worked on it.
     """
 
     step: int = 0
+    validated: int = 0
     seen: set[str] = field(default_factory=set)
     warmup: dict[str, Any] = field(default_factory=dict)
     before: dict[str, Any] = field(default_factory=dict)
@@ -77,9 +81,13 @@ async def train(
 
     Returns:
         The summary, which is written to ``summary.json`` too.
+
+    Raises:
+        Stopped: a signal asked for it; whatever was finished is saved.
+        DiskFull, LearningFailed, TooManyErrors: the run cannot go on; it can be resumed from its last checkpoint.
     """
     began = time.monotonic()
-    with RunFolder(path, resume) as folder:
+    with RunFolder(path, resume) as folder, Stopping() as stopping:
         if config is None:
             config = folder.read_config()
 
@@ -91,48 +99,68 @@ async def train(
         async with open_parts(config) as parts:
             if not resume:
                 folder.write_config(config)
-            state = await _begin(parts, folder, log)
+            state = await stopping.run(_begin(parts, folder, log))
             earlier, went_on = state.seconds, time.monotonic()
-            while state.step < config.steps:
-                state.step += 1
-                line = await train_step(parts, state, folder)
-                log({"phase": "train", "step": state.step, **line})
-                every = config.evaluation.every
-                if every and state.step % every == 0:
-                    found = await validate(parts, f"validation/{state.step}", config.evaluation.every_limit)
-                    log({"phase": "validation", "step": state.step, **found})
-                if state.step % config.checkpoint_every == 0 or state.step == config.steps:
+            try:
+                while state.step < config.steps or _validation_is_due(parts, state):
+                    await stopping.run(_advance(parts, state, folder, log))
                     state.seconds = earlier + time.monotonic() - went_on
-                    _save(parts, state, folder)
-            summary = await _conclude(parts, state, path)
+                    if stopping.asked:
+                        raise Stopped(stopping.asked, f"{stopping.asked.name}: the step was finished")
+                    if not _validation_is_due(parts, state) and _checkpoint_is_due(config, state):
+                        _save(parts, state, folder)
+            except Stopped:
+                _save(parts, state, folder, last=True)
+                raise
+            summary = await stopping.run(_conclude(parts, state, path))
             summary["seconds"] = round(earlier + time.monotonic() - went_on, 1)
             replace_text(path / "summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
             return summary
 
 
+async def _advance(parts: Parts, state: State, folder: RunFolder, log: Report) -> None:
+    """A step, or the validation that follows it; if it is cancelled, nothing has changed."""
+    if not _validation_is_due(parts, state):
+        folder.check_room()
+        line = await train_step(parts, state, folder)
+        log({"phase": "train", "step": state.step, **line})
+        return
+    found = await validate(parts, f"validation/{state.step}", parts.config.evaluation.every_limit)
+    state.validated = state.step
+    log({"phase": "validation", "step": state.step, **found})
+
+
+def _validation_is_due(parts: Parts, state: State) -> bool:
+    every = parts.config.evaluation.every
+    return bool(every) and state.step % every == 0 and state.validated != state.step
+
+
+def _checkpoint_is_due(config: RunConfig, state: State) -> bool:
+    return state.step % config.checkpoint_every == 0 or state.step == config.steps
+
+
 async def train_step(parts: Parts, state: State, folder: RunFolder) -> dict[str, Any]:
-    """One step; returns its metrics."""
-    config, started = parts.config, time.monotonic()
-    rollout, stage = config.rollout, f"train/{state.step}"
-    tasks = draw_tasks(parts.train, rollout.tasks, config.seed, state.step)
-    plan = plan_groups(tasks, rollout.group, config.seed, stage)
-    drawn = parts.engine.drawn_tokens
-    episodes = await gather(parts.seats, parts.agent, plan, max_turns=rollout.max_turns, patience=parts.patience)
+    """The next step; returns its metrics."""
+    config, started, step = parts.config, time.monotonic(), state.step + 1
+    tasks = draw_tasks(parts.train, config.rollout.tasks, config.seed, step)
+    plan = plan_groups(tasks, config.rollout.group, config.seed, f"train/{step}")
+    episodes = await play_step(parts, plan, folder, step)
     played = time.monotonic()
 
     kept = learnable(episodes)
     if not kept:
         causes = Counter(episode.cause for episode in episodes).most_common(3)
-        raise RuntimeError(f"no episode of step {state.step} has a turn to learn from: {causes}; see agent.max_context")
+        raise RuntimeError(f"no episode of step {step} has a turn to learn from: {causes}; see agent.max_context")
     earned = credit(turn_batch(kept), config.credit)
-    samples = samples_of(kept, earned.advantage_K)
-    learned = parts.learner.learn(samples, (state.step - 1) / config.steps, (config.seed, state.step))
-    parts.publish()
-    state.seen |= {task.content for task in tasks}
-
     columns = {"advantage": earned.advantage_K, **{f"{name}_advantage": level for name, level in earned.levels.items()}}
     learnt_K = np.concatenate([np.full(len(e.turns), is_learnable(e)) for e in episodes])
-    folder.write_step(state.step, episodes, {name: _placed(learnt_K, column) for name, column in columns.items()})
+    folder.write_step(step, episodes, {name: _placed(learnt_K, column) for name, column in columns.items()})
+
+    samples = samples_of(kept, earned.advantage_K)
+    learned = parts.learner.learn(samples, (step - 1) / config.steps, (config.seed, step))
+    parts.publish()
+    state.seen |= {task.content for task in tasks}
+    state.step = step
     return {
         **describe(episodes),
         **earned.diagnostics,
@@ -141,7 +169,7 @@ async def train_step(parts: Parts, state: State, folder: RunFolder) -> dict[str,
         "version": parts.learner.updates,
         "rollout_seconds": round(played - started, 3),
         "learn_seconds": round(time.monotonic() - played, 3),
-        "drawn_tokens": parts.engine.drawn_tokens - drawn,
+        "drawn_tokens": sum(int(sample.said.sum()) for sample in samples),
         "trained_tokens": sum(map(len, samples)),
     }
 
@@ -208,11 +236,10 @@ async def _begin(parts: Parts, folder: RunFolder, log: Report) -> State:
         print(f"passed over a damaged checkpoint: {problem}", file=sys.stderr)
     if checkpoint is not None:
         found = read_state(checkpoint)
-        updates = found.pop("updates")
+        parts.learner.load_counts(found.pop("learner"))
         state = State(**{**found, "seen": set(found["seen"])})
         parts.language.load_weights(checkpoint / "model")
         parts.learner.load_tensors(read_tensors(checkpoint))
-        parts.learner.updates = updates
         parts.publish()
         folder.rewind(state.step)
         return state
@@ -227,8 +254,13 @@ async def _begin(parts: Parts, folder: RunFolder, log: Report) -> State:
     return state
 
 
-def _save(parts: Parts, state: State, folder: RunFolder) -> None:
-    plain = {**state.plain(), "updates": parts.learner.updates}
-    save_checkpoint(
-        folder.checkpoints, state.step, parts.language, parts.learner.tensors(), plain, parts.config.keep_checkpoints
-    )
+def _save(parts: Parts, state: State, folder: RunFolder, last: bool = False) -> None:
+    """Write a checkpoint; one that the disk refuses is left out once, unless it is the last."""
+    plain = {**state.plain(), "learner": parts.learner.counts()}
+    tensors, keep = parts.learner.tensors(), parts.config.keep_checkpoints
+    try:
+        save_checkpoint(folder.checkpoints, state.step, parts.language, tensors, plain, keep)
+    except (OSError, SafetensorError) as error:
+        folder.not_saved(error, last or state.step in (0, parts.config.steps))
+    else:
+        folder.saved(state.step)

@@ -30,12 +30,13 @@ METRICS: dict[str, str] = {
     "entropy": "Mean entropy of the next-token distribution at said tokens, in nats.",
     "reference_kl": "Mean KL estimate to the reference model, by the estimator of the recipe.",
     "grad_norm": "Norm of the gradient before clipping.",
+    "skipped_updates": "Updates left out because loss or gradient was not finite; three in a row stop the run.",
     "lr": "Learning rate.",
     "engine_gap": "Largest |log-probability of the engine - of the learner| in the step's first forward pass.",
     # --- speed
     "rollout_seconds": "Seconds to play the step's episodes.",
     "learn_seconds": "Seconds of credit and updates.",
-    "drawn_tokens": "Tokens drawn by the engine in the step.",
+    "drawn_tokens": "Tokens that the policy said in the step.",
     "trained_tokens": "Tokens in the sequences of the step; each is computed once for a forward pass.",
     "updates": "Gradient updates in the warm-up so far.",
 }

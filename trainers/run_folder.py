@@ -1,8 +1,12 @@
 """A run's folder: configuration, metrics, episodes, checkpoints. One folder has one writer."""
 
+import contextlib
 import fcntl
 import json
-from collections.abc import Mapping, Sequence
+import math
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, TextIO
 
@@ -21,6 +25,10 @@ class RunFolderError(RuntimeError):
     """The folder cannot be used; the text says what would do."""
 
 
+class DiskFull(RuntimeError):
+    """The folder cannot be written to; what was saved before is whole."""
+
+
 class RunFolder:
     """Opens a folder for writing, as a context manager.
 
@@ -32,6 +40,7 @@ class RunFolder:
     def __init__(self, path: Path, resume: bool):
         self.path, self._resume = path, resume
         self._lock: TextIO | None = None
+        self._unsaved: str | None = None
 
     @property
     def config_file(self) -> Path:
@@ -60,8 +69,8 @@ class RunFolder:
         except OSError:
             self._lock.close()
             raise RunFolderError(f"{self.path} is being written by another process: wait for it, or stop it") from None
-        for table in _TABLES:
-            (self.path / table).mkdir(exist_ok=True)
+        for name in (*_TABLES, "journal"):
+            (self.path / name).mkdir(exist_ok=True)
         self.checkpoints.mkdir(exist_ok=True)
         return self
 
@@ -76,9 +85,10 @@ class RunFolder:
         return read_config(self.path)
 
     def log(self, line: dict[str, Any]) -> None:
-        """Append a line of metrics."""
-        with self.metrics_file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(checked(line)) + "\n")
+        """Append a line of metrics; a figure that is not finite is written as unknown."""
+        known = {n: None if isinstance(v, float) and not math.isfinite(v) else v for n, v in checked(line).items()}
+        with self.writing(), self.metrics_file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(known, allow_nan=False) + "\n")
 
     def rewind(self, step: int) -> None:
         """Remove what was written after a step, a torn last line too: it will be written again."""
@@ -92,8 +102,60 @@ class RunFolder:
     def write_step(self, step: int, episodes: Sequence[Episode], columns: Mapping[str, ArrayLike]) -> None:
         """Keep what was played in a step: E episodes, and their K turns with further columns of K numbers."""
         name = f"step_{step:06d}.parquet"
-        write_turns(self.path / "turns" / name, episodes, columns)
-        write_episodes(self.path / "episodes" / name, episodes)
+        with self.writing():
+            write_turns(self.path / "turns" / name, episodes, columns)
+            write_episodes(self.path / "episodes" / name, episodes)
+
+    def journal_file(self, step: int) -> Path:
+        """Where the episodes of a step stand until the step is part of a checkpoint."""
+        return self.path / "journal" / f"step_{step:06d}.jsonl"
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """Names the mend when the disk refuses. Raises DiskFull."""
+        try:
+            yield
+        except OSError as error:
+            raise DiskFull(self._cannot_write(error)) from error
+
+    def check_room(self) -> None:
+        """Raise DiskFull where less than twice the newest checkpoint is free: another might not fit."""
+        newest = max(self.checkpoints.glob("step_*"), default=None)
+        if newest is None:
+            return
+        size = sum(file.stat().st_size for file in newest.rglob("*") if file.is_file())
+        free = shutil.disk_usage(self.path).free
+        if free < 2 * size:
+            raise DiskFull(self._cannot_write(f"{free / 1e6:.0f} MB are free, {2 * size / 1e6:.0f} MB are needed"))
+
+    def saved(self, step: int) -> None:
+        """A checkpoint of this step is on the disk: the journals up to it have done their service."""
+        self._unsaved = None
+        for file in (self.path / "journal").glob("step_*.jsonl"):
+            if int(file.stem.removeprefix("step_")) <= step:
+                file.unlink()
+
+    def not_saved(self, error: Exception, last: bool) -> None:
+        """A checkpoint could not be written; the one before it stays.
+
+        Args:
+            last: whether no other save would follow.
+
+        Raises:
+            DiskFull: it is the last, or the second that failed in a row.
+        """
+        for leftover in self.checkpoints.glob(".step_*.writing"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        if last or self._unsaved is not None:
+            raise DiskFull(self._cannot_write(error)) from error
+        self._unsaved = str(error)
+        print(f"a checkpoint could not be written and is left out once: {error}", file=sys.stderr)
+
+    def _cannot_write(self, why: object) -> str:
+        return (
+            f"{self.path} cannot be written to ({why}): free some space, then continue with "
+            f"manyturn train --resume {self.path}"
+        )
 
 
 def no_run(path: Path) -> str:

@@ -4,6 +4,7 @@ The end is set by success, not by seconds or steps: one and the same number of u
 from which reinforcement learning never starts.
 """
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -44,6 +45,7 @@ async def warm_up(parts: Parts, log: Log) -> tuple[dict[str, Any], set[str]]:
         batch, order = order[: config.batch], order[config.batch :]
         rate = config.lr * (1 - 0.9 * (update - 1) / config.max_updates)
         measured = parts.learner.imitate([samples[i] for i in batch], rate)
+        await asyncio.sleep(0)  # lets a signal to stop be heard
         told["updates"] = update
         if update % config.check_every == 0 or update == config.max_updates:
             parts.publish()

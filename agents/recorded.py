@@ -1,0 +1,56 @@
+"""An episode as plain values and back, nothing lost: what a journal keeps so that it need not be played again."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from manyturn.agents.engine import EpisodeKey
+from manyturn.agents.episode import Ending, Episode, TurnRecord
+from manyturn.agents.ledger import Branch, Ledger, Span
+from manyturn.envs.task import Task
+
+
+def episode_to_plain(episode: Episode) -> dict[str, Any]:
+    """The episode without its task, which its key names."""
+    ledger = episode.ledger
+    return {
+        "key": list(episode.key),
+        "turns": [[getattr(turn, name) for name in TurnRecord.__slots__] for turn in episode.turns],
+        "ending": episode.ending.value,
+        "cause": episode.cause,
+        "success": episode.success,
+        "last": episode.last,
+        "attempts": episode.attempts,
+        "branches": None if ledger is None else [list(vars(branch).values()) for branch in ledger.branches],
+        "spans": None if ledger is None else [[getattr(s, name) for name in Span.__slots__] for s in ledger.spans],
+    }
+
+
+def episode_from_plain(plain: Mapping[str, Any], task: Task) -> Episode:
+    """Undo ``episode_to_plain``.
+
+    Raises:
+        ValueError: it was an attempt at another task.
+    """
+    key = EpisodeKey(*plain["key"])
+    if key.task != task.id:
+        raise ValueError(f"an episode of {key.task}, not of {task.id}")
+    ledger = None
+    if plain["branches"] is not None:
+        ledger = Ledger([Branch(*fields) for fields in plain["branches"]], [Span(*fields) for fields in plain["spans"]])
+    return Episode(
+        key=key,
+        task=task,
+        turns=[_turn(fields) for fields in plain["turns"]],
+        ending=Ending(plain["ending"]),
+        cause=plain["cause"],
+        success=plain["success"],
+        last=plain["last"],
+        ledger=ledger,
+        attempts=plain["attempts"],
+    )
+
+
+def _turn(fields: list[Any]) -> TurnRecord:
+    values = dict(zip(TurnRecord.__slots__, fields, strict=True))
+    # JSON has no tuples.
+    return TurnRecord(**values | {"seconds": tuple(values["seconds"]), "pieces": tuple(values["pieces"])})

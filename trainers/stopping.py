@@ -1,0 +1,90 @@
+"""Stopping a run from outside: the first signal lets the step finish and be saved, the second ends it at once."""
+
+import asyncio
+import signal
+from collections.abc import Coroutine
+from typing import Any, Self, TypeVar
+
+Result = TypeVar("Result")
+
+DRAIN_SECONDS = 30.0
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Stopped(Exception):
+    """The run was asked to stop, and did.
+
+    Attributes:
+        signal: what asked.
+    """
+
+    def __init__(self, signal: signal.Signals, text: str):
+        super().__init__(text)
+        self.signal = signal
+
+    @property
+    def exit_code(self) -> int:
+        """0 where whoever manages the machine asked, 130 where a person did."""
+        return 130 if self.signal is signal.SIGINT else 0
+
+
+class Stopping:
+    """Listens for SIGTERM, SIGINT and SIGHUP, as a context manager in a running event loop.
+
+    Outside the main thread signals cannot be heard; then nothing stops the run.
+
+    Args:
+        drain: seconds that unfinished episodes have to end.
+
+    Attributes:
+        asked: the signal that came, if one did.
+    """
+
+    def __init__(self, drain: float = DRAIN_SECONDS):
+        self.asked: signal.Signals | None = None
+        self._drain = drain
+        self._bell = asyncio.Event()
+        self._heard: list[signal.Signals] = []
+
+    def __enter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        for name in _SIGNALS:
+            try:
+                self._loop.add_signal_handler(name, self._hear, name)
+            except (RuntimeError, ValueError):
+                break
+            self._heard.append(name)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._deafen()
+
+    async def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """The result of ``work``; once a stop is asked for, it has ``drain`` seconds before it is cancelled.
+
+        Raises:
+            Stopped: it did not end in time.
+        """
+        task, bell = asyncio.ensure_future(work), asyncio.ensure_future(self._bell.wait())
+        try:
+            await asyncio.wait((task, bell), return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                await asyncio.wait((task,), timeout=self._drain)
+            if not task.done():
+                assert self.asked is not None
+                raise Stopped(self.asked, f"{self.asked.name}: unfinished work was left after {self._drain:g} s")
+            return task.result()
+        finally:
+            bell.cancel()
+            task.cancel()
+            await asyncio.wait((task,))
+
+    def _hear(self, name: signal.Signals) -> None:
+        self.asked = name
+        self._bell.set()
+        self._deafen()  # the next one has its usual effect
+
+    def _deafen(self) -> None:
+        for name in self._heard:
+            self._loop.remove_signal_handler(name)
+        self._heard.clear()
