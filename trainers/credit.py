@@ -15,11 +15,12 @@ from manyturn.trainers.stages import (
     REWARDS,
     Advantage,
     AdvantageField,
+    Memory,
     ModulationField,
     RewardField,
     StageConfig,
 )
-from manyturn.trainers.turn_batch import FloatK, TurnBatch
+from manyturn.trainers.turn_batch import BoolK, FloatK, FloatT, TurnBatch
 
 
 class CreditConfig(Options):
@@ -53,16 +54,24 @@ class Credit:
             unscorable_episodes: share of episodes that left their group.
             and what the advantage function adds, such as GiGPO's singleton_anchors and mean_anchor_size.
         batch: the batch as the rewards stage left it.
+        token_T: credit of each reply token, where the advantage tells tokens of a turn apart; None: each has its
+            turn's.
+        memory: what the stages remember from update to update, as plain values.
     """
 
     advantage_K: FloatK
     levels: Mapping[str, FloatK]
     diagnostics: Mapping[str, float]
     batch: TurnBatch
+    token_T: FloatT | None
+    memory: Memory
 
 
-def credit(batch: TurnBatch, config: CreditConfig) -> Credit:
+def credit(batch: TurnBatch, config: CreditConfig, memory: Memory | None = None) -> Credit:
     """Run the stages on a batch.
+
+    Args:
+        memory: what the stages remembered last time; None at the beginning.
 
     >>> valid = [[True, True], [False, True]]
     >>> batch = TurnBatch.from_episodes([[0, 1], [0, 0]], groups=["a task", "a task"], valid=valid)
@@ -70,26 +79,32 @@ def credit(batch: TurnBatch, config: CreditConfig) -> Credit:
     >>> result.advantage_K.round(3)
     array([ 0.55,  0.55, -0.55, -0.45])
     """
+    memory = memory or {}
     for reward in config.rewards:
-        batch = REWARDS.apply(reward, batch)
-    result = ADVANTAGES.apply(config.advantage, batch)
+        batch, memory = REWARDS.apply_remembering(reward, memory, batch)
+    result, memory = ADVANTAGES.apply_remembering(config.advantage, memory, batch)
     if not isinstance(result, Advantage):
         result = Advantage(result)
-    advantage_K = _settled(batch, result.total_K, config.advantage)
+    advantage_K, token_T = _settled(result.total_K, batch.scorable_K, config.advantage), result.token_T
+    if token_T is not None:
+        token_T = _settled(token_T, batch.scorable_K[batch.turn_of_T], config.advantage)
     for modulation in config.modulation:
-        advantage_K = _settled(batch, MODULATIONS.apply(modulation, batch, advantage_K), modulation)
-    return Credit(advantage_K, result.levels, {**_diagnostics(batch), **result.diagnostics}, batch)
+        if token_T is not None:
+            raise ValueError(f"{modulation.name} weighs turns, but {config.advantage.name} gives credit to tokens")
+        advantage_K, memory = MODULATIONS.apply_remembering(modulation, memory, batch, advantage_K)
+        advantage_K = _settled(advantage_K, batch.scorable_K, modulation)
+    return Credit(advantage_K, result.levels, {**_diagnostics(batch), **result.diagnostics}, batch, token_T, memory)
 
 
-def _settled(batch: TurnBatch, advantage_K: FloatK, source: StageConfig) -> FloatK:
-    """The advantage with unscorable turns at 0, after a check that the function kept its contract."""
-    if np.shape(advantage_K) != batch.turn_K.shape:
-        raise ValueError(f"{source.name} returned shape {np.shape(advantage_K)} for {len(batch.turn_K)} turns")
-    settled_K = np.where(batch.scorable_K, advantage_K, 0.0)
-    if not np.isfinite(settled_K).all():
-        turn = int((~np.isfinite(settled_K)).argmax())
-        raise ValueError(f"{source.name} returned {settled_K[turn]} at turn {turn} of the batch, which is scorable")
-    return settled_K
+def _settled(advantage: FloatK, scorable: BoolK, source: StageConfig) -> FloatK:
+    """The advantage, of turns or tokens, with 0 where unscorable, after a check that the function kept its contract."""
+    if np.shape(advantage) != scorable.shape:
+        raise ValueError(f"{source.name} returned shape {np.shape(advantage)}, not {scorable.shape}")
+    settled = np.where(scorable, advantage, 0.0)
+    if not np.isfinite(settled).all():
+        place = int((~np.isfinite(settled)).argmax())
+        raise ValueError(f"{source.name} returned {settled[place]} at place {place} of the batch, which is scorable")
+    return settled
 
 
 def _diagnostics(batch: TurnBatch) -> dict[str, float]:

@@ -54,11 +54,13 @@ class State:
         seen: contents of all tasks that were learnt from.
         warmup: what the warm-up did.
         before: held-out figures of the warmed-up policy, by name.
+        memory: what the credit stages remember from update to update.
         validated: the last step after which validation tasks were played.
         seconds: what the run took so far, over all processes that worked on it.
     """
 
     step: int = 0
+    memory: dict[str, Any] = field(default_factory=dict)
     validated: int = 0
     seen: set[str] = field(default_factory=set)
     warmup: dict[str, Any] = field(default_factory=dict)
@@ -151,16 +153,16 @@ async def train_step(parts: Parts, state: State, folder: RunFolder) -> dict[str,
     if not kept:
         causes = Counter(episode.cause for episode in episodes).most_common(3)
         raise RuntimeError(f"no episode of step {step} has a turn to learn from: {causes}; see agent.max_context")
-    earned = credit(turn_batch(kept), config.credit)
+    earned = credit(turn_batch(kept), config.credit, state.memory)
     columns = {"advantage": earned.advantage_K, **{f"{name}_advantage": level for name, level in earned.levels.items()}}
     learnt_K = np.concatenate([np.full(len(e.turns), is_learnable(e)) for e in episodes])
     folder.write_step(step, episodes, {name: _placed(learnt_K, column) for name, column in columns.items()})
 
-    samples = samples_of(kept, earned.advantage_K)
+    samples = samples_of(kept, earned.advantage_K, earned.token_T)
     learned = parts.learner.learn(samples, (step - 1) / config.steps, (config.seed, step))
     parts.publish()
     state.seen |= {task.content for task in tasks}
-    state.step = step
+    state.step, state.memory = step, dict(earned.memory)
     return {
         **describe(episodes),
         **earned.diagnostics,

@@ -60,7 +60,19 @@ def turn_batch(episodes: Sequence[Episode]) -> TurnBatch:
         valid=[[turn.valid for turn in episode.turns] for episode in episodes],
         tokens=[_reply_lengths(episode) for episode in episodes],
         truncated=[episode.ending is Ending.TRUNCATED for episode in episodes],
+        columns={"progress": [[_known(turn.progress) for turn in episode.turns] for episode in episodes]},
+        token_columns={"entropy": [_entropies(episode) for episode in episodes]},
     )
+
+
+def _known(value: float | None) -> float:
+    return float("nan") if value is None else float(value)
+
+
+def _entropies(episode: Episode) -> list[list[float]]:
+    if episode.ledger is None:
+        return [[] for _ in episode.turns]
+    return [episode.ledger.reply_entropies(turn).tolist() for turn in range(len(episode.turns))]
 
 
 def _reply_lengths(episode: Episode) -> list[int]:

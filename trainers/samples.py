@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,23 +32,31 @@ class Sample:
         return len(self.ids)
 
 
-def samples_of(episodes: Sequence[Episode], advantage_K: np.ndarray | None = None) -> list[Sample]:
+def samples_of(
+    episodes: Sequence[Episode], advantage_K: np.ndarray | None = None, token_T: np.ndarray | None = None
+) -> list[Sample]:
     """The sequences of E episodes.
 
     Args:
         advantage_K: credit of all K turns, episode by episode; None gives every said token 1 (imitation).
+        token_T: credit of all T reply tokens, turn by turn, where tokens of a turn differ; wins over advantage_K.
     """
     samples = []
-    first = 0
+    first = first_token = 0
     for number, episode in enumerate(episodes):
         ledger = episode.ledger
         assert ledger is not None, "only episodes with a token ledger can be learnt from"
         turns = len(ledger.spans)
         credit = np.ones(turns) if advantage_K is None else advantage_K[first : first + turns]
         first += turns
+        values: list[Any] = list(credit)
+        if token_T is not None:
+            for place, span in enumerate(ledger.spans):
+                values[place] = token_T[first_token : first_token + span.end - span.start]
+                first_token += span.end - span.start
         for index, branch in enumerate(ledger.branches):
             advantage = np.zeros(len(branch.ids))
-            for span, value in zip(ledger.spans, credit, strict=True):
+            for span, value in zip(ledger.spans, values, strict=True):
                 if span.branch == index:
                     advantage[span.start : span.end] = value
             samples.append(

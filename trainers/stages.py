@@ -18,6 +18,13 @@ A function is registered beside its configuration, which carries the name by whi
     def centred(batch: TurnBatch, config: CentredConfig) -> FloatK:
         return batch.score_K() - np.nanmean(batch.score_K())
 
+A function that carries something from update to update is registered with ``remembers=True``: it takes what it returned
+last time (None at first), and returns it anew beside its result. What it remembers must be plain JSON values, because
+it is part of a checkpoint::
+
+    @ADVANTAGES.register(TrackedConfig, remembers=True)
+    def tracked(batch: TurnBatch, config: TrackedConfig, memory: Any) -> tuple[FloatK, Any]: ...
+
 A package outside the project does the same in a module that it announces under the entry-point group
 ``manyturn.plugins``. Every module of a stage's own folder is found without being listed anywhere.
 """
@@ -25,14 +32,15 @@ A package outside the project does the same in a module that it announces under 
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 from pydantic import BeforeValidator
 
 from manyturn.envs.options import Options, unknown
 from manyturn.envs.registry import load_plugins
-from manyturn.trainers.turn_batch import FloatK, TurnBatch
+from manyturn.trainers.turn_batch import FloatK, FloatT, TurnBatch
 
+Memory = Mapping[str, Any]
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,6 +48,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 class StageConfig(Options):
     """Base of the configuration of a stage's function. A subclass narrows ``name`` to a Literal of one string."""
 
+    needs: ClassVar[frozenset[str]] = frozenset()
+    """Columns of the batch, over turns or tokens, without which the function cannot work."""
     name: Any  # a str here would forbid the Literals of subclasses to type checkers
 
 
@@ -50,16 +60,20 @@ class Advantage(NamedTuple):
         total_K: the advantage.
         levels: name -> what the advantage is made of (K), kept for traces.
         diagnostics: name -> figure for the metrics.
+        token_T: credit of each reply token, where a method tells tokens of a turn apart; total_K is then what stands
+            for the turn in traces.
     """
 
     total_K: FloatK
     levels: Mapping[str, FloatK] = {}
     diagnostics: Mapping[str, float] = {}
+    token_T: FloatT | None = None
 
 
 class Entry(NamedTuple):
     config_type: type[StageConfig]
     function: Callable[..., Any]
+    remembers: bool
 
 
 class Stage(Generic[R]):
@@ -75,7 +89,7 @@ class Stage(Generic[R]):
         self._entries: dict[str, Entry] = {}
         self._loaded = package is None
 
-    def register(self, config_type: type[StageConfig]) -> Callable[[F], F]:
+    def register(self, config_type: type[StageConfig], remembers: bool = False) -> Callable[[F], F]:
         """Decorator: recipes that name ``config_type``'s name run this function."""
         name = _literal_name(config_type)
 
@@ -86,7 +100,7 @@ class Stage(Generic[R]):
                     f"{self.kind} {name!r} is registered twice, by {known.__module__} and {function.__module__}: "
                     "choose another name"
                 )
-            self._entries[name] = Entry(config_type, function)
+            self._entries[name] = Entry(config_type, function, remembers)
             return function
 
         return add
@@ -116,7 +130,18 @@ class Stage(Generic[R]):
 
     def apply(self, config: StageConfig, *inputs: Any) -> R:
         """Run the function that ``config`` belongs to on ``inputs``."""
-        return self._entry(config).function(*inputs, config)
+        entry = self._entry(config)
+        if entry.remembers:
+            raise ValueError(f"{self.kind} {config.name!r} remembers: run it with apply_remembering")
+        return entry.function(*inputs, config)
+
+    def apply_remembering(self, config: StageConfig, memory: Memory, *inputs: Any) -> tuple[R, Memory]:
+        """The same for any function, with what all functions remember; returns that anew beside the result."""
+        entry, place = self._entry(config), f"{self.kind} {config.name}"
+        if not entry.remembers:
+            return entry.function(*inputs, config), memory
+        result, remembered = entry.function(*inputs, config, memory.get(place))
+        return result, {**memory, place: remembered}
 
     def _entry(self, config: StageConfig) -> Entry:
         entry = self._find(config.name)
@@ -154,7 +179,7 @@ def _literal_name(config_type: type[StageConfig]) -> str:
 
 REWARDS: Stage[TurnBatch] = Stage("reward stage", "manyturn.trainers.rewards")
 ADVANTAGES: Stage[FloatK | Advantage] = Stage("advantage", "manyturn.trainers.advantages")
-MODULATIONS: Stage[FloatK] = Stage("modulation", None)
+MODULATIONS: Stage[FloatK] = Stage("modulation", "manyturn.trainers.modulations")
 OBJECTIVES: Stage[Any] = Stage("objective", "manyturn.trainers.objectives")
 
 # Types of fields of a larger configuration: given a name, a table or a StageConfig, they hold the StageConfig.

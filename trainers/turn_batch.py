@@ -1,7 +1,7 @@
-"""The batch that credit is computed on: K turns of E episodes as a structure of arrays."""
+"""The batch that credit is computed on: K turns of E episodes, with T reply tokens, as a structure of arrays."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from typing import Any, Self
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from manyturn.envs.keys import digest
 
 FloatK = NDArray[np.float64]
+FloatT = NDArray[np.float64]
 IntK = NDArray[np.int64]
 BoolK = NDArray[np.bool_]
 
@@ -35,6 +36,9 @@ class TurnBatch:
         anchor_text: what the ids stand for, one per turn; needed to group similar situations.
         penalty_K: >= 0, taken from a turn's score and from its step return after discounting, so that it reaches
             no other turn. Left out: zeros.
+        columns: name -> further numbers of each turn (K) that some methods need, such as "progress".
+        token_columns: name -> numbers of each reply token (T), turn after turn in the order of the batch, such as
+            "entropy" or "value".
     """
 
     group_K: IntK
@@ -47,6 +51,8 @@ class TurnBatch:
     anchor_K: IntK | None = None
     anchor_text: tuple[Any, ...] | None = None
     penalty_K: FloatK = None  # type: ignore[assignment]  # None becomes zeros
+    columns: Mapping[str, FloatK] = field(default_factory=dict)
+    token_columns: Mapping[str, FloatT] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         K = len(self.turn_K)
@@ -65,6 +71,12 @@ class TurnBatch:
             ready["anchor_K"] = _column("anchor_K", self.anchor_K, K, np.int64)
         if self.anchor_text is not None:
             ready["anchor_text"] = tuple(self.anchor_text)
+        T = int(ready["tokens_K"].sum())
+        ready["columns"] = {n: _column(f"columns[{n!r}]", values, K, np.float64) for n, values in self.columns.items()}
+        ready["token_columns"] = {
+            n: _column(f"token_columns[{n!r}]", values, T, np.float64, "reply token")
+            for n, values in self.token_columns.items()
+        }
         for name, value in ready.items():
             object.__setattr__(self, name, value)
         _check_values(self)
@@ -80,6 +92,8 @@ class TurnBatch:
         valid: Sequence[Sequence[bool]] | None = None,
         tokens: Sequence[Sequence[int]] | None = None,
         truncated: Sequence[bool] | None = None,
+        columns: Mapping[str, Sequence[Sequence[float]]] | None = None,
+        token_columns: Mapping[str, Sequence[Sequence[Sequence[float]]]] | None = None,
     ) -> Self:
         """A batch from one list per episode. What is left out: valid turns of one token, no episode truncated.
 
@@ -92,6 +106,8 @@ class TurnBatch:
             groups: E names of groups.
             anchors, valid, tokens: E lists of one entry per turn. Anchors are compared for equality.
             truncated: E flags.
+            columns: E lists of a number per turn, by name.
+            token_columns: E lists of a list per turn of a number per reply token, by name.
         """
         parts = rewards if isinstance(rewards, Mapping) else {"outcome": rewards}
         lengths_E = [len(episode) for episode in next(iter(parts.values()), ())]
@@ -107,7 +123,31 @@ class TurnBatch:
             truncated_E=np.zeros(len(lengths_E), bool) if truncated is None else np.array(truncated, bool),
             anchor_K=None if texts is None else ids_of(texts),
             anchor_text=texts,
+            columns={name: _flat(column) for name, column in (columns or {}).items()},
+            token_columns={n: _flat(chain.from_iterable(column)) for n, column in (token_columns or {}).items()},
         )
+
+    def column(self, name: str) -> FloatK:
+        """A column (K); raises ValueError if the batch lacks it."""
+        if name not in self.columns:
+            raise ValueError(f"the batch has no column {name!r}; it has {', '.join(sorted(self.columns)) or 'none'}")
+        return self.columns[name]
+
+    def token_column(self, name: str) -> FloatT:
+        """A column over reply tokens (T); raises ValueError if the batch lacks it."""
+        if name not in self.token_columns:
+            known = ", ".join(sorted(self.token_columns)) or "none"
+            raise ValueError(f"the batch has no column {name!r} over reply tokens; it has {known}")
+        return self.token_columns[name]
+
+    @cached_property
+    def turn_of_T(self) -> IntK:
+        """For each reply token (T) the row of its turn, 0 to K-1.
+
+        >>> TurnBatch.from_episodes([[0, 1], [0]], groups=[0, 0], tokens=[[2, 0], [1]]).turn_of_T
+        array([0, 0, 2])
+        """
+        return np.repeat(np.arange(len(self.tokens_K)), self.tokens_K)
 
     @cached_property
     def reward_K(self) -> FloatK:
@@ -167,11 +207,17 @@ def _hashable(thing: Any) -> Hashable:
     return thing
 
 
-def _column(name: str, values: ArrayLike, length: int, dtype: type[np.generic]) -> NDArray[Any]:
+def _flat(lists: Iterable[Iterable[float]]) -> NDArray[np.float64]:
+    return np.array([*chain.from_iterable(lists)], np.float64)
+
+
+def _column(
+    name: str, values: ArrayLike, length: int, dtype: type[np.generic], entry: str = "entry of turn_K"
+) -> NDArray[Any]:
     """A read-only copy as a vector of ``length`` values of ``dtype``."""
     array = np.asarray(values)
     if array.shape != (length,):
-        raise ValueError(f"{name} has shape {array.shape}, not ({length},): one value per entry of turn_K")
+        raise ValueError(f"{name} has shape {array.shape}, not ({length},): one value per {entry}")
     if np.issubdtype(dtype, np.integer) and not np.issubdtype(array.dtype, np.integer):
         raise ValueError(f"{name} holds {array.dtype}, not integers")
     column = array.astype(dtype)

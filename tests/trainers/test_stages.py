@@ -184,7 +184,7 @@ def test_modulations_run_in_order_on_the_advantage(batch, registered):
 
 
 @pytest.mark.parametrize(
-    ("returned", "told"), [(lambda s: s[:-1], "shape"), (lambda s: s / 0, "at turn 0 of the batch, which is scorable")]
+    ("returned", "told"), [(lambda s: s[:-1], "shape"), (lambda s: s / 0, "at place 0 of the batch, which is scorable")]
 )
 def test_a_function_that_breaks_its_contract_is_named(batch, registered, returned, told):
     class BrokenConfig(StageConfig):

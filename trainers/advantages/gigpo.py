@@ -67,10 +67,10 @@ def gigpo(batch: TurnBatch, config: GigpoConfig) -> Advantage:
     """Advantage of every turn, with both levels and how large the anchor groups were.
 
     >>> batch = TurnBatch.from_episodes([[0, 1], [0, 0]], [0, 0], anchors=[["hall", "kitchen"], ["hall", "hall"]])
-    >>> total_K, levels, diagnostics = gigpo(batch, GigpoConfig(gamma=0.5))
-    >>> levels["episode"], levels["step"].round(3)
+    >>> advantage = gigpo(batch, GigpoConfig(gamma=0.5))
+    >>> advantage.levels["episode"], advantage.levels["step"].round(3)
     (array([ 0.5,  0.5, -0.5, -0.5]), array([ 0.333,  0.   , -0.167, -0.167]))
-    >>> diagnostics
+    >>> advantage.diagnostics
     {'singleton_anchors': 0.25, 'mean_anchor_size': 2.0}
     """
     cluster_K = anchor_groups(batch, config.similarity)

@@ -1,0 +1,1 @@
+"""Weighted by what: functions from advantages to advantages, one per file."""
