@@ -107,8 +107,6 @@ async def train(
                 while state.step < config.steps or _validation_is_due(parts, state):
                     await stopping.run(_advance(parts, state, folder, log))
                     state.seconds = earlier + time.monotonic() - went_on
-                    if stopping.asked:
-                        raise Stopped(stopping.asked, f"{stopping.asked.name}: the step was finished")
                     if not _validation_is_due(parts, state) and _checkpoint_is_due(config, state):
                         _save(parts, state, folder)
             except Stopped:

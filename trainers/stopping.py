@@ -63,8 +63,11 @@ class Stopping:
         """The result of ``work``; once a stop is asked for, it has ``drain`` seconds before it is cancelled.
 
         Raises:
-            Stopped: it did not end in time.
+            Stopped: it did not end in time, or a stop had been asked for before it began.
         """
+        if self.asked:
+            work.close()
+            raise Stopped(self.asked, f"{self.asked.name}: what was begun has been finished")
         task, bell = asyncio.ensure_future(work), asyncio.ensure_future(self._bell.wait())
         try:
             await asyncio.wait((task, bell), return_when=asyncio.FIRST_COMPLETED)
@@ -72,7 +75,7 @@ class Stopping:
                 await asyncio.wait((task,), timeout=self._drain)
             if not task.done():
                 assert self.asked is not None
-                raise Stopped(self.asked, f"{self.asked.name}: unfinished work was left after {self._drain:g} s")
+                raise Stopped(self.asked, f"{self.asked.name}: what was not finished after {self._drain:g} s is left")
             return task.result()
         finally:
             bell.cancel()
