@@ -6,22 +6,25 @@ STAMP := $(VENV)/.installed
 SEED ?= 0
 OUT ?= runs/quickstart$(if $(filter-out 0,$(SEED)),-$(SEED))
 
-.PHONY: quickstart test test-all lint
+.PHONY: quickstart test test-all faults lint
 
 $(STAMP): pyproject.toml setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,gguf,openai,test]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,gguf,openai,web,test]'
 	touch $@
 
 quickstart: $(STAMP)
 	HF_HUB_OFFLINE=1 $(BIN)/manyturn quickstart --seed $(SEED) --out $(OUT)
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -q -m 'not slow'
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m 'not slow'
 
 test-all: $(STAMP)
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+
+faults: $(STAMP)
+	$(BIN)/python tests/faults/run.py --long
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

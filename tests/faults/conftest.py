@@ -2,16 +2,14 @@
 
 import pytest
 
-_TALLIES: list[dict[str, int]] = []
 _SHOWN = ("injected", "survived", "lost", "duplicated", "misattributed", "orphans", "bit_exact", "resumes")
 
 
-@pytest.fixture
-def record_tally():
-    return _TALLIES.append
-
-
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if _TALLIES:
-        line = ", ".join(f"{sum(tally[name] for tally in _TALLIES)} {name}" for name in _SHOWN)
-        terminalreporter.write_line(f"faults in {len(_TALLIES)} classes: {line}")
+    # Properties come from the processes that ran the tests, however many there were.
+    reports = [report for found in terminalreporter.stats.values() for report in found]
+    properties = [dict(report.user_properties) for report in reports if getattr(report, "when", None) == "call"]
+    tallies = [found["tally"] for found in properties if "tally" in found]
+    if tallies:
+        line = ", ".join(f"{sum(tally[name] for tally in tallies)} {name}" for name in _SHOWN)
+        terminalreporter.write_line(f"faults in {len(tallies)} classes: {line}")

@@ -12,7 +12,7 @@ CLASSES = sorted(path.stem for path in HERE.glob("fault_*.py"))
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_every_fault_is_survived_and_nothing_is_lost(name: str, tmp_path: Path, record_tally) -> None:
+def test_every_fault_is_survived_and_nothing_is_lost(name: str, tmp_path: Path, record_property) -> None:
     counts = tmp_path / "counts.json"
     ran = subprocess.run(
         [sys.executable, HERE / "run.py", "--only", name, "--json", counts],
@@ -22,5 +22,5 @@ def test_every_fault_is_survived_and_nothing_is_lost(name: str, tmp_path: Path, 
         check=False,
     )
     assert counts.is_file(), ran.stdout + ran.stderr
-    record_tally(json.loads(counts.read_text())[name])
+    record_property("tally", json.loads(counts.read_text())[name])
     assert ran.returncode == 0, ran.stdout + ran.stderr
