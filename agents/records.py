@@ -139,18 +139,19 @@ def write_turns(path: Path, episodes: Sequence[Episode], extra_columns: Mapping[
 
 def read_episodes(path: Path) -> list[Row]:
     """The rows of a file of episodes."""
-    return _read(path, "episodes")
+    return _read(path, "episodes").to_pylist(maps_as_pydicts="strict")
 
 
 def read_turns(path: Path) -> list[Row]:
     """The rows of a file of turns, extra columns included."""
-    return _read(path, "turns")
+    return _read(path, "turns").to_pylist(maps_as_pydicts="strict")
 
 
-def _read(path: Path, table: str) -> list[Row]:
+def _read(path: Path, table: str) -> pa.Table:
+    """A file of episodes or turns as a table; raises RecordsError if it is none, or of another schema."""
     try:
         found = pq.read_table(path)
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OSError) as error:
         raise RecordsError(f"{path} is not a Parquet file: {error}") from error
     metadata = found.schema.metadata or {}
     kind, version = (metadata.get(key, b"?").decode() for key in (b"table", b"schema_version"))
@@ -159,7 +160,7 @@ def _read(path: Path, table: str) -> list[Row]:
             f"{path} holds {kind} of schema version {version}, not {table} of version {SCHEMA_VERSION}: "
             "read it with the manyturn that wrote it"
         )
-    return found.to_pylist(maps_as_pydicts="strict")
+    return found
 
 
 def _clean(text: str) -> str:

@@ -18,6 +18,7 @@ _EXTRAS = {
     "train": "training, and models as policies",
     "gguf": "models in GGUF files",
     "openai": "policies behind an endpoint",
+    "web": "manyturn view, a run in the browser",
     "test": "the tests of manyturn itself",
 }
 _COMPARE = {">=": operator.ge, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt}

@@ -177,10 +177,14 @@ def read_metrics(run: Path) -> list[dict[str, Any]]:
     file = run / "metrics.jsonl"
     if not file.is_file():
         return []
+    texts = file.read_text(encoding="utf-8").splitlines()
     lines = []
-    for text in file.read_text(encoding="utf-8").splitlines():
+    for number, text in enumerate(texts, 1):
         try:
             lines.append(json.loads(text))
-        except json.JSONDecodeError:
-            break
+        except json.JSONDecodeError as error:
+            if number < len(texts):
+                raise RunFolderError(
+                    f"{file}, line {number} is damaged ({error}): remove it, or restore the file"
+                ) from None
     return lines
