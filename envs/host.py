@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
 
 import gymnasium
 from gymnasium import spaces
@@ -25,8 +25,7 @@ class EnvError(RuntimeError):
     """The environment raised. It is never a reward."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """What a reset or one action brought, as plain values that can cross a process boundary.
 
     Attributes:
@@ -42,7 +41,7 @@ class Step:
     terminated: bool = False
     truncated: bool = False
     valid: bool = True
-    parts: Mapping[str, float] = field(default_factory=dict)
+    parts: Mapping[str, float] = MappingProxyType({})
     anchor: str = ""
     admissible: list[str] | None = None
     success: bool | None = None

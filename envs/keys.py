@@ -13,9 +13,16 @@ import numpy as np
 
 def _encode(value: Any) -> bytes:
     """Canonical bytes of a plain value: equal values give equal bytes, unequal ones differ."""
+    kind = type(value)
+    if kind is str:  # first, with tuples and integers: they make up nearly every key, and each turn has one
+        return _encode_text(value)
+    if kind is tuple:
+        return b"[" + b",".join([_encode(part) for part in value]) + b"]"
+    if kind is int:
+        return b"%d" % value
     match value:
         case np.generic() if not isinstance(value.item(), np.generic):
-            return _encode(value.item())  # first, because a NumPy float is a float that is written differently
+            return _encode(value.item())  # before floats, because a NumPy float is a float that is written differently
         case None | bool():
             return repr(value).encode()
         case int():
@@ -23,8 +30,7 @@ def _encode(value: Any) -> bytes:
         case float():
             return float.__repr__(value).encode()
         case str():
-            body = value.encode("utf-8", "surrogatepass")
-            return b"s%d:%s" % (len(body), body)
+            return _encode_text(value)
         case bytes():
             return b"b%d:%s" % (len(value), value)
         case Mapping():
@@ -39,6 +45,11 @@ def _encode(value: Any) -> bytes:
     raise TypeError(
         f"cannot build a key from {type(value).__name__}: use numbers, strings, bytes, tuples, sets or dicts"
     )
+
+
+def _encode_text(value: str) -> bytes:
+    body = value.encode("utf-8", "surrogatepass")
+    return b"s%d:%s" % (len(body), body)
 
 
 def digest(*parts: Any) -> str:

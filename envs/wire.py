@@ -10,7 +10,6 @@ from manyturn.envs.task import Task
 
 LIMIT = 2**28  # bytes in one line: observations of 10 MB pass with room to spare
 
-_STEP = tuple(field.name for field in fields(Step))
 _TASK = tuple(field.name for field in fields(Task))
 
 
@@ -31,12 +30,12 @@ def decode(line: bytes) -> dict[str, Any]:
 
 def step_to_wire(step: Step) -> list[Any]:
     """The values of ``Step`` in the order of its fields."""
-    return [getattr(step, name) for name in _STEP]
+    return list(step)
 
 
 def step_from_wire(values: list[Any]) -> Step:
     """Undo ``step_to_wire``."""
-    return Step(**dict(zip(_STEP, values, strict=True)))
+    return Step._make(values)
 
 
 def task_to_wire(task: Task) -> dict[str, Any]:
