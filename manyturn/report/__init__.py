@@ -1,0 +1,1 @@
+"""Reports: what was played and learned, as one page that a browser shows."""

@@ -1,0 +1,108 @@
+"""What a report says of policies against the first of them: differences paired by task, and where they became worse."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from manyturn.agents.compare import Evaluated, compare
+from manyturn.envs.panel import portable_name
+from manyturn.report.head import Head, Plain, ends, figure, said, table
+
+_PROPORTIONS = {"success": "success", "success_errors_as_failures": "success, errors as failures"}
+
+
+def comparison_head(evaluations: Sequence[Evaluated], shared: bool = False) -> Head:
+    """The head of a comparison with the first of two or more evaluations; raises CompareError as ``compare`` does."""
+    found = compare(evaluations, shared)
+    names = source_names(evaluations)
+    others = list(zip(names[1:], found["comparisons"], strict=True))
+    return Head(
+        kind="comparison",
+        title=f"{names[0]} and {names[1]}" if len(others) == 1 else f"{names[0]} and {len(others)} others",
+        sources=names,
+        facts=_facts(found, evaluations),
+        warnings=list(_warnings(found, others)),
+        figures=list(_figures(found, names, others)),
+        tables=[_policies(found, names), *_differences(found, others), *_regressions(others)],
+    )
+
+
+def source_names(evaluations: Sequence[Evaluated]) -> list[str]:
+    """Policies by name; those of one name with their folders, and those of one folder's name with a number."""
+    policies = [str(evaluation.summary["policy"]) for evaluation in evaluations]
+    folders = [e.folder.resolve() for e in evaluations]
+    shown = [folder.parent.name if folder.name == "evaluation" else folder.name for folder in folders]
+    twice = Counter(policies)
+    names = [p if twice[p] == 1 else f"{p} ({folder})" for p, folder in zip(policies, shown, strict=True)]
+    again = Counter(names)
+    return [name if again[name] == 1 else f"{name} {number}" for number, name in enumerate(names, 1)]
+
+
+def _facts(found: Plain, evaluations: Sequence[Evaluated]) -> list[list[str]]:
+    panel, first = found["panels"][0], evaluations[0].summary
+    over = "tasks that all have" if found["shared"] else f"tasks of {panel['id']}"
+    return [
+        ["environment", f"{portable_name(found['env'])} {said(first.get('args', {}))}".strip()],
+        ["compared over", f"{found['n_tasks']} {over}"],
+        ["panel's hash", ", ".join(dict.fromkeys(one["hash"] for one in found["panels"]))],
+        ["difference", "mean over tasks, this policy minus the first, with a 95 % interval paired by task"],
+        ["p", "sign-flip test of no difference; Holm's adjustment for the number of comparisons"],
+        ["could have shown", "the smallest true difference that these tasks show in four of five times"],
+    ]
+
+
+def _warnings(found: Plain, others: Sequence[tuple[str, Plain]]) -> Iterator[str]:
+    yield from found["notes"]
+    for name, one in others:
+        if one["left_out"]:
+            yield f"{name}: {len(one['left_out'])} tasks left out, on which one side has nothing but errors or no score"
+
+
+def _figures(found: Plain, names: Sequence[str], others: Sequence[tuple[str, Plain]]) -> Iterator[Plain]:
+    """Success, or return where nobody tells success, of each policy, and the differences."""
+    metric = "success" if all(one["success"]["n_tasks"] for one in found["policies"]) else "return"
+    percent = metric == "success"
+    for name, policy in zip(names, found["policies"], strict=True):
+        yield figure(f"{metric}: {name}", *ends(policy[metric]), policy[metric]["n_tasks"], percent)
+    for name, one in others:
+        told = f"difference: {name}" if len(others) > 1 else "difference"
+        yield figure(told, *ends(one[metric], "difference"), one[metric]["n_tasks"], percent)
+
+
+def _policies(found: Plain, names: Sequence[str]) -> Plain:
+    columns = {"policy": "text", "success": "interval", "return": "number", "episodes": "number", "errors": "number"}
+    rows = [
+        [name, ends(policy["success"]), policy["return"]["mean"], policy["n_episodes"], policy["errors"]]
+        for name, policy in zip(names, found["policies"], strict=True)
+    ]
+    return table("Policies", columns, rows)
+
+
+def _differences(found: Plain, others: Sequence[tuple[str, Plain]]) -> Iterator[Plain]:
+    """Differences of success as shares with their intervals; those of return are numbers of any size."""
+    counts = {"p": "number", "p, Holm": "number", "won": "number", "lost": "number", "tied": "number"}
+    head = {"policy": "text", "metric": "text", "difference": "interval", **counts, "could have shown": "percent"}
+    with_errors = any(policy["errors"] for policy in found["policies"])
+    metrics = [metric for metric in _PROPORTIONS if metric == "success" or with_errors]
+    told = [(n, metric, one[metric]) for n, one in others for metric in metrics if one[metric]["n_tasks"]]
+    rows = [
+        [n, _PROPORTIONS[metric], ends(one, "difference"), *_counts(one), one["detectable"]] for n, metric, one in told
+    ]
+    if rows:
+        yield table("Success against the first, paired by task", head, rows)
+    head = {"policy": "text", "difference": "number", "low": "number", "high": "number", **counts}
+    rows = [[n, *ends(one["return"], "difference"), *_counts(one["return"])] for n, one in others]
+    yield table("Return against the first, paired by task", head, rows)
+
+
+def _counts(one: Mapping[str, Any]) -> list[Any]:
+    return [one[key] for key in ("p", "p_holm", "wins", "losses", "ties")]
+
+
+def _regressions(others: Sequence[tuple[str, Plain]]) -> Iterator[Plain]:
+    for name, one in others:
+        kind = "percent" if one["regressions_by"] == "success" else "number"
+        columns = {"task": "text", "before": kind, "after": kind, "change": kind}
+        rows = [[w["task"], w["before"], w["after"], w["after"] - w["before"]] for w in one["regressions"]]
+        if rows:
+            yield table(f"Tasks on which {name} became worse ({one['regressions_by']})", columns, rows)

@@ -1,0 +1,213 @@
+"""The report's document: its head, a row of columns for each episode, and their traces in chunks."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from manyturn.agents.compare import read_evaluation, same_tasks
+from manyturn.agents.records import RecordsError
+from manyturn.report.comparison import comparison_head
+from manyturn.report.evaluation import evaluation_head
+from manyturn.report.head import Head, Plain, ReportError, number
+from manyturn.report.run import run_head
+from manyturn.report.selection import quotas, spans, spread_order, whole_groups
+from manyturn.report.traces import File, Played, Trace, count, played
+
+FORMAT = 1
+CHUNK = 25
+ENCLOSED, SERVED = 1_000, 20_000
+# Turns' files of a report in a single page, in bytes: their compression comes to about what the page's does.
+_ROOM = 10_000_000
+_EVALUATION = "evaluation"
+_COPIED = ("split", "difficulty", "tags", "stage", "member", "success", "ending", "cause", "attempts", "turns")
+COLUMNS = ("source", "task", *_COPIED, "return", "invalid", "seconds", "credit")
+"""Columns of the document's episodes. Credit is the mean over an episode's turns, null where nobody gave any."""
+
+
+class Pick(NamedTuple):
+    """Episodes that a report carries: rows of one pair of files, and the source that they belong to.
+
+    Attributes:
+        names: content -> id of tasks which the report calls by another id than the files.
+    """
+
+    played: Played
+    rows: Sequence[int]
+    source: int = 0
+    names: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True)
+class Document:
+    """A report without the page around it.
+
+    Attributes:
+        plain: the document as plain values for JSON, the columns of E episodes included.
+        places: for each of the E episodes, where its turns are.
+    """
+
+    plain: Plain
+    places: Sequence[tuple[Played, int]] = field(repr=False)
+
+    def __len__(self) -> int:
+        """How many chunks there are."""
+        return -(-len(self.places) // CHUNK)
+
+    def chunk(self, index: int) -> list[Trace]:
+        """The traces of up to ``chunk_size`` episodes, read now; raises IndexError if there is no such chunk."""
+        if not 0 <= index < len(self):
+            raise IndexError(f"there are {len(self)} chunks of episodes, counted from 0: {index} is none of them")
+        return [of.trace(row) for of, row in self.places[index * CHUNK : (index + 1) * CHUNK]]
+
+    def chunks(self) -> Iterator[list[Trace]]:
+        return (self.chunk(index) for index in range(len(self)))
+
+
+def document_of(path: Path, live: bool = False) -> Document:
+    """The document of a run, be it finished or not, or of a finished evaluation.
+
+    Args:
+        path: the folder.
+        live: carry the newest 20,000 episodes in place of 1,000 from all over the run, and pass over files that
+            cannot be read yet, with a warning.
+
+    Raises:
+        ReportError, CompareError, RecordsError, ConfigError: the folder holds neither, or a damaged one.
+    """
+    if not path.is_dir():
+        raise ReportError(f"there is no folder {path}: name the folder of a run or of an evaluation")
+    if (path / "config.toml").is_file():
+        head = run_head(path)
+        pairs = _of_run(path)
+    else:
+        evaluated = read_evaluation(path)
+        head = evaluation_head(evaluated)
+        pairs = [_of_evaluation(evaluated.folder)]
+    return _document(head, _picks(pairs, live, head.warnings))
+
+
+def comparison_document(paths: Sequence[Path], shared: bool = False) -> Document:
+    """The document of two or more evaluations, or runs, whose evaluations are meant then, against the first.
+
+    Args:
+        shared: compare over the tasks that all have, where panels differ.
+
+    Raises:
+        CompareError, RecordsError: they cannot be compared, or one is damaged.
+    """
+    evaluations = [read_evaluation(path) for path in paths]
+    head = comparison_head(evaluations, shared)
+    tasks = same_tasks(evaluations, shared)
+    sides = [_of_evaluation(evaluated.folder).read() for evaluated in evaluations]
+    # A task is left out for all policies or for none, so that each episode has those to compare it with.
+    groups: dict[str, list[tuple[int, int]]] = {content: [] for content in tasks}
+    for source, side in enumerate(sides):
+        for row, content in enumerate(side.episodes["content"].to_pylist()):
+            if content in groups:
+                groups[content].append((source, row))
+    total = sum(map(len, groups.values()))
+    chosen = whole_groups(list(groups.values()), _most(total, sum(side.turns_file.size for side in sides)))
+    if len(chosen) < total:
+        head.warnings.append(f"shows {len(chosen):,} of {total:,} episodes: all policies on some of the tasks")
+    picks = [Pick(side, [row for s, row in chosen if s == source], source, tasks) for source, side in enumerate(sides)]
+    return _document(head, picks)
+
+
+def waiting_document(path: Path, why: str) -> Document:
+    """What a live view shows while there is nothing to show."""
+    name = path.resolve().name
+    return _document(Head("run", name, [name], done=False, warnings=[why]), [])
+
+
+class _Pair(NamedTuple):
+    """The files of a step's episodes, or of an evaluation's, and what to call them."""
+
+    name: str
+    episodes: Path
+    turns: Path
+
+    def read(self) -> Played:
+        return played(File.at(self.episodes), File.at(self.turns))
+
+
+def _of_evaluation(folder: Path) -> _Pair:
+    return _Pair(_EVALUATION, folder / "episodes.parquet", folder / "turns.parquet")
+
+
+def _of_run(run: Path) -> list[_Pair]:
+    """The steps in order, then the evaluation."""
+    files = {file.stem.removeprefix("step_"): file.name for file in (run / "episodes").glob("step_*.parquet")}
+    steps = sorted((int(step), name) for step, name in files.items() if step.isdecimal())
+    pairs = [_Pair(str(step), run / "episodes" / name, run / "turns" / name) for step, name in steps]
+    ended = (run / "evaluation" / "summary.json").is_file()
+    return [*pairs, *([_of_evaluation(run / "evaluation")] if ended else [])]
+
+
+def _picks(pairs: Sequence[_Pair], live: bool, warnings: list[str]) -> list[Pick]:
+    """Episodes that there is room for, in the order of the pairs; warnings tell what is missing."""
+    rows: dict[_Pair, int] = {}
+    size = 0
+    for pair in pairs:
+        with _passing_over(live, warnings):
+            size += File.at(pair.turns).size
+            rows[pair] = count(File.at(pair.episodes))
+    total = sum(rows.values())
+    order = _by_importance(list(rows), live)
+    limit, sure = (SERVED, 1) if live else (_most(total, size), 4)
+    given = quotas([rows[pair] for pair in order], limit, sure)
+    chosen: dict[_Pair, Pick] = {}
+    for pair, quota in zip(order, given, strict=True):
+        with _passing_over(live, warnings):
+            if quota:
+                part = pair.read()
+                chosen[pair] = Pick(part, whole_groups(part.groups, quota))
+    shown = sum(len(pick.rows) for pick in chosen.values())
+    if shown < total:
+        steps = [int(pair.name) for pair in chosen if pair.name != _EVALUATION]
+        of = f" of steps {spans(steps)}" + " and of the evaluation" * (_EVALUATION in [p.name for p in chosen])
+        warnings.append(f"shows {shown:,} of {total:,} episodes, in whole groups{of if steps else ''}")
+    return [chosen[pair] for pair in pairs if pair in chosen]
+
+
+@contextmanager
+def _passing_over(live: bool, warnings: list[str]) -> Iterator[None]:
+    """While somebody writes, a file that cannot be read is a warning and no error."""
+    try:
+        yield
+    except (RecordsError, ReportError) as error:
+        if not live:
+            raise
+        warnings.append(str(error))
+
+
+def _by_importance(pairs: Sequence[_Pair], live: bool) -> list[_Pair]:
+    """The evaluation; then the newest steps while somebody watches, or else steps from all over the run."""
+    steps = [pair for pair in pairs if pair.name != _EVALUATION]
+    order = steps[::-1] if live else [steps[place] for place in spread_order(len(steps))]
+    return [*(pair for pair in pairs if pair.name == _EVALUATION), *order]
+
+
+def _most(episodes: int, size: int) -> int:
+    """How many episodes a single page carries whose turns come to ``size`` bytes in their files."""
+    return max(1, min(ENCLOSED, _ROOM * episodes // max(1, size)))
+
+
+def _document(head: Head, picks: Iterable[Pick]) -> Document:
+    columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+    places: list[tuple[Played, int]] = []
+    for pick in picks:
+        found = pick.played.episodes.take(pick.rows).to_pydict()
+        places += ((pick.played, row) for row in pick.rows)
+        columns["source"] += [pick.source] * len(pick.rows)
+        ids = zip(found["content"], found["task"], strict=True)
+        columns["task"] += [pick.names.get(content, task) for content, task in ids]
+        for name in _COPIED:
+            columns[name] += found[name]
+        columns["return"] += map(number, found["return"])
+        columns["invalid"] += found["invalid_actions"]
+        took = zip(found["seconds_policy"], found["seconds_env"], strict=True)
+        columns["seconds"] += [number(policy + env, 4) for policy, env in took]
+        columns["credit"] += [pick.played.credit[row] for row in pick.rows]
+    return Document({"format": FORMAT, **vars(head), "episodes": columns, "chunk_size": CHUNK}, places)

@@ -1,0 +1,87 @@
+"""The document of a folder that somebody may still write to, read again whenever its files have changed."""
+
+import contextlib
+import hashlib
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from manyturn.report.document import document_of, waiting_document
+
+_FOLDERS = ("", "episodes", "turns", "evaluation")
+
+
+class Answer(NamedTuple):
+    """A document as JSON, and a tag that tells it from every other."""
+
+    body: bytes
+    tag: str
+
+
+class Follower:
+    """Gives the newest document of a run or an evaluation; threads may share it.
+
+    Steps that were read once are not read again. A folder that is missing or cannot be read is waited for: the document
+    says so in a warning, and shows what was there before.
+
+    Args:
+        path: the folder; it may come into being later.
+    """
+
+    def __init__(self, path: Path):
+        self._path = path
+        self._lock = threading.Lock()
+        self._seen: dict[str, tuple[int, int]] | None = None
+        self._document = waiting_document(path, "")
+        self._answer = Answer(b"", "")
+
+    def newest(self) -> Answer:
+        """The document as the files are now."""
+        with self._lock:
+            # Looked at before they are read: what changes meanwhile is read the next time.
+            seen = _state(self._path)
+            if seen != self._seen:
+                self._seen, plain = seen, self._read()
+                body = _json(plain)
+                self._answer = Answer(body, f'"{hashlib.sha256(body).hexdigest()[:32]}"')
+            return self._answer
+
+    def chunk(self, index: int) -> bytes:
+        """Traces of the document that was given last, as JSON.
+
+        Raises:
+            IndexError: there is no such chunk.
+            ReportError, RecordsError: its files have changed since, or are gone.
+        """
+        with self._lock:
+            document = self._document
+        return _json(document.chunk(index))
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            self._document = document_of(self._path, live=True)
+            return self._document.plain
+        except (ValueError, OSError) as error:
+            if not self._document.places:
+                self._document = waiting_document(self._path, f"waiting for a run or an evaluation: {error}")
+                return self._document.plain
+            plain = self._document.plain
+            return {**plain, "warnings": [f"shows what was there before: {error}", *plain["warnings"]]}
+
+
+def _state(path: Path) -> dict[str, tuple[int, int]]:
+    """Time and size of the files that a document can depend on."""
+    found = {}
+    for folder in _FOLDERS:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(path / folder) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):
+                    stat = entry.stat()
+                    found[entry.path] = stat.st_mtime_ns, stat.st_size
+    return found
+
+
+def _json(plain: object) -> bytes:
+    return json.dumps(plain, allow_nan=False, separators=(",", ":")).encode()

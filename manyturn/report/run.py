@@ -1,0 +1,198 @@
+"""What a report says of a training run: curves over its steps, held-out figures when it is over, its configuration."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from manyturn.envs.panel import portable_name
+from manyturn.report.evaluation import error_warnings, evaluation_tables, made_with
+from manyturn.report.head import Head, Plain, ReportError, ends, figure, number, read_json, said, table
+from manyturn.trainers.config import read_toml
+from manyturn.trainers.run_folder import read_metrics
+
+_PHASES = ("warmup", "train", "validation")
+# Title, unit, whether it is a share, and the metrics that are drawn together.
+_CURVES = (
+    ("Return", "mean of an episode", False, {"return": "return"}),
+    ("Turns", "mean of an episode", False, {"turns": "turns"}),
+    ("Invalid and truncated", "share", True, {"invalid": "invalid turns", "truncated": "truncated episodes"}),
+    (
+        "Groups that teach nothing",
+        "share",
+        True,
+        {
+            "groups_without_signal": "groups without signal",
+            "singleton_anchors": "turns alone at their anchor",
+            "unscorable_episodes": "unscorable episodes",
+        },
+    ),
+    ("Entropy", "nats", False, {"entropy": "entropy"}),
+    ("KL divergence", "nats", False, {"approx_kl": "of the step", "reference_kl": "to the reference"}),
+    ("Gradient norm", "norm", False, {"grad_norm": "before clipping"}),
+    ("Clipped tokens", "share", True, {"clip_fraction": "ratio", "dual_clip_fraction": "dual clip"}),
+    ("Loss", "objective", False, {"loss": "with regularisers", "policy_loss": "policy"}),
+    ("Advantage", "standard deviation", False, {"advantage_std": "advantage"}),
+    ("Reply length", "tokens", False, {"reply_tokens": "mean of a reply"}),
+    ("Learning rate", "", False, {"lr": "learning rate"}),
+    ("Errors", "episodes", False, {"errors": "errors"}),
+    ("Updates left out", "updates", False, {"skipped_updates": "not finite"}),
+    ("Engine and learner", "largest gap of log-probability", False, {"engine_gap": "gap"}),
+    ("Time", "seconds a step", False, {"rollout_seconds": "playing", "learn_seconds": "learning"}),
+)
+_TOLD = {"device": "device", "updates": "updates", "warmup": "warm-up", "weights": "weights", "seconds": "seconds"}
+_HELD_OUT = {
+    "before": "success before",
+    "after": "success after",
+    "difference": "difference",
+    "random": "random policy",
+    "expert": "expert",
+    "before_greedy": "greedy before",
+    "after_greedy": "greedy after",
+}
+
+
+def run_head(run: Path) -> Head:
+    """The head of a run that may still go on.
+
+    Raises:
+        ConfigError, ReportError: its configuration, its metrics or its summary is damaged.
+    """
+    config = read_toml(run / "config.toml")
+    lines = _lines(run)
+    summary = read_json(run / "summary.json") if (run / "summary.json").is_file() else None
+    folder = run / "evaluation"
+    evaluated = (
+        read_json(folder / "summary.json") if summary is not None and (folder / "summary.json").is_file() else None
+    )
+    name = run.resolve().name
+    try:
+        env = portable_name(config["env"]["id"])
+        return Head(
+            kind="run",
+            title=f"{name}: {env}",
+            sources=[name],
+            done=summary is not None,
+            facts=_facts(config, lines["train"], summary) + (made_with(folder) if evaluated else []),
+            warnings=_warnings(config, lines["train"], summary, evaluated),
+            figures=_held_out(summary) if summary is not None else _latest(lines),
+            curves=[_success(lines, summary), *_curves(lines["train"]), *_warmup(lines["warmup"])],
+            tables=[*(evaluation_tables(evaluated, "Held-out ") if evaluated else []), _configuration(config)],
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ReportError(
+            f"config.toml or summary.json of {run} lacks something ({type(error).__name__}: {error}): restore them, "
+            "or train again"
+        ) from None
+
+
+def _lines(run: Path) -> dict[str, list[Plain]]:
+    """Lines of metrics by phase."""
+    found: dict[str, list[Plain]] = {phase: [] for phase in _PHASES}
+    try:
+        for line in read_metrics(run):
+            found[line["phase"]].append(line)
+            line["step"] = int(line["step"])
+    except (KeyError, TypeError, ValueError, OSError) as error:
+        raise ReportError(
+            f"{run}/metrics.jsonl is damaged ({type(error).__name__}: {error}): manyturn train --resume {run} writes "
+            "again what came after the last checkpoint"
+        ) from None
+    return found
+
+
+def _series(name: str, lines: Sequence[Plain], key: str, x: str = "step") -> Plain:
+    return {"name": name, "points": [[number(line.get(x)), number(line.get(key)), None, None] for line in lines]}
+
+
+def _curve(title: str, unit: str, percent: bool, series: Sequence[Plain], x: str = "step") -> Plain:
+    known = [one for one in series if any(point[1] is not None for point in one["points"])]
+    return {"title": title, "x": x, "y": unit, "percent": percent, "series": known}
+
+
+def _success(lines: Mapping[str, Sequence[Plain]], summary: Plain | None) -> Plain:
+    """Success of the episodes that were learnt from, on validation tasks, and on held-out tasks at both ends."""
+    series = [_series("training", lines["train"], "success"), _series("validation", lines["validation"], "success")]
+    if summary is not None:
+        places = (("before", 0), ("after", summary["steps"]))
+        before, after = ([step, *map(number, ends(summary[name], "success"))] for name, step in places)
+        # A gap: nothing was measured between them, and a line would say that something was.
+        series.append({"name": "held out", "points": [before, [0, None, None, None], after]})
+    return _curve("Success", "share of episodes", True, series)
+
+
+def _curves(lines: Sequence[Plain]) -> Iterator[Plain]:
+    for title, unit, percent, metrics in _CURVES:
+        curve = _curve(title, unit, percent, [_series(name, lines, key) for key, name in metrics.items()])
+        if curve["series"]:
+            yield curve
+
+
+def _warmup(lines: Sequence[Plain]) -> Iterator[Plain]:
+    for title, unit, percent, key in (
+        ("Success in the warm-up", "share of validation episodes", True, "success"),
+        ("Loss in the warm-up", "nats a token", False, "loss"),
+    ):
+        curve = _curve(title, unit, percent, [_series("warm-up", lines, key, "updates")], "update")
+        if curve["series"]:
+            yield curve
+
+
+def _held_out(summary: Plain) -> list[Plain]:
+    tasks = summary["panel"]["n_tasks"]
+    shown = [(told, summary[name]) for name, told in _HELD_OUT.items() if summary.get(name)]
+    return [figure(told, *ends(found, "success"), tasks) for told, found in shown]
+
+
+def _latest(lines: Mapping[str, Sequence[Plain]]) -> list[Plain]:
+    """Where a run stands that is not over."""
+    if not lines["train"]:
+        last = lines["warmup"][-1:]
+        return [figure("success in the warm-up", line.get("success")) for line in last]
+    last = lines["train"][-1]
+    figures = [figure("success of training episodes", last.get("success"))]
+    figures += [figure("success in validation", line.get("success")) for line in lines["validation"][-1:]]
+    figures += [figure(name, last.get(name), percent=False) for name in ("return", "turns", "entropy")]
+    return [*figures, figure("invalid turns", last.get("invalid"))]
+
+
+def _warnings(config: Plain, steps: Sequence[Plain], summary: Plain | None, evaluated: Plain | None) -> list[str]:
+    warnings = error_warnings(evaluated, " of the final evaluation") if evaluated else []
+    if summary is None:
+        done = steps[-1]["step"] if steps else 0
+        warnings.append(f"the run is not over: {done} of {config['steps']} steps")
+    errors = sum(line.get("errors") or 0 for line in steps)
+    if errors:
+        warnings.append(f"{errors} training episodes ended in an error: they left their groups and taught nothing")
+    skipped = sum(line.get("skipped_updates") or 0 for line in steps)
+    if skipped:
+        warnings.append(f"{skipped} updates were left out because loss or gradient was not finite")
+    return warnings
+
+
+def _facts(config: Plain, steps: Sequence[Plain], summary: Plain | None) -> list[list[str]]:
+    credit, env = config["credit"], config["env"]
+    facts = [
+        ["environment", f"{portable_name(env['id'])} {said(env.get('args', {}))}".strip()],
+        ["model", said(config["model"])],
+        *([stage, said(credit[stage])] for stage in ("rewards", "advantage", "modulation") if credit.get(stage)),
+        ["objective", said(config["objective"])],
+        ["a step", f"{config['rollout']['tasks']} tasks, {config['rollout']['group']} episodes of each"],
+        ["steps", f"{steps[-1]['step'] if steps else 0} of {config['steps']}"],
+        ["seed", str(config["seed"])],
+    ]
+    if summary is not None:
+        panel = summary["panel"]
+        told = f"success on the {panel['n_tasks']} tasks of {panel['id']}, with 95 % intervals"
+        facts += [["held-out figures", told], ["panel's hash", panel["hash"]]]
+        facts += [[told, said(summary[key])] for key, told in _TOLD.items()]
+    return facts
+
+
+def _configuration(config: Plain) -> Plain:
+    def entries(prefix: str, section: Plain) -> Iterator[list[str]]:
+        for key, value in section.items():
+            if isinstance(value, dict) and value:
+                yield from entries(f"{prefix}{key}.", value)
+            else:
+                yield [f"{prefix}{key}", said(value)]
+
+    return table("Configuration", {"entry": "text", "value": "text"}, list(entries("", config)))

@@ -1,0 +1,174 @@
+"""Episodes and turns in columns, read from a pair of Parquet files; a trace is cut out when somebody opens it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from manyturn.agents.records import EPISODES, SCHEMA_VERSION, TURNS, RecordsError
+from manyturn.report.head import ReportError, number
+
+Trace = dict[str, Any]
+_NAME = ("task", "stage", "member")
+_TOKEN_DIGITS = 4
+
+
+class File(NamedTuple):
+    """A file as it was at a time: what was read from it holds until one of these changes."""
+
+    path: Path
+    changed: int
+    size: int
+
+    @classmethod
+    def at(cls, path: Path) -> Self:
+        try:
+            found = path.stat()
+        except OSError as error:
+            raise ReportError(f"{path} cannot be read ({error.strerror}): restore it, or make it again") from None
+        return cls(path, found.st_mtime_ns, found.st_size)
+
+
+@dataclass(frozen=True)
+class Played:
+    """E episodes.
+
+    Attributes:
+        episodes: E rows of ``records.EPISODES``.
+        starts_E: E + 1 places: the turns of episode i are the rows starts[i] to starts[i + 1].
+        credit: E means over an episode's turns of their credit; None where there is none.
+        turns_file: where the turns are.
+    """
+
+    episodes: pa.Table
+    starts_E: NDArray[np.int64]
+    credit: Sequence[float | None]
+    turns_file: File
+
+    def __len__(self) -> int:
+        return self.episodes.num_rows
+
+    @cached_property
+    def groups(self) -> list[list[int]]:
+        """Rows of the episodes of one stage and task, in the order in which groups begin."""
+        found: dict[tuple[str, str], list[int]] = {}
+        for row, name in enumerate(zip(*(self.episodes[key].to_pylist() for key in ("stage", "task")), strict=True)):
+            found.setdefault(name, []).append(row)
+        return list(found.values())
+
+    def trace(self, row: int) -> Trace:
+        """The turns of an episode; raises ReportError if their file has changed since the episodes were read."""
+        if File.at(self.turns_file.path) != self.turns_file:
+            raise ReportError(f"{self.turns_file.path} has changed: read the report's list again")
+        first, end = self.starts_E[row : row + 2].tolist()
+        return _trace(_turns(self.turns_file).slice(first, end - first), self.episodes["last"][row].as_py())
+
+
+@lru_cache(maxsize=65_536)
+def count(file: File) -> int:
+    """How many rows a Parquet file has."""
+    return _open(file).metadata.num_rows
+
+
+@lru_cache(maxsize=4_096)
+def played(episodes: File, turns: File) -> Played:
+    """The episodes of a pair of files; nothing but names and credit is read of their turns.
+
+    Raises:
+        RecordsError: a file is damaged, or the two do not belong together.
+    """
+    table = _read(episodes, EPISODES)
+    extra = [name for name in _open(turns).schema_arrow.names if name not in TURNS.names]
+    credit = "advantage" if "advantage" in extra else extra[0] if extra else None
+    names = _read(turns, TURNS, [*_NAME, "turn", *([credit] if credit else [])])
+    counts_E = table["turns"].to_numpy()
+    starts_E = np.concatenate([[0], np.cumsum(counts_E)])
+    owner_K = np.repeat(np.arange(len(counts_E)), counts_E)
+    together = counts_E.min(initial=0) >= 0 and starts_E[-1] == names.num_rows
+    if not together or any(names[key] != table[key].take(pa.array(owner_K)) for key in _NAME):
+        raise RecordsError(f"{turns.path} does not hold the turns of {episodes.path}: restore both from one source")
+    means = _means(names[credit].to_numpy(zero_copy_only=False), owner_K, counts_E) if credit else [None] * len(table)
+    return Played(table, starts_E, means, turns)
+
+
+def _means(
+    values_K: NDArray[np.float64], owner_K: NDArray[np.int64], counts_E: NDArray[np.int64]
+) -> list[float | None]:
+    """Mean of each episode; None if it has no turn, or one without a value."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means_E = np.bincount(owner_K, weights=values_K, minlength=len(counts_E)) / counts_E
+    return [number(mean) for mean in means_E.tolist()]
+
+
+# Few, for turns are large; a reader goes through the episodes of one step after another.
+@lru_cache(maxsize=4)
+def _turns(file: File) -> pa.Table:
+    return _read(file, TURNS)
+
+
+def _read(file: File, schema: pa.Schema, columns: list[str] | None = None) -> pa.Table:
+    """A table whose schema is of this version; raises RecordsError if it is not, or the file is damaged."""
+    found = _open(file)
+    told, wanted = (one.metadata or {} for one in (found.schema_arrow, schema))
+    kind, version = (told.get(key, b"?").decode(errors="replace") for key in (b"table", b"schema_version"))
+    if (kind, version) != (wanted[b"table"].decode(), str(SCHEMA_VERSION)):
+        raise RecordsError(
+            f"{file.path} holds {kind} of schema version {version}, not {wanted[b'table'].decode()} of version "
+            f"{SCHEMA_VERSION}: read it with the manyturn that wrote it"
+        )
+    if missing := [name for name in schema.names if name not in found.schema_arrow.names]:
+        raise RecordsError(f"{file.path} has no column {missing[0]!r}: make it again")
+    try:
+        return found.read(columns)
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(file, error) from None
+
+
+def _open(file: File) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(file.path)
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(file, error) from None
+
+
+def _damaged(file: File, error: Exception) -> RecordsError:
+    return RecordsError(f"{file.path} is no whole Parquet file ({error}): restore it, or make it again")
+
+
+def _trace(turns: pa.Table, last: str) -> Trace:
+    """K turns as columns."""
+    column = turns.to_pydict(maps_as_pydicts="strict")
+    seconds = zip(column["seconds_policy"], column["seconds_env"], strict=True)
+    return {
+        "observations": column["observation"],
+        "replies": column["reply"],
+        "actions": column["action"],
+        "valid": column["valid"],
+        "rewards": _numbers(column["reward"]),
+        "parts": [{name: number(value) for name, value in parts.items()} for parts in column["reward_parts"]],
+        "to_go": _numbers(column["return_to_go"]),
+        "anchors": column["anchor"],
+        "progress": _numbers(column["progress"]),
+        "versions": column["policy_version"],
+        "seconds": [_numbers(pair, _TOKEN_DIGITS) for pair in seconds],
+        "columns": {name: _numbers(values) for name, values in column.items() if name not in TURNS.names},
+        "tokens": column["tokens"],
+        "logprobs": [_of_tokens(values) for values in column["logprobs"]],
+        "entropies": [_of_tokens(values) for values in column["entropies"]],
+        "last": last,
+    }
+
+
+def _numbers(values: Any, digits: int = 5) -> list[float | int | None]:
+    return [number(value, digits) for value in values]
+
+
+def _of_tokens(values: list[float] | None) -> list[float | int | None] | None:
+    """Numbers of the tokens of a reply. They are most of a report, and nobody reads their last digits."""
+    return None if values is None else _numbers(values, _TOKEN_DIGITS)

@@ -1,0 +1,480 @@
+"""Documents that would show what was not played, hide what was, or break the page that reads them."""
+
+import asyncio
+import dataclasses
+import json
+import math
+import shutil
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from manyturn.agents.compare import CompareError, compare, read_evaluation
+from manyturn.agents.evaluate import evaluate
+from manyturn.agents.records import EPISODES, RecordsError, read_episodes, read_turns, turn_schema, write_table
+from manyturn.agents.scripted import Scripted
+from manyturn.envs.keys import generator
+from manyturn.envs.panel import Panel, make_panel
+from manyturn.envs.seats import open_seats
+from manyturn.report import document as documents
+from manyturn.report.document import COLUMNS, comparison_document, document_of
+from manyturn.report.head import ReportError, number
+from manyturn.report.page import static_page
+from manyturn.report.selection import quotas, spread_order, whole_groups
+from manyturn.report.write import write_report
+from manyturn.trainers.config import parse_config
+from manyturn.trainers.loop import train
+from manyturn.trainers.run_folder import read_metrics
+
+MAZE = "manyturn/Maze-v0"
+HOSTILE = ("\x00\x1b[31m\u202e", "</script><script>alert(1)</script>", "\u2028\ud7ff\U0010ffff", "", "漢" * 20_000)
+SHORT = {
+    "env": {"id": MAZE},
+    "model": {"kind": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 4},
+    "warmup": {"episodes": 8, "batch": 4, "max_updates": 2, "check_every": 2, "check_episodes": 2},
+    "rollout": {"tasks": 2, "group": 2},
+    "learner": {"minibatch": 4},
+    "evaluation": {"limit": 4, "every": 2, "every_limit": 2},
+    "steps": 3,
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reported") / "run"
+    asyncio.run(train(parse_config(SHORT), folder))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def evaluations(tmp_path_factory):
+    """The expert's and chance's, on one panel."""
+    top = tmp_path_factory.mktemp("evaluations")
+
+    async def play():
+        async with open_seats(MAZE, limit=8) as seats:
+            panel = make_panel(seats.tasks("test"), MAZE, "test", 6)
+            for name, noise in (("expert", 0.0), ("chance", 1.0)):
+                options = {"repeats": 2, "seed": 1, "max_turns": 50, "label": name}
+                await evaluate(seats, Scripted(noise), panel, out=top / name, **options)
+
+    asyncio.run(play())
+    return top / "expert", top / "chance"
+
+
+@pytest.fixture
+def copy(run, tmp_path):
+    """A run that a test may damage."""
+    return shutil.copytree(run, tmp_path / "run")
+
+
+def rewrite(run, step, change):
+    """Change the rows of a step: ``change(episodes, turns)``, in place."""
+    name = f"step_{step:06d}.parquet"
+    episodes, turns = read_episodes(run / "episodes" / name), read_turns(run / "turns" / name)
+    change(episodes, turns)
+    extra = [key for key in turns[0] if key not in turn_schema().names]
+    write_table(run / "episodes" / name, episodes, EPISODES)
+    write_table(run / "turns" / name, turns, turn_schema(extra))
+
+
+# --- the format
+
+TEXT, NUMBER, COUNT, FLAG = (str,), (int, float), (int,), (bool,)
+CELLS = {"text": TEXT, "number": NUMBER, "percent": NUMBER, "seconds": NUMBER, "interval": (list,)}
+OF_EPISODES = {
+    **dict.fromkeys(("task", "split", "stage", "ending", "cause"), (TEXT, False)),
+    **dict.fromkeys(("source", "member", "attempts", "turns", "invalid"), (COUNT, False)),
+    **dict.fromkeys(("return", "credit"), (NUMBER, True)),
+    "seconds": (NUMBER, False),
+    "difficulty": (TEXT, True),
+    "success": (FLAG, True),
+    "tags": ((list,), False),
+}
+OF_TURNS = {
+    **dict.fromkeys(("observations", "replies", "actions", "anchors"), (TEXT, False)),
+    **dict.fromkeys(("rewards", "to_go", "progress"), (NUMBER, True)),
+    "versions": (COUNT, True),
+    "valid": (FLAG, False),
+    "parts": ((dict,), False),
+    "seconds": ((list,), False),
+    **dict.fromkeys(("tokens", "logprobs", "entropies"), ((list,), True)),
+}
+
+
+def fits(value, kinds, nullable=False):
+    if value is None:
+        return nullable
+    return isinstance(value, kinds) and (isinstance(value, bool) is (kinds == FLAG)) and value == value
+
+
+def all_fit(values, kinds, nullable=False):
+    assert isinstance(values, list)
+    assert all(fits(value, kinds, nullable) for value in values), (kinds, values)
+
+
+def check_document(plain):
+    """Every key is there, and nothing but what the page expects stands under it."""
+    plain = json.loads(json.dumps(plain, allow_nan=False))
+    assert plain.keys() == {
+        *("format", "kind", "title", "facts", "warnings", "figures", "curves", "tables", "sources", "episodes"),
+        *("chunk_size", "done"),
+    }
+    assert plain["format"] == 1 and plain["kind"] in ("run", "evaluation", "comparison")
+    assert fits(plain["title"], TEXT) and fits(plain["done"], FLAG) and plain["chunk_size"] > 0
+    all_fit(plain["warnings"] + plain["sources"], TEXT)
+    assert len(set(plain["sources"])) == len(plain["sources"]) > 0
+    for name, text in plain["facts"]:
+        all_fit([name, text], TEXT)
+    for figure in plain["figures"]:
+        assert figure.keys() == {"name", "value", "low", "high", "n", "percent"} and fits(figure["percent"], FLAG)
+        all_fit([figure[key] for key in ("value", "low", "high", "n")], NUMBER, nullable=True)
+    for curve in plain["curves"]:
+        assert curve.keys() == {"title", "x", "y", "percent", "series"}
+        for series in curve["series"]:
+            assert series.keys() == {"name", "points"}
+            for x, *others in series["points"]:
+                assert fits(x, NUMBER) and len(others) == 3
+                all_fit(others, NUMBER, nullable=True)
+    for table in plain["tables"]:
+        assert table.keys() == {"title", "columns", "rows"}
+        for row in table["rows"]:
+            for cell, column in zip(row, table["columns"], strict=True):
+                assert fits(cell, CELLS[column["kind"]], nullable=column["kind"] != "text")
+                if column["kind"] == "interval":
+                    assert len(cell) == 3
+                    all_fit(cell, NUMBER, nullable=True)
+    episodes = plain["episodes"]
+    assert episodes.keys() == OF_EPISODES.keys() == set(COLUMNS)
+    assert len({len(values) for values in episodes.values()}) == 1
+    for name, (kinds, nullable) in OF_EPISODES.items():
+        all_fit(episodes[name], kinds, nullable)
+    assert all(source < len(plain["sources"]) for source in episodes["source"])
+
+
+def check_trace(trace, turns):
+    """A trace of so many turns has all columns, equally long."""
+    trace = json.loads(json.dumps(trace, allow_nan=False))
+    assert trace.keys() == {*OF_TURNS, "columns", "last"} and fits(trace["last"], TEXT)
+    for values in (*(trace[name] for name in OF_TURNS), *trace["columns"].values()):
+        assert len(values) == turns
+    for name, (kinds, nullable) in OF_TURNS.items():
+        all_fit(trace[name], kinds, nullable)
+    for values in trace["columns"].values():
+        all_fit(values, NUMBER, nullable=True)
+    for turn, tokens in enumerate(trace["tokens"]):
+        for name in ("logprobs", "entropies"):
+            if trace[name][turn] is not None:
+                assert len(trace[name][turn]) == len(tokens)
+                all_fit(trace[name][turn], NUMBER, nullable=True)
+
+
+def checked(document):
+    """The traces of a document that fits the format."""
+    check_document(document.plain)
+    chunks = list(document.chunks())
+    assert [len(chunk) for chunk in chunks[:-1]] == [document.plain["chunk_size"]] * (len(document) - 1)
+    traces = [trace for chunk in chunks for trace in chunk]
+    for trace, turns in zip(traces, document.plain["episodes"]["turns"], strict=True):
+        check_trace(trace, turns)
+    return traces
+
+
+def names_of(document):
+    episodes = document.plain["episodes"]
+    return list(zip(*(episodes[key] for key in ("source", "stage", "task", "member")), strict=True))
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_a_run_is_shown_as_it_was_played(run, live):
+    document = document_of(run, live)
+    traces = dict(zip(names_of(document), checked(document), strict=True))
+    files = [*sorted((run / "turns").iterdir()), run / "evaluation" / "turns.parquet"]
+    rows = [row for file in files for row in read_turns(file)]
+    assert document.plain["kind"] == "run" and document.plain["done"] and not document.plain["warnings"]
+    assert Counter((0, row["stage"], row["task"], row["member"]) for row in rows) == Counter(
+        {name: len(trace["replies"]) for name, trace in traces.items()}
+    )
+    for row in rows:
+        trace, turn = traces[0, row["stage"], row["task"], row["member"]], row["turn"]
+        assert [trace[key][turn] for key in ("observations", "replies", "actions", "anchors", "tokens")] == [
+            row[key] for key in ("observation", "reply", "action", "anchor", "tokens")
+        ]
+        for name, values in trace["columns"].items():
+            assert values[turn] == pytest.approx(row[name], rel=1e-4)
+        assert sum(trace["parts"][turn].values()) == pytest.approx(trace["rewards"][turn], rel=2e-5, abs=1e-9)
+        if row["logprobs"] is not None:
+            assert trace["logprobs"][turn] == pytest.approx(row["logprobs"], rel=1e-3)
+    for trace, total in zip(traces.values(), document.plain["episodes"]["return"], strict=True):
+        assert trace["to_go"][0] == pytest.approx(total, rel=1e-4)
+    assert all(trace["columns"].keys() >= {"advantage"} for name, trace in traces.items() if name[1] != "evaluate")
+
+
+def test_curves_and_figures_are_the_runs_own(run):
+    plain = document_of(run).plain
+    summary = json.loads((run / "summary.json").read_text())
+    steps = [line for line in read_metrics(run) if line["phase"] == "train"]
+    curves = {(c["title"], s["name"]): s["points"] for c in plain["curves"] for s in c["series"]}
+    for title, name, key in (("Success", "training", "success"), ("Entropy", "entropy", "entropy")):
+        found = [[x, y] for x, y, _, _ in curves[title, name]]
+        assert found == [[line["step"], pytest.approx(line[key], rel=1e-4)] for line in steps]
+    assert [point[0] for point in curves["Success", "validation"]] == [2]
+    held = curves["Success", "held out"]
+    assert [point[0] for point in held] == [0, 0, 3] and held[1][1:] == [None] * 3
+    assert held[2][3] == pytest.approx(summary["after"]["ci_high"], rel=1e-4)
+    figures = {figure["name"]: figure for figure in plain["figures"]}
+    told = {"before": "success before", "after": "success after", "difference": "difference", "expert": "expert"}
+    for key, name in told.items():
+        assert figures[name]["value"] == number(summary[key]["success"]) and figures[name]["n"] == 4
+    entries = dict(next(table for table in plain["tables"] if table["title"] == "Configuration")["rows"])
+    assert entries["learner.minibatch"] == "4" and entries["credit.advantage.name"] == "gigpo"
+
+
+def test_errors_and_hostile_text_reach_the_page_as_data(copy):
+    def spoil(episodes, turns):
+        failed, odd = episodes[0], episodes[1]
+        failed.update({"success": None, "return": None, "ending": "env_error", "cause": HOSTILE[1], "turns": 0})
+        failed["invalid_actions"] = 0
+        turns[:] = [row for row in turns if (row["task"], row["member"]) != (failed["task"], failed["member"])]
+        own = [row for row in turns if (row["task"], row["member"]) == (odd["task"], odd["member"])]
+        rng = generator("tests", "credit")
+        for row, text in zip(own, HOSTILE, strict=False):
+            row.update({"observation": text, "reply": text, "action": text, "tokens": [text] * len(row["tokens"])})
+            row["reward_parts"] = {"__proto__": math.nan, text: math.inf}
+            row.update({"reward": -math.inf, "return_to_go": math.nan})
+        for row in turns:
+            row["advantage"] = float(rng.normal())
+        turns[-1]["advantage"] = math.nan
+        odd["last"], odd["tags"], odd["difficulty"] = HOSTILE[0], list(HOSTILE), None
+
+    rewrite(copy, 2, spoil)
+    document = document_of(copy)
+    traces = dict(zip(names_of(document), checked(document), strict=True))
+    episodes = document.plain["episodes"]
+    [failed] = [i for i, ending in enumerate(episodes["ending"]) if ending == "env_error"]
+    assert (
+        episodes["turns"][failed] == 0
+        and episodes["credit"][failed] is None
+        and episodes["cause"][failed] == HOSTILE[1]
+    )
+    odd, _, last = [place for place, stage in enumerate(episodes["stage"]) if stage == "train/2"][1:]
+    trace = traces[names_of(document)[odd]]
+    assert trace["replies"][:5] == list(HOSTILE) and trace["last"] == HOSTILE[0]
+    assert trace["rewards"][:5] == trace["to_go"][:5] == [None] * 5 and trace["parts"][0] == {
+        "__proto__": None,
+        HOSTILE[0]: None,
+    }
+    assert episodes["credit"][odd] == pytest.approx(
+        sum(trace["columns"]["advantage"]) / episodes["turns"][odd], rel=1e-3
+    )
+    assert episodes["credit"][last] is None
+    assert HOSTILE[1] not in static_page(document.plain, document.chunks())
+
+
+# --- what a page carries
+
+
+@given(st.integers(0, 300))
+def test_spread_order_takes_each_once(count):
+    assert sorted(spread_order(count)) == list(range(count))
+    assert spread_order(count)[:3] == list(dict.fromkeys([0, count - 1, (count - 1) // 2]))[: min(3, count)]
+
+
+@given(st.lists(st.integers(0, 400), max_size=12), st.integers(1, 1_000))
+def test_quotas_use_the_room_and_no_more(sizes, limit):
+    given_ = quotas(sizes, limit)
+    assert all(0 <= one <= size for one, size in zip(given_, sizes, strict=True))
+    assert sum(given_) == min(limit, sum(sizes))
+    assert all(one >= min(size, limit // 4) for one, size in zip(given_[:4], sizes, strict=False))
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=30), st.integers(1, 60))
+def test_groups_stay_whole(sizes, quota):
+    starts = [sum(sizes[:place]) for place in range(len(sizes))]
+    groups = [list(range(start, start + size)) for start, size in zip(starts, sizes, strict=True)]
+    chosen = whole_groups(groups, quota)
+    assert chosen == sorted(set(chosen)) and 0 < len(chosen) <= quota
+    parts = [set(group) & set(chosen) for group in groups]
+    assert (
+        all(len(part) in (0, len(group)) for part, group in zip(parts, groups, strict=True))
+        or chosen == groups[0][:quota]
+    )
+    if quota >= sum(sizes):
+        assert len(chosen) == sum(sizes)
+
+
+def test_a_page_shows_all_of_a_run_in_part_and_a_server_the_newest(run, monkeypatch):
+    monkeypatch.setattr(documents, "ENCLOSED", 8)
+    monkeypatch.setattr(documents, "SERVED", 10)
+    few, newest = document_of(run), document_of(run, live=True)
+    groups = Counter(name[:3] for name in names_of(few))
+    assert {stage for _, stage, _ in groups} == {"train/1", "train/2", "train/3", "evaluate"}
+    assert {n for (_, stage, _), n in groups.items() if stage != "evaluate"} == {2}
+    assert few.plain["warnings"] == ["shows 8 of 16 episodes, in whole groups of steps 1 to 3 and of the evaluation"]
+    assert len(checked(few)) == 8
+    assert Counter(newest.plain["episodes"]["stage"]) == {"evaluate": 4, "train/3": 4, "train/2": 2}
+    assert newest.plain["episodes"]["stage"] == sorted(
+        newest.plain["episodes"]["stage"], key="train/2 train/3 evaluate".find
+    )
+
+
+def test_a_page_keeps_its_size_however_long_episodes_are(copy, monkeypatch):
+    rng = generator("tests", "weight")
+
+    def lengthen(episodes, turns):
+        for row in turns:
+            row["observation"] = rng.bytes(3_000).hex()
+
+    for step in (1, 2, 3):
+        rewrite(copy, step, lengthen)
+    empty = len(static_page(document_of(copy).plain, []))
+    whole = len(static_page(document_of(copy).plain, document_of(copy).chunks())) - empty
+    monkeypatch.setattr(documents, "_ROOM", 200_000)
+    document = document_of(copy)
+    assert 0 < len(document.places) < 16 and "shows" in document.plain["warnings"][0]
+    assert len(static_page(document.plain, document.chunks())) - empty < 1.5 * 200_000 < whole
+
+
+# --- evaluations and their comparison
+
+
+def test_an_evaluation_shows_its_summary(evaluations):
+    document = document_of(evaluations[1])
+    summary = json.loads((evaluations[1] / "summary.json").read_text())
+    assert len(checked(document)) == 12 and document.plain["kind"] == "evaluation"
+    success = document.plain["figures"][0]
+    assert [success[key] for key in ("value", "low", "high", "n")] == [
+        *(number(summary["success"][key]) for key in ("mean", "ci_low", "ci_high")),
+        6,
+    ]
+    assert ["panel's hash", summary["panel"]["hash"]] in document.plain["facts"]
+    assert document.plain["episodes"]["success"] == [
+        r["success"] for r in read_episodes(evaluations[1] / "episodes.parquet")
+    ]
+
+
+def test_a_comparison_pairs_episodes_of_the_same_task(evaluations):
+    document = comparison_document(evaluations)
+    assert len(checked(document)) == 24 and document.plain["sources"] == ["expert", "chance"]
+    names = names_of(document)
+    assert {name[1:] for name in names if name[0] == 0} == {name[1:] for name in names if name[0] == 1}
+    found = compare([read_evaluation(path) for path in evaluations])["comparisons"][0]
+    [difference] = [figure for figure in document.plain["figures"] if figure["name"] == "difference"]
+    assert difference["value"] == number(found["success"]["difference"])
+    worse = next(table for table in document.plain["tables"] if table["title"].startswith("Tasks on which"))
+    assert [row[0] for row in worse["rows"]] == [task["task"] for task in found["regressions"]]
+
+
+def test_a_comparison_calls_one_task_by_one_name(evaluations, tmp_path):
+    """Panels may give one problem two names; episodes are paired by the problem."""
+    other = shutil.copytree(evaluations[1], tmp_path / "other")
+    panel = Panel.from_json((other / "panel.json").read_text())
+    panel = dataclasses.replace(panel, tasks=tuple(f"renamed/{task}" for task in panel.tasks))
+    panel.save(other / "panel.json")
+    summary = json.loads((other / "summary.json").read_text())
+    summary["panel"]["hash"] = panel.hash
+    (other / "summary.json").write_text(json.dumps(summary))
+    for name, read, schema in (("episodes", read_episodes, EPISODES), ("turns", read_turns, turn_schema())):
+        rows = [{**row, "task": f"renamed/{row['task']}"} for row in read(other / f"{name}.parquet")]
+        write_table(other / f"{name}.parquet", rows, schema)
+    with pytest.raises(CompareError, match="--shared"):
+        comparison_document([evaluations[0], other])
+    names = names_of(comparison_document([evaluations[0], other], shared=True))
+    assert {name[1:] for name in names if name[0] == 0} == {name[1:] for name in names if name[0] == 1}
+
+
+def test_a_comparison_leaves_out_a_task_for_all_or_for_none(evaluations, monkeypatch):
+    monkeypatch.setattr(documents, "ENCLOSED", 10)
+    document = comparison_document([*evaluations, evaluations[0]])
+    assert Counter(Counter(task for _, _, task, _ in names_of(document)).values()) == {6: 1}
+    assert any(text.startswith("shows 6 of 36") for text in document.plain["warnings"])
+    assert len(set(document.plain["sources"])) == 3
+
+
+# --- files that are damaged, missing or not there yet
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+DAMAGE = {
+    "half a file": (lambda run: cut(run / "turns" / "step_000002.parquet"), "no whole Parquet file"),
+    "no turns": (lambda run: (run / "turns" / "step_000002.parquet").unlink(), "restore it"),
+    "another step's turns": (
+        lambda run: shutil.copy(run / "turns" / "step_000001.parquet", run / "turns" / "step_000002.parquet"),
+        "does not hold the turns",
+    ),
+    "the other table": (
+        lambda run: shutil.copy(run / "turns" / "step_000001.parquet", run / "episodes" / "step_000001.parquet"),
+        "holds turns of schema version",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_damaged_step_is_an_error_and_while_somebody_writes_a_warning(copy, name):
+    damage, told = DAMAGE[name]
+    damage(copy)
+    with pytest.raises((RecordsError, ReportError), match=told):
+        list(document_of(copy).chunks())
+    document = document_of(copy, live=True)
+    assert sum(told in text for text in document.plain["warnings"]) == 1 and len(checked(document)) == 12
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "told"),
+    [
+        ("metrics.jsonl", '{"step": 1}\n', "metrics.jsonl is damaged"),
+        ("summary.json", "{", "summary.json cannot be read"),
+        ("summary.json", "{}", "lacks something"),
+        ("config.toml", "steps = ", "is not TOML"),
+        ("config.toml", "steps = 3", "lacks something"),
+        ("evaluation/summary.json", "[]", "no JSON object"),
+    ],
+)
+def test_a_damaged_text_file_is_named(copy, file, text, told):
+    (copy / file).write_text(text)
+    with pytest.raises(ValueError, match=told) as found:
+        document_of(copy)
+    assert str(copy) in str(found.value) and "\n" not in str(found.value)
+
+
+def test_a_folder_without_anything_is_told_apart(copy, tmp_path):
+    with pytest.raises(ReportError, match="there is no folder"):
+        document_of(tmp_path / "nowhere")
+    with pytest.raises(CompareError, match="holds no evaluation"):
+        document_of(copy / "checkpoints")
+    (copy / "evaluation" / "summary.json").unlink()
+    with pytest.raises(CompareError, match="not finished"):
+        document_of(copy / "evaluation")
+
+
+def test_a_run_that_goes_on_is_shown_as_far_as_it_is(copy):
+    shutil.rmtree(copy / "evaluation")
+    for file in ("summary.json", "episodes/step_000003.parquet"):
+        (copy / file).unlink()
+    with (copy / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 4, "phase": "tr')
+    document = document_of(copy)
+    assert not document.plain["done"] and document.plain["warnings"] == ["the run is not over: 3 of 3 steps"]
+    assert {stage for _, stage, _, _ in names_of(document)} == {"train/1", "train/2"}
+    for file in ("metrics.jsonl", "episodes/step_000001.parquet", "episodes/step_000002.parquet"):
+        (copy / file).unlink()
+    assert checked(document_of(copy)) == []
+
+
+# --- the file
+
+
+def test_a_report_is_one_file_beside_what_it_shows(copy, evaluations, tmp_path, monkeypatch):
+    assert write_report(copy) == copy / "report.html"
+    once = (copy / "report.html").read_bytes()
+    assert write_report(copy).read_bytes() == once, "one folder gives one file"
+    monkeypatch.chdir(tmp_path)
+    assert write_report(evaluations).resolve() == tmp_path / "report.html"
+    assert not list(tmp_path.rglob("*.writing"))
+    with pytest.raises(ReportError, match="make it"):
+        write_report(copy, tmp_path / "nowhere" / "report.html")
