@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from manyturn.agents.checked import Checked
 from manyturn.agents.context import Context, WholeConversation
 from manyturn.agents.engine import Engine, EpisodeKey, Sampling
 from manyturn.agents.episode import Act, ContextFull, Policy
@@ -54,7 +55,8 @@ class Agent:
         self, config: AgentConfig, template: ChatTemplate, engine: Engine, sampling: Sampling, name: str = "model"
     ):
         config.context.check(template)
-        self.config, self.template, self.engine, self.sampling, self.name = config, template, engine, sampling, name
+        self.config, self.template, self.sampling, self.name = config, template, sampling, name
+        self.engine = Checked(engine, template)
 
     def player(self, key: EpisodeKey, instructions: str) -> "AgentPlayer":
         return AgentPlayer(self, key, instructions)

@@ -68,6 +68,11 @@ class Reply(NamedTuple):
 class Engine(Protocol):
     """Computes replies. Episodes open a session each, so that an engine knows how many may still ask."""
 
+    @property
+    def vocabulary(self) -> int:
+        """Token ids are 0..vocabulary-1; a model may have more than its tokenizer, padded to a round size."""
+        ...
+
     def open(self, key: EpisodeKey) -> None:
         """An episode begins."""
 

@@ -33,6 +33,7 @@ except ImportError as error:
 
 _LONGEST_ANSWER = 4 * 2**20  # bytes
 _TRY_AGAIN = frozenset({408, 409, 425, 429})  # and everything from 500
+_BROKEN_OFF = ("error", "abort")  # how servers that failed in the middle of a reply say so, under status 200
 _TOO_LONG = ("context_length_exceeded", "maximum context length", "maximum model length")
 
 
@@ -140,25 +141,29 @@ class OpenAIPolicy:
                         raise _TryAgain(f"the answer is longer than {_LONGEST_ANSWER} bytes")
         except TimeoutError as error:
             raise _TryAgain(f"no answer within {self.endpoint.timeout:g} s") from error
-        except httpx.HTTPError as error:
+        # A redirect is not followed, but its address is parsed: a broken one is no HTTPError.
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             raise _TryAgain(f"{type(error).__name__}: {error}") from error
         return self._judge(response.status_code, response.headers, bytes(raw))
 
     def _judge(self, status: int, headers: Mapping[str, str], raw: bytes) -> tuple[str, Usage | None]:
         if status in _TRY_AGAIN or status >= 500:
-            raise _TryAgain(f"status {status}: {_short(raw)}", _asked_wait(headers))
+            raise _TryAgain(f"status {status}: {self._short(raw)}", _asked_wait(headers))
         if status != 200:
-            text = _short(raw)
+            text = self._short(raw)
             if status in (400, 413) and any(sign in raw.decode(errors="replace") for sign in _TOO_LONG):
                 raise ContextFull(self._hide(f"the endpoint says: {text}"))
             raise EngineError(self._hide(f"{self._where} refused with status {status}: {text}"))
         try:
             answer = json.loads(raw)
-            text = answer["choices"][0]["message"]["content"]
-        except (ValueError, LookupError, TypeError, RecursionError) as error:
-            raise _TryAgain(f"not a chat completion: {_short(raw)}") from error
+            choice = answer["choices"][0]
+            text, finish = choice["message"]["content"], choice.get("finish_reason")
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            raise _TryAgain(f"not a chat completion: {self._short(raw)}") from error
         if not isinstance(text, str):
-            raise _TryAgain(f"a completion without text: {_short(raw)}")
+            raise _TryAgain(f"a completion without text: {self._short(raw)}")
+        if answer.get("error") or finish in _BROKEN_OFF:
+            raise _TryAgain(f"a completion that broke off: {self._short(raw)}")
         return well_formed(text), _usage(answer.get("usage"))
 
     def _place(self) -> asyncio.Semaphore:
@@ -172,6 +177,13 @@ class OpenAIPolicy:
     def _where(self) -> str:
         port = f":{self._url.port}" if self._url.port else ""
         return f"{self._url.scheme}://{self._url.host}{port}"
+
+    def _short(self, raw: bytes) -> str:
+        """The beginning of an answer on one line, without what a terminal would obey."""
+        # The key is hidden first: cut in two it would not be found.
+        text = " ".join(self._hide(raw.decode(errors="replace"))[:2000].split())
+        text = "".join(char if char.isprintable() else "\ufffd" for char in text)
+        return text[:300] + ("…" if len(text) > 300 else "")
 
     def _hide(self, text: str) -> str:
         return text.replace(self._key, "***") if self._key else text
@@ -252,11 +264,6 @@ def _asked_wait(headers: Mapping[str, str]) -> float:
     except ValueError:
         try:
             seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
-        except ValueError:
+        except (ValueError, OverflowError):
             return 0.0
     return max(0.0, seconds) if math.isfinite(seconds) else 0.0
-
-
-def _short(raw: bytes) -> str:
-    text = " ".join(raw[:2000].decode(errors="replace").split())
-    return text[:300] + ("…" if len(text) > 300 else "")

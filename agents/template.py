@@ -70,6 +70,9 @@ class ChatTemplate:
 
         The texts of control tokens get an invisible character.
         """
+        normal = self.tokenizer.backend_tokenizer.normalizer
+        if normal and any(token in normal.normalize_str(text) and token not in text for token in self._controls):
+            text = normal.normalize_str(text)  # look-alikes that the tokenizer would turn into control tokens
         for token in self._controls:
             text = text.replace(token, token[0] + _JOINER + token[1:] if len(token) > 1 else "\ufffd")
         return well_formed(text)

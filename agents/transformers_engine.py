@@ -38,6 +38,8 @@ class TransformersEngine:
         patience: seconds to wait for open episodes that have not asked; None waits for all (reproducible to the bit).
 
     Attributes:
+        version: policy version of the weights.
+        vocabulary: how many token ids the model has.
         drawn_tokens, read_tokens: tokens drawn, and prompt tokens computed, since the engine was made.
     """
 
@@ -45,6 +47,8 @@ class TransformersEngine:
         self, model: PreTrainedModel, end_ids: frozenset[int], max_batch: int = 256, patience: float | None = None
     ):
         self.model, self.version = model, 0
+        self.vocabulary: int = model.config.get_text_config().vocab_size
+        self._whole = True  # whether the weights are those of one version
         self._decoder, self._ends = BatchDecoder(model, end_ids), end_ids
         self._max_batch, self._patience = max_batch, patience
         self._open: set[EpisodeKey] = set()
@@ -66,15 +70,19 @@ class TransformersEngine:
         self._consider()
 
     def load(self, source: PreTrainedModel, version: int) -> None:
-        """Draw with the weights of ``source`` from now on, and forget what was computed with the old ones."""
+        """Draw with the weights of ``source`` from now on, and forget what was computed with the old ones.
+
+        Whatever it raises leaves half-new weights: until a load succeeds, every request ends in EngineError.
+        """
         # A batch whose episodes were cancelled may still be computing; its thread must not meet half-new weights.
         self._runner.submit(int).result()
+        self._whole = False
+        self._past.clear()
         if source is not self.model:
             with torch.no_grad():
                 for mine, theirs in zip(self.model.parameters(), source.parameters(), strict=True):
                     mine.copy_(theirs)
-        self._past.clear()
-        self.version = version
+        self.version, self._whole = version, True
 
     async def generate(self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling) -> Reply:
         if not prompt_ids:
@@ -134,6 +142,8 @@ class TransformersEngine:
             version = self.version
             rows = [self._row(request) for request in part]
             try:
+                if not self._whole:
+                    raise EngineError("the weights are half new, since the last load failed: load again")
                 drawn = await loop.run_in_executor(self._runner, self._decoder.draw, rows)
             except Exception as error:
                 self._fail(part, error)

@@ -2,12 +2,15 @@
 
 import asyncio
 import math
+import time
+from itertools import pairwise
 
 import pytest
 
-from manyturn.agents.engine import EpisodeKey
-from manyturn.agents.episode import Act, Ending
-from manyturn.agents.gather import Patience, TooManyErrors, gather
+from manyturn.agents.breaker import Breaker, TooManyErrors
+from manyturn.agents.engine import EngineError, EpisodeKey
+from manyturn.agents.episode import Act, Ending, Episode
+from manyturn.agents.gather import Patience, gather
 from manyturn.agents.scripted import Replay, Scripted
 from manyturn.envs.seats import InlineSeats
 
@@ -68,12 +71,91 @@ def test_an_error_that_stays_is_no_failure_and_no_reward(tmp_path):
     _, episodes = asyncio.run(played(name, 4, 20, patience=Patience(attempts=2, error_share=0.5)))
     broken = [e for i, e in enumerate(episodes) if i % 5 == 0]
     assert all(e.ending is Ending.ENV_ERROR and e.success is None and math.isnan(e.outcome) for e in broken)
-    assert all("tool server" in e.cause for e in broken)
+    assert all(e.cause.startswith("after 2 attempts: ") and "tool server" in e.cause for e in broken)
 
 
 def test_too_many_errors_stop_everything_and_say_why(tmp_path):
     with pytest.raises(TooManyErrors, match="tool server is gone"):
         asyncio.run(played(breaking(tmp_path, 99), 4, 20, patience=Patience(attempts=1, error_share=0.1)))
+
+
+def test_a_breaker_remembers_errors_from_one_call_to_the_next(tmp_path):
+    """Each call alone stays within its own limit: 1 of 5 episodes fails."""
+    breaker, name, ended = Breaker(share=0.19), breaking(tmp_path, 99), []
+
+    async def run():
+        async with InlineSeats(name, {}, [], 1) as seats:
+            for _ in range(10):
+                options = {"patience": Patience(1, 1.0), "breaker": breaker, "on_episode": ended.append}
+                await gather(seats, Scripted(0.0), plan_of(seats, 5), max_turns=50, **options)
+
+    with pytest.raises(TooManyErrors, match=r"5 of the last 21 episodes .* train/0: after 1 attempt: .*tool server"):
+        asyncio.run(run())
+    assert len(ended) == 21
+
+
+def test_a_breaker_forgets_what_lies_behind_its_window():
+    episodes = {ending: Episode(None, None, ending=ending) for ending in Ending}
+    breaker = Breaker(share=0.25, window=4, least=4)
+    for name in ("env_error", "completed", "completed", "truncated", "infra_error"):
+        breaker.note(episodes[Ending(name)])
+    with pytest.raises(TooManyErrors):
+        breaker.note(Episode(None, plan_of(InlineSeats("manyturn/Maze-v0"), 1)[0][0], ending=Ending.ENV_ERROR))
+    with pytest.raises(ValueError, match=r"least = 9 in 1\.\.window = 4"):
+        Breaker(window=4, least=9)
+
+
+class Stumbling:
+    """An expert whose engine fails at the first ``times`` attempts of chosen members, and who notes when."""
+
+    name = "stumbling"
+
+    def __init__(self, members: set[int], times: int):
+        self.members, self.times = members, times
+        self.began: dict[int, list[float]] = {}
+
+    def player(self, key, instructions):
+        began = self.began.setdefault(key.member, [])
+        began.append(time.monotonic())
+        player = Scripted(0.0).player(key, instructions)
+        if key.member in self.members and len(began) <= self.times:
+
+            async def fail(step, seat):
+                raise EngineError("connection reset")
+
+            player.act = fail
+        return player
+
+
+def stumble(limit: int, members: set[int], times: int, attempts: int = 9):
+    async def run():
+        async with InlineSeats("manyturn/Maze-v0", {}, [], limit) as seats:
+            task, policy = seats.tasks("train")[0], Stumbling(members, times)
+            plan = [(task, EpisodeKey(0, "test", task.id, member)) for member in range(4)]
+            patience = Patience(attempts, 1.0)
+            return policy, await gather(seats, policy, plan, max_turns=50, patience=patience)
+
+    return asyncio.run(run())
+
+
+def test_pauses_after_a_failure_of_the_machinery_grow_and_come_from_the_key():
+    runs = [stumble(1, {0}, 3)[0].began[0] for _ in range(2)]
+    pauses = [[after - before for before, after in pairwise(began)] for began in runs]
+    for number, (one, other) in enumerate(zip(*pauses, strict=True)):
+        assert 0.05 * 2**number <= one < 0.1 * 2**number + 0.1
+        assert one == pytest.approx(other, abs=0.1)
+
+
+def test_a_seat_plays_others_while_an_episode_waits_to_be_tried_again():
+    policy, episodes = stumble(1, {0}, 1)
+    assert [episode.attempts for episode in episodes] == [2, 1, 1, 1] and all(e.success for e in episodes)
+    assert policy.began[1][0] < policy.began[0][1]
+
+
+def test_a_failure_of_the_machinery_that_stays_is_an_error_and_says_how_often_it_was_tried():
+    _, episodes = stumble(2, {1, 2}, 99, attempts=2)
+    assert [e.ending is Ending.INFRA_ERROR for e in episodes] == [False, True, True, False]
+    assert episodes[1].cause == "after 2 attempts: connection reset" and episodes[1].success is None
 
 
 def test_a_limit_of_turns_truncates_and_does_not_fail():

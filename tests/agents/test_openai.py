@@ -20,6 +20,7 @@ from manyturn.agents.formats import Tagged
 from manyturn.agents.gather import Patience, gather
 from manyturn.agents.openai_engine import Endpoint, OpenAIPolicy, Usage
 from manyturn.envs.host import Step
+from manyturn.envs.keys import generator
 from manyturn.envs.seats import open_seats
 
 KEY = "sk-not-to-be-seen-anywhere"
@@ -155,6 +156,16 @@ def test_the_seed_differs_by_turn_and_member_and_not_by_attempt(server):
         (200, b'"\xff\xfe"', {}),
         (200, completion(None), {}),
         (200, completion(["part"]), {}),
+        (200, completion("half a rep").replace(b'"message"', b'"finish_reason": "error", "message"'), {}),
+        (200, completion("half a rep").replace(b'"usage"', b'"error": {"code": 502}, "usage"'), {}),
+        (200, b'{"choices": "none", "usage": 3}', {}),
+        (200, b'{"choices": [["message"]]}', {}),
+        (200, b'{"choices": [{"message": "go"}]}', {}),
+        (200, b'{"choices": [{"message": {"content": %s}}]}' % (b"9" * 5000), {}),
+        (200, b"\x1f\x8b broken", {"Content-Encoding": "gzip"}),
+        (307, b"", {"Location": "http:no address"}),
+        (429, b"", {"Retry-After": "Mon, 01 Jan 2024 00:00:00 +99999999999"}),
+        (503, b"", {"Retry-After": "9" * 5000}),
         (200, completion("x" * 10_000_000), {}),
         drop,
         breaks_off,
@@ -189,6 +200,52 @@ def test_an_answer_that_comes_too_late_or_in_drips_is_given_up(server):
         assert time.monotonic() - began < 1.9
 
 
+def damaged(seed: int) -> Callable[[BaseHTTPRequestHandler], tuple[int, bytes, dict[str, str]]]:
+    """A sound answer, bytes of whose head and body were changed, lost or put in."""
+    pieces = [
+        b"\r\n",
+        b"\0",
+        b"\xff",
+        b"[[[[",
+        b"9" * 5000,
+        b"Content-Length: -1\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\n",
+    ]
+    pieces += [b"Location: http:x\r\n", b"Content-Encoding: gzip\r\n", b"Content-Type: ;charset=\xff\r\n", b'"\\ud800"']
+
+    def answer(handler: BaseHTTPRequestHandler) -> tuple[int, bytes, dict[str, str]]:
+        rng = generator("damaged answer", seed)
+        status = rng.choice([200, 200, 307, 429, 101])
+        body = completion("go north")
+        raw = bytearray(b"HTTP/1.1 %d X\r\nRetry-After: 0\r\nContent-Length: %d\r\n\r\n" % (status, len(body)) + body)
+        for place in rng.integers(len(raw) - 20, size=int(rng.integers(4))).tolist():
+            kind, start = rng.integers(3), raw.find(b"\r\n") + 2
+            if kind == 0:
+                raw[start:start] = pieces[int(rng.integers(len(pieces)))]
+            elif kind == 1:
+                raw[place : place + int(rng.integers(20))] = b""
+            else:
+                raw[place] = int(rng.integers(256))
+        handler.wfile.write(raw)
+        handler.close_connection = True
+        return 0, b"", {}
+
+    return answer
+
+
+def test_an_answer_damaged_in_any_place_is_text_or_an_engine_error(server):
+    server.script = [damaged(seed) for seed in range(150)]
+    asked, texts = policy(attempts=1, timeout=1), 0
+    for _ in server.script:
+        try:
+            text, _usage = ask(asked)
+            text.encode()
+            texts += 1
+        except (EngineError, ContextFull) as error:
+            assert str(error).isprintable()
+    assert 10 < texts < 140, "some answers should be damaged and some sound"
+
+
 def test_nobody_at_the_address_is_an_engine_error(server):
     nobody = policy()
     server.close()
@@ -212,6 +269,14 @@ def test_the_key_is_shown_nowhere(server, caplog):
     with pytest.raises(EngineError) as caught:
         ask(asked)
     assert KEY not in f"{caught.value} {asked} {asked.endpoint} {caplog.text}"
+
+
+def test_a_key_that_is_cut_in_two_is_not_shown_either(server):
+    for before in range(300 - len(KEY), 300, 3):
+        server.script = [(403, b"x" * before + KEY.encode(), {})]
+        with pytest.raises(EngineError) as caught:
+            ask(policy())
+        assert KEY[:4] not in str(caught.value)
 
 
 def test_an_endpoint_that_finds_the_prompt_too_long_truncates_the_episode(server):

@@ -308,3 +308,29 @@ def test_a_lower_precision_copy_follows_the_learner(tiny):
 
     reply = within(30, draw())
     assert reply.version == 3 and len(reply.ids) == len(reply.logprobs) > 0
+
+
+def test_after_a_load_that_broke_off_nothing_is_drawn_until_one_succeeds(tiny, monkeypatch):
+    language, other = tiny(), tiny()
+    engine = TransformersEngine(copy.deepcopy(language.model), language.template.end_ids)
+    whole = other.model.parameters
+
+    def breaking():
+        yield next(iter(whole()))
+        raise RuntimeError("gone")
+
+    monkeypatch.setattr(other.model, "parameters", breaking)
+    with pytest.raises(RuntimeError, match="gone"):
+        engine.load(other.model, 1)
+
+    async def ask() -> Reply:
+        engine.open(key(0))
+        try:
+            return await engine.generate(key(0), 0, [1, 2], Sampling(max_tokens=2))
+        finally:
+            engine.close(key(0))
+
+    with pytest.raises(EngineError, match="half new"):
+        within(20, ask())
+    engine.load(language.model, 2)
+    assert within(20, ask()).version == 2

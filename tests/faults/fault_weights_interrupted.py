@@ -1,0 +1,187 @@
+"""New weights that arrive in part, or while a batch is being drawn: no token is drawn with weights of another version.
+
+What must hold: after a load that failed the engine refuses to draw until one succeeds. Every token of every episode has
+the log-probability that the weights of its labelled version give it.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from drawing import CLOSE, SAMPLING, model, play, texts
+from tally import Tally
+
+from manyturn.agents.batch_decoder import Drawn, Row
+from manyturn.agents.engine import EngineError, EpisodeKey
+from manyturn.agents.episode import Episode
+from manyturn.agents.models import LanguageModel
+from manyturn.agents.transformers_engine import TransformersEngine
+from manyturn.envs.keys import generator
+
+SHORT, LONG = 4, 20
+_EPISODES = 6
+_HELD = 0.03  # seconds that a batch is held, in which the load comes
+
+
+class Interrupted:
+    """Weights that stop coming after a number of parameters.
+
+    Args:
+        fault: what is raised then; None: there are simply no more; a tensor: comes in the place of the next one.
+    """
+
+    def __init__(self, source: LanguageModel, after: int, fault: BaseException | torch.Tensor | None):
+        self._source, self._after, self._fault = source, after, fault
+
+    def parameters(self) -> Iterator[torch.Tensor]:
+        for number, parameter in enumerate(self._source.model.parameters()):
+            if number < self._after:
+                yield parameter
+            elif isinstance(self._fault, torch.Tensor):
+                yield self._fault
+            elif self._fault is not None:
+                raise self._fault
+            else:
+                return
+
+
+class Bench:
+    """An engine, the weights of every version that it ever had, and what it did.
+
+    Attributes:
+        tally: faults that came about, and what went wrong.
+    """
+
+    def __init__(self, seed: int):
+        self.words, self.seed, self.tally = texts(), seed, Tally()
+        self.sources = [model(self.words, seed)]
+        self.engine = TransformersEngine(model(self.words, seed).model, self.sources[0].template.end_ids)
+        # Wrapped in place, so that a batch can be held where its thread computes.
+        self._draw = self.engine._decoder.draw
+        self.engine._decoder.draw = self._held  # type: ignore[method-assign]
+        self._batches_left = 0
+        self._entered = threading.Event()
+
+    def _held(self, rows: Sequence[Row]) -> list[Drawn]:
+        self._batches_left -= 1
+        if self._batches_left == 0:
+            self._entered.set()
+            time.sleep(_HELD)
+        return self._draw(rows)
+
+    async def play(self, number: int) -> list[Episode]:
+        return await play(self.sources[0], self.engine, range(_EPISODES), self.seed + number)
+
+    async def play_until_batch(self, number: int, batches: int) -> asyncio.Task[list[Episode]]:
+        """Begin to play; returns while the thread is in the middle of a batch."""
+        self._entered.clear()
+        self._batches_left = batches
+        playing = asyncio.create_task(self.play(number))
+        assert await asyncio.to_thread(self._entered.wait, 60), "episodes ended before that batch"
+        return playing
+
+    def next_weights(self) -> LanguageModel:
+        """Weights of a version that does not exist yet."""
+        return model(self.words, self.seed + len(self.sources))
+
+    def load(self, language: LanguageModel) -> None:
+        """The next version, whole."""
+        self.engine.load(language.model, len(self.sources))
+        self.sources.append(language)
+
+    def bad(self, text: str) -> None:
+        self.tally.misattributed += 1
+        self.tally.notes.append(text[:200])
+
+    def examine(self, episodes: Sequence[Episode]) -> None:
+        """Compute every said token anew with the weights of its label."""
+        for episode in episodes:
+            if episode.ending.is_error or episode.ledger is None:
+                self.tally.lost += 1
+                self.tally.notes.append(f"{episode.key}: {episode.ending} {episode.cause}"[:200])
+                continue
+            for turn, span in enumerate(episode.ledger.spans):
+                ids = episode.ledger.branches[span.branch].ids[: span.end]
+                theirs = _logprobs(self.sources[span.version], ids)[span.start - 1 :]
+                ours = torch.tensor(episode.ledger.reply_logprobs(turn))
+                gap = float((ours - theirs).abs().max())
+                if not gap < CLOSE:
+                    self.bad(f"{episode.key} turn {turn}: {gap:.2g} nats from what version {span.version} gives")
+
+
+def _logprobs(language: LanguageModel, ids: list[int]) -> torch.Tensor:
+    """Log-probabilities (T - 1,) of ids[1:] by one pass over the sequence."""
+    with torch.inference_mode():
+        scores = torch.log_softmax(language.model(input_ids=torch.tensor([ids]), use_cache=False).logits[0], -1)
+    return scores[:-1].gather(-1, torch.tensor(ids[1:])[:, None])[:, 0].double()
+
+
+async def _refuses(bench: Bench, number: int) -> None:
+    """Half-new weights must not draw."""
+    key = EpisodeKey(bench.seed, "probe", str(number), 0)
+    bench.engine.open(key)
+    try:
+        await asyncio.wait_for(bench.engine.generate(key, 0, [5, 6], SAMPLING), 10)
+        bench.bad(f"fault {number}: drew with half-new weights")
+    except EngineError:
+        pass
+    finally:
+        bench.engine.close(key)
+
+
+async def _load_fails(bench: Bench, number: int, rng: np.random.Generator) -> None:
+    """In the middle of episodes a load raises part of the way; a later one succeeds."""
+    fresh = bench.next_weights()
+    count = sum(1 for _ in fresh.model.parameters())
+    faults = (RuntimeError("connection lost"), KeyboardInterrupt(), None, torch.zeros(3, 5, 7), MemoryError())
+    half = Interrupted(fresh, int(rng.integers(0, count)), faults[number // 3 % len(faults)])
+    playing = await bench.play_until_batch(number, int(rng.integers(1, 8)))
+    try:
+        bench.engine.load(half, len(bench.sources))  # type: ignore[arg-type]
+    except (Exception, KeyboardInterrupt):
+        bench.tally.injected += 1
+    await _refuses(bench, number)
+    bench.load(fresh)
+    bench.examine(await playing)
+
+
+async def _cancelled(bench: Bench, number: int, rng: np.random.Generator) -> None:
+    """All episodes are cancelled while a batch is being drawn, and new weights are loaded at once."""
+    fresh = bench.next_weights()
+    playing = await bench.play_until_batch(number, int(rng.integers(1, 8)))
+    playing.cancel()
+    await asyncio.wait([playing])
+    bench.tally.injected += playing.cancelled()
+    bench.load(fresh)
+    again = await bench.play(number)
+    bench.examine(again)
+    newest = len(bench.sources) - 1
+    if any(span.version != newest for episode in again if episode.ledger for span in episode.ledger.spans):
+        bench.bad(f"fault {number}: labelled with a version before {newest}")
+
+
+async def _arrives(bench: Bench, number: int, rng: np.random.Generator) -> None:
+    """New weights are loaded while a batch is being drawn, and the episodes go on with them."""
+    fresh = bench.next_weights()
+    playing = await bench.play_until_batch(number, int(rng.integers(1, 8)))
+    bench.load(fresh)
+    bench.tally.injected += 1
+    episodes = await playing
+    bench.examine(episodes)
+    versions = {span.version for episode in episodes if episode.ledger for span in episode.ledger.spans}
+    if versions != {len(bench.sources) - 2, len(bench.sources) - 1}:
+        bench.bad(f"fault {number}: versions {sorted(versions)} instead of the last two")
+
+
+def run(count: int, seed: int, folder: Path) -> Tally:
+    bench = Bench(seed)
+    for number in range(count):
+        rng = generator("interrupt weights", seed, number)
+        asyncio.run((_load_fails, _cancelled, _arrives)[number % 3](bench, number, rng))
+    tally = bench.tally
+    tally.survived = tally.injected - min(tally.injected, tally.lost + tally.misattributed)
+    return tally
