@@ -1,6 +1,7 @@
 """Episodes: one attempt at a task, what was said and rewarded at each turn, and how it ended."""
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -102,7 +103,7 @@ class Episode:
         turns: K turns.
         ending: how it ended; errors are not failures and have no return.
         cause: the limit that truncated it ("turns" or "context"), or the error's text.
-        success: whether the goal was reached; None after an error.
+        success: whether the goal was reached; None after an error, and where nobody can know.
         last: the final observation.
     """
 
@@ -118,7 +119,7 @@ class Episode:
 
     @property
     def outcome(self) -> float:
-        """Sum of rewards; NaN after an error, which is never a reward."""
+        """Sum of rewards; NaN after an error, which is never a reward, and where a reward could not be known."""
         return float("nan") if self.ending.is_error else float(sum(turn.reward for turn in self.turns))
 
 
@@ -136,8 +137,7 @@ async def play(seat: Seat, policy: Policy, task: Task, key: EpisodeKey, instruct
             step = await _turn(episode, player, seat, step)
         episode.ending = Ending.COMPLETED if step.terminated else Ending.TRUNCATED
         episode.cause = "" if step.terminated else "turns"
-        # An environment that never speaks of success is judged by whether it paid anything.
-        episode.success = step.success if step.success is not None else step.terminated and episode.outcome > 0
+        episode.success = step.success if step.success is not None else _paid(episode, step)
         episode.last = step.observation
     except ContextFull as full:
         episode.ending, episode.cause, episode.success = Ending.TRUNCATED, "context", False
@@ -153,6 +153,11 @@ async def play(seat: Seat, policy: Policy, task: Task, key: EpisodeKey, instruct
         episode.ledger = player.ledger
         player.leave()
     return episode
+
+
+def _paid(episode: Episode, last: Step) -> bool | None:
+    """Success by an environment that never speaks of it: whether it paid anything."""
+    return None if math.isnan(episode.outcome) else last.terminated and episode.outcome > 0
 
 
 async def _turn(

@@ -141,8 +141,8 @@ def _step(text: str, reward: Any, terminated: bool, truncated: bool, info: Mappi
     if not isinstance(text, str):
         raise TypeError(f"an observation is text, not {type(text).__name__}")
     reward = float(reward)
-    if not math.isfinite(reward):
-        raise ValueError(f"the reward is {reward}")
+    if math.isinf(reward):
+        raise ValueError(f"the reward is {reward}; one that nobody can know is NaN")
     anchor: Hashable = info.get("anchor", text)
     admissible = info.get("admissible")
     success, progress = info.get("success"), info.get("progress")

@@ -1,33 +1,24 @@
 """Rollouts: which tasks a step draws, and their episodes as a batch of turns."""
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Ending, Episode
-from manyturn.envs.keys import generator
 from manyturn.envs.task import Task
+from manyturn.envs.turn import OUTCOME
+from manyturn.trainers.curricula.pool import Pool
+from manyturn.trainers.curricula.uniform import UniformConfig, uniform
 from manyturn.trainers.turn_batch import TurnBatch
 
 
 def draw_tasks(tasks: Sequence[Task], count: int, seed: int, step: int) -> list[Task]:
-    """The step's tasks: each pass over the split is a new permutation, so no task comes twice before all have come.
-
-    For splits too long to permute, tasks are drawn independently.
-    """
-    if len(tasks) > 100_000:
-        numbers = generator("tasks", seed, step).choice(len(tasks), size=count, replace=False)
-        return [tasks[int(n)] for n in numbers]
-    drawn, orders = [], dict[int, list[int]]()
-    for place in range((step - 1) * count, step * count):
-        epoch, index = divmod(place, len(tasks))
-        if epoch not in orders:
-            orders[epoch] = generator("tasks", seed, epoch).permutation(len(tasks)).tolist()
-        drawn.append(tasks[orders[epoch][index]])
-    return drawn
+    """The step's tasks, every one equally often."""
+    return [tasks[number] for number in uniform(Pool(tasks, count, seed, step), UniformConfig())]
 
 
 def plan_groups(tasks: Sequence[Task], group: int, seed: int, stage: str) -> list[tuple[Task, EpisodeKey]]:
@@ -50,9 +41,14 @@ def learnable(episodes: Sequence[Episode]) -> list[Episode]:
     return [episode for episode in episodes if is_learnable(episode)]
 
 
-def turn_batch(episodes: Sequence[Episode]) -> TurnBatch:
-    """The turns of E episodes as arrays; rewards that a turn does not name are 0."""
-    names = sorted({name for episode in episodes for turn in episode.turns for name in turn.parts}) or ["outcome"]
+def turn_batch(episodes: Sequence[Episode], part_names: Iterable[str] = ()) -> TurnBatch:
+    """The turns of E episodes as arrays; rewards that a turn does not name are 0.
+
+    Args:
+        part_names: parts that the environment lists, which are there even if no turn earned them.
+    """
+    names = sorted({name for episode in episodes for turn in episode.turns for name in turn.parts}.union(part_names))
+    names = names or [OUTCOME]
     return TurnBatch.from_episodes(
         {name: [[turn.parts.get(name, 0.0) for turn in episode.turns] for episode in episodes] for name in names},
         groups=[episode.key.task for episode in episodes],
@@ -91,8 +87,8 @@ def describe(episodes: Sequence[Episode]) -> dict[str, Any]:
         return float(np.mean(values)) if len(values) else None
 
     return {
-        "success": mean([bool(episode.success) for episode in told]),
-        "return": mean([episode.outcome for episode in told]),
+        "success": mean([episode.success for episode in told if episode.success is not None]),
+        "return": mean([episode.outcome for episode in told if not math.isnan(episode.outcome)]),
         "turns": mean([len(episode.turns) for episode in told]),
         "reply_tokens": mean(lengths),
         "invalid": mean([not turn.valid for turn in turns]),

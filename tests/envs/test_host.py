@@ -77,7 +77,7 @@ def test_an_environment_of_numbers_is_refused_with_the_mend():
         Host(f"{__file__}:Discrete")
 
 
-@pytest.mark.parametrize("action", ["raise", "exit", "nan"])
+@pytest.mark.parametrize("action", ["raise", "exit", "endless"])
 def test_whatever_the_environment_raises_is_an_env_error(action):
     host = Host(FAULTY)
     host.reset(host.tasks("train")[0], 0)
