@@ -102,7 +102,8 @@ class Episode:
     Attributes:
         turns: K turns.
         ending: how it ended; errors are not failures and have no return.
-        cause: the limit that truncated it ("turns" or "context"), or the error's text.
+        cause: the limit that truncated it ("turns" or "context"), or the error's text, after how many attempts
+            were made.
         success: whether the goal was reached; None after an error, and where nobody can know.
         last: the final observation.
     """

@@ -1,17 +1,18 @@
 """Play many episodes side by side, in whatever order they finish, and give them back in the order asked for."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
+from manyturn.agents.breaker import Breaker, TooManyErrors, complaint
 from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Ending, Episode, Policy, play
+from manyturn.envs.keys import generator
 from manyturn.envs.seats import Seats
 from manyturn.envs.task import Task
 
-
-class TooManyErrors(RuntimeError):
-    """Episodes fail by error so often that going on would waste the run."""
+_PAUSE, _LONGEST_PAUSE = 0.1, 2.0  # seconds before the second attempt, doubled for each further one
 
 
 @dataclass(frozen=True)
@@ -34,45 +35,57 @@ async def gather(
     *,
     max_turns: int,
     patience: Patience = Patience(),
+    breaker: Breaker | None = None,
     on_episode: Callable[[Episode], None] | None = None,
 ) -> list[Episode]:
     """Play every planned episode once.
 
     As many run side by side as there are seats; a seat that falls free takes the next episode, so nobody waits for the
-    slowest and nothing is computed for episodes that have ended.
+    slowest and nothing is computed for episodes that have ended. An episode that ended in an error is tried again: at
+    once if the environment raised, after a pause if the machinery failed, while its seat plays others.
 
     Args:
         plan: N tasks with the key of each episode.
         max_turns: for environments without a limit of their own.
+        breaker: is told of every episode; it stops everything when too many of the last ones ended in an error.
         on_episode: called with each episode when it has ended.
 
     Returns:
         N episodes in the order of the plan.
 
     Raises:
-        TooManyErrors: more than ``patience.error_share`` of the episodes, and at least two, ended in an error.
+        TooManyErrors: more than ``patience.error_share`` of the episodes, and at least two, ended in an error, or the
+            breaker stopped everything.
     """
     done: list[Episode | None] = [None] * len(plan)
-    todo = iter(range(len(plan)))
-    errors: list[Episode] = []
-    allowed = max(1, int(patience.error_share * len(plan)))
+    queue = _Queue(len(plan))
+    allowed, errors = max(1, int(patience.error_share * len(plan))), 0
 
-    async def lane(todo: Iterator[int]) -> None:
+    async def lane() -> None:
         async with seats.take() as seat:
             await everyone_seated()
-            for number in todo:
+            while (waiting := await queue.get()) is not None:
+                number, attempts = waiting
                 task, key = plan[number]
-                attempt, episode = 1, await play(seat, policy, task, key, seats.instructions, max_turns)
-                while episode.ending in (Ending.ENV_ERROR, Ending.INFRA_ERROR) and attempt < patience.attempts:
-                    attempt, episode = attempt + 1, await play(seat, policy, task, key, seats.instructions, max_turns)
-                episode.attempts = attempt
-                done[number] = episode
-                if on_episode is not None:
-                    on_episode(episode)
-                if episode.ending.is_error:
-                    errors.append(episode)
-                    if len(errors) > allowed:
-                        raise TooManyErrors(_complaint(errors, len(plan)))
+                episode = await play(seat, policy, task, key, seats.instructions, max_turns)
+                episode.attempts = attempts + 1
+                if episode.ending.is_error and episode.attempts < patience.attempts:
+                    queue.put_back(number, episode.attempts, _pause(episode))
+                else:
+                    done[number] = episode
+                    finish(episode)
+
+    def finish(episode: Episode) -> None:
+        nonlocal errors
+        if episode.ending.is_error:
+            errors += 1
+            episode.cause = f"after {episode.attempts} attempt{'s' * (episode.attempts > 1)}: {episode.cause}"
+        if on_episode is not None:
+            on_episode(episode)
+        if breaker is not None:
+            breaker.note(episode)
+        if errors > allowed:
+            raise TooManyErrors(complaint(errors, f"{len(plan)}", episode))
 
     lanes = min(len(plan), seats.limit)
     seated, start = 0, asyncio.Event()
@@ -88,15 +101,47 @@ async def gather(
     try:
         async with asyncio.TaskGroup() as group:
             for _ in range(lanes):
-                group.create_task(lane(todo))
+                group.create_task(lane())
     except* TooManyErrors as several:
         raise several.exceptions[0] from None
-    return [episode for episode in done if episode is not None]
+    return _complete(done)
 
 
-def _complaint(errors: list[Episode], planned: int) -> str:
-    last = errors[-1]
-    return (
-        f"{len(errors)} of {planned} episodes ended in an error, the last, of task {last.task.id}: {last.cause}. "
-        "Run manyturn check on the environment, or allow more with rollout.error_share"
-    )
+class _Queue:
+    """Episodes that wait for a seat, by number: those not begun yet in order, and those to be tried again."""
+
+    def __init__(self, count: int):
+        self._fresh = iter(range(count))
+        self._again: list[tuple[float, int, int]] = []  # when, number, attempts made; the earliest first
+        self._clock = asyncio.get_running_loop().time
+
+    def put_back(self, number: int, attempts: int, pause: float) -> None:
+        """Try an episode again after ``pause`` seconds."""
+        heappush(self._again, (self._clock() + pause, number, attempts))
+
+    async def get(self) -> tuple[int, int] | None:
+        """The next episode and how often it was tried; None if all others are being played."""
+        if not self._again or self._again[0][0] > self._clock():
+            fresh = next(self._fresh, None)
+            if fresh is not None:
+                return fresh, 0
+            if not self._again:
+                return None
+        when, number, attempts = heappop(self._again)
+        await asyncio.sleep(when - self._clock())
+        return number, attempts
+
+
+def _pause(episode: Episode) -> float:
+    """Seconds until the next attempt: none after an environment raised, which no waiting mends."""
+    if episode.ending is not Ending.INFRA_ERROR:
+        return 0.0
+    longest = min(_PAUSE * 2 ** (episode.attempts - 1), _LONGEST_PAUSE)
+    return longest * generator("pause", *episode.key, episode.attempts).uniform(0.5, 1.0)
+
+
+def _complete(done: list[Episode | None]) -> list[Episode]:
+    episodes = [episode for episode in done if episode is not None]
+    if len(episodes) < len(done):
+        raise RuntimeError(f"{len(done) - len(episodes)} episodes have no ending: the policy raised CancelledError")
+    return episodes

@@ -1,6 +1,8 @@
 """One way to talk to any environment of strings: ours, or a ``gymnasium.Env`` that knows nothing of this project."""
 
+import asyncio
 import math
+import traceback
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
@@ -133,8 +135,10 @@ class Host:
             return call()
         except (WrapperMismatch, ResetNeeded):
             raise
-        except (Exception, SystemExit) as error:
-            raise EnvError(f"{self.name} raised in {where}: {type(error).__name__}: {error}") from error
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            # Nothing here awaits, so a CancelledError is the environment's own. Not str(error), which may raise too.
+            told = traceback.format_exception_only(error)[-1].strip()
+            raise EnvError(f"{self.name} raised in {where}: {told}") from error
 
 
 def _step(text: str, reward: Any, terminated: bool, truncated: bool, info: Mapping[str, Any]) -> Step:

@@ -11,19 +11,24 @@ import abc
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+import warnings
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from copy import copy
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from gymnasium.error import ResetNeeded
 
+from manyturn.envs.crew import Crew, Member
 from manyturn.envs.host import EnvError, Host, Step
+from manyturn.envs.pressure import USUAL, Limits
 from manyturn.envs.registry import spec_of
 from manyturn.envs.task import Task
 from manyturn.envs.wire import step_from_wire, task_to_wire
-from manyturn.envs.worker import Worker, WorkerError
+from manyturn.envs.worker import WorkerError
+
+T = TypeVar("T")
 
 _RESET_FIRST = "no episode on this seat: call reset()"
 
@@ -83,6 +88,14 @@ class Seats(abc.ABC):
             raise RuntimeError(f"the seats of {self.name} are closed")
 
 
+def _close(host: Host) -> None:
+    """Close an environment; that it raised then must not cost what was played before."""
+    try:
+        host.close()
+    except (Exception, SystemExit) as error:
+        warnings.warn(f"{host.name} raised in close: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2)
+
+
 class _InlineSeat:
     def __init__(self, make: "InlineSeats"):
         self._seats = make
@@ -93,36 +106,28 @@ class _InlineSeat:
         if self._host is None:
             self._host = self._seats.make_host()
         self.live = True
-        with self._losing():
-            return self._host.reset(task, seed)
+        return self._or_lost(lambda host: host.reset(task, seed))
 
     async def step(self, action: str) -> Step:
-        with self._losing():
-            return self._episode().step(action)
+        return self._or_lost(lambda host: host.step(action))
 
     async def expert(self) -> str:
-        with self._losing():
-            return self._episode().expert()
+        return self._or_lost(Host.expert)
 
     def close(self) -> None:
         self.live = False
         host, self._host = self._host, None
         if host is not None:
-            host.close()
+            _close(host)
 
-    def _episode(self) -> Host:
+    def _or_lost(self, call: Callable[[Host], T]) -> T:
+        """What the environment answers; one that raised is not used again."""
         if not self.live or self._host is None:
             raise ResetNeeded(_RESET_FIRST)
-        return self._host
-
-    @contextlib.contextmanager
-    def _losing(self):
-        """An environment that raised is not used again."""
         try:
-            yield
+            return call(self._host)
         except EnvError:
-            with contextlib.suppress(Exception):  # it is broken already; the first error is the one that tells
-                self.close()
+            self.close()
             raise
 
 
@@ -170,19 +175,19 @@ class InlineSeats(Seats):
             seat.close()
         self._free.clear()
         if self._spare is not None:
-            self._spare.close()
+            _close(self._spare)
         await super().close()
 
 
 class _WorkerSeat:
-    def __init__(self, seats: "WorkerSeats", slot: int, index: int):
-        self._seats, self.slot, self.index = seats, slot, index
-        self._worker: Worker | None = None
+    def __init__(self, crew: Crew, slot: int, place: int):
+        self._crew, self.slot, self.place = crew, slot, place
+        self._member: Member | None = None
         self.live = False
 
     async def reset(self, task: Task, seed: int) -> Step:
-        self.live = False
-        self._worker = await self._seats.worker(self.index)
+        self.leave()
+        self._member = await self._crew.board(self.place)
         self.live = True
         return step_from_wire(await self._ask("reset", task=task_to_wire(task), seed=seed))
 
@@ -192,18 +197,25 @@ class _WorkerSeat:
     async def expert(self) -> str:
         return await self._ask("expert")
 
+    def leave(self) -> None:
+        """The episode is over; its worker may end."""
+        self.live = False
+        member, self._member = self._member, None
+        if member is not None:
+            self._crew.leave(member)
+
     async def _ask(self, op: str, **fields: Any) -> Any:
-        if not self.live or self._worker is None:
+        if not self.live or self._member is None:
             raise ResetNeeded(_RESET_FIRST)
         try:
-            return await self._worker.ask(op, slot=self.slot, **fields)
+            return await self._member.worker.ask(op, slot=self.slot, **fields)
         except (EnvError, WorkerError):
             self.live = False
             raise
 
 
 class WorkerSeats(Seats):
-    """Environments in ``workers`` child processes, which are replaced when they hang, die or write nonsense.
+    """Environments in ``workers`` child processes, replaced when they hang, die, write nonsense or grow too large.
 
     A worker runs one turn at a time, so give as many workers as turns shall run at once.
 
@@ -212,6 +224,7 @@ class WorkerSeats(Seats):
         limit: episodes that may run at once.
         workers: processes.
         timeout: seconds that one reset, one turn or one question to the expert may take.
+        limits: what one worker may hold.
     """
 
     def __init__(
@@ -222,58 +235,43 @@ class WorkerSeats(Seats):
         limit: int = 64,
         workers: int = 4,
         timeout: float = 60.0,
+        limits: Limits = USUAL,
     ):
         super().__init__(name, kwargs, wrappers, limit)
         if workers < 1 or timeout <= 0:
             raise ValueError(f"workers = {workers} and timeout = {timeout} must be above 0")
-        self._hello = _hello(name, kwargs, wrappers)
-        self._timeout = timeout
-        self._workers: list[Worker | None] = [None] * workers
-        self._locks = [asyncio.Lock() for _ in range(workers)]
+        self._crew = Crew(_hello(name, kwargs, wrappers), workers, timeout, limits)
         self._busy = [0] * workers
-        self._free = [_WorkerSeat(self, slot, slot % workers) for slot in range(limit)]
+        self._free = [_WorkerSeat(self._crew, slot, slot % workers) for slot in range(limit)]
 
     @property
     def pids(self) -> list[int]:
-        """Process ids of the workers that run now."""
-        return [worker.pid for worker in self._workers if worker is not None and worker.alive]
+        """Process ids of the workers that take episodes now."""
+        return self._crew.pids
 
-    async def worker(self, index: int) -> Worker:
-        """The worker of this place, started or replaced if need be. Raises WorkerError."""
-        async with self._locks[index]:
-            self._check_open()
-            worker = self._workers[index]
-            if worker is None or not worker.alive:
-                if worker is not None:
-                    await worker.close()
-                worker = self._workers[index] = await Worker.start(self._hello, self._timeout)
-            return worker
+    @property
+    def replaced(self) -> Mapping[str, int]:
+        """How many workers were replaced for going beyond each of the limits."""
+        return self._crew.replaced
 
     @contextlib.asynccontextmanager
     async def take(self) -> AsyncIterator[Seat]:
         async with self._places:
             self._check_open()
-            seat = min(self._free, key=lambda s: (self._busy[s.index], s.slot))
+            seat = min(self._free, key=lambda s: (self._busy[s.place], s.slot))
             self._free.remove(seat)
-            self._busy[seat.index] += 1
+            self._busy[seat.place] += 1
             try:
                 yield seat
             finally:
-                seat.live = False
-                self._busy[seat.index] -= 1
+                seat.leave()
+                self._busy[seat.place] -= 1
                 self._free.append(seat)
 
     async def close(self) -> None:
         self._closed = True
-
-        async def end(index: int) -> None:
-            async with self._locks[index]:  # one that is just being started is closed too
-                worker, self._workers[index] = self._workers[index], None
-                if worker is not None:
-                    await worker.close()
-
-        await asyncio.gather(*(end(index) for index in range(len(self._workers))))
-        self._host.close()
+        await self._crew.close()
+        _close(self._host)
         await super().close()
 
 
@@ -309,8 +307,9 @@ def open_seats(
     limit: int = 64,
     workers: int = 0,
     timeout: float = 60.0,
+    limits: Limits = USUAL,
 ) -> Seats:
     """Seats in this process for ``workers`` 0, else in that many child processes."""
     if workers == 0:
         return InlineSeats(name, kwargs, wrappers, limit)
-    return WorkerSeats(name, kwargs, wrappers, limit, workers, timeout)
+    return WorkerSeats(name, kwargs, wrappers, limit, workers, timeout, limits)

@@ -3,6 +3,7 @@
 A worker answers its requests one after another, in the order in which they came. Every request has a number and a
 deadline by the monotonic clock, counted from when its turn came. A worker that is late, dies or writes something
 that is not the answer expected is killed with everything it started, and every request on it gets ``WorkerError``.
+A keeper between the two (``manyturn.envs.keeper``) sees to that, also when this process is killed.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from gymnasium.error import ResetNeeded
@@ -25,6 +27,7 @@ _START_SECONDS = 60.0  # a worker's imports, on a machine that is busy
 _SLACK_SECONDS = 0.5  # the worker times itself first, so that it can say where it hangs
 _CLOSE_SECONDS = 6.0  # the environments of a worker have 5 s to close
 _TAIL_BYTES = 4000
+_KEEPER = Path(__file__).with_name("keeper.py")
 
 _KINDS: dict[str, type[Exception]] = {
     "env": EnvError,
@@ -46,9 +49,15 @@ class _Pending(NamedTuple):
 
 
 class Worker:
-    """One process. Made by ``start``; ``ask`` may be called by many coroutines at once."""
+    """One process. Made by ``start``; ``ask`` may be called by many coroutines at once.
+
+    Attributes:
+        keeper: id of the process below which the worker and everything it started are found.
+        pid: the worker's own process id; the keeper's until the worker has told it.
+    """
 
     def __init__(self, process: asyncio.subprocess.Process, timeout: float):
+        self.keeper = self.pid = process.pid
         self._process = process
         self._timeout = timeout
         self._pending: deque[_Pending] = deque()
@@ -68,28 +77,25 @@ class Worker:
             timeout: seconds for one request.
         """
         process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-S", str(_KEEPER), str(os.getpid())),
             *(sys.executable, "-P", "-m", "manyturn.envs.worker_main"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,  # a group of its own, so that killing it takes what the environment started too
+            start_new_session=True,  # what a terminal sends is meant for this process
             limit=LIMIT,
         )
         worker = cls(process, timeout)
         try:
-            await worker._send({**hello, "timeout": timeout}, "start", _START_SECONDS)
+            worker.pid = await worker._send({**hello, "timeout": timeout}, "start", _START_SECONDS)
         except BaseException:
-            worker._kill("it was given up while it started")
+            worker.kill("it was given up while it started")
             raise
         return worker
 
     @property
     def alive(self) -> bool:
         return self._reason is None
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     async def ask(self, op: str, **fields: Any) -> Any:
         """The worker's answer to one request. Raises EnvError, Unsupported, WrapperMismatch or WorkerError."""
@@ -104,9 +110,17 @@ class Worker:
             self._process.stdin.close()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._process.wait(), _CLOSE_SECONDS)
-        self._kill("it was closed")
+        self.kill("it was closed")
         assert self._ending is not None
         await self._ending
+
+    def kill(self, reason: str) -> None:
+        """Kill the worker and everything it started now; who waits is told once the last words are in."""
+        if self._reason is None:
+            self._reason = reason
+        if self._ending is None:
+            self._signal(signal.SIGTERM)  # the keeper kills all that is below it
+            self._ending = asyncio.create_task(self._end())
 
     async def _send(self, message: Mapping[str, Any], op: str, seconds: float) -> Any:
         line = encode(message)
@@ -136,16 +150,16 @@ class Worker:
             # If this process itself was busy, the answer may lie in the pipe unread: look once more.
             self._timer = asyncio.get_running_loop().call_later(0.2, self._late, head, True)
             return
-        self._kill(f"no answer to {head.op!r} within {head.seconds - _SLACK_SECONDS:g} s")
+        self.kill(f"no answer to {head.op!r} within {head.seconds - _SLACK_SECONDS:g} s")
 
     async def _read(self) -> None:
         assert self._process.stdout is not None
         try:
             while line := await self._process.stdout.readline():
                 self._receive(decode(line))
-            self._kill("it died")
+            self.kill("it died")
         except (ValueError, LookupError, TypeError) as error:
-            self._kill(f"it wrote something that is no answer ({error})")
+            self.kill(f"it wrote something that is no answer ({error})")
 
     def _receive(self, reply: Mapping[str, Any]) -> None:
         if not self._pending or reply["id"] != self._pending[0].id:
@@ -168,21 +182,14 @@ class Worker:
         while chunk := await self._process.stderr.read(65536):
             self._stderr = (self._stderr + chunk)[-_TAIL_BYTES:]
 
-    def _kill(self, reason: str) -> None:
-        """Kill the process group now and tell everyone who waits, once the last words are in."""
-        if self._reason is None:
-            self._reason = reason
-        if self._ending is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, signal.SIGKILL)
-            self._ending = asyncio.create_task(self._end())
-
     async def _end(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        # A process that fled the group may hold the pipes open for ever, so nothing here waits for long.
+        # Nothing here waits for long: a process that could not be killed may hold the pipes open for ever.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), 1.0)
+        if self._process.returncode is None or self._process.returncode < 0:
+            self._force()
         await asyncio.wait(self._tasks, timeout=0.5)
         for task in self._tasks:
             task.cancel()
@@ -196,3 +203,16 @@ class Worker:
                 answer.set_exception(WorkerError(error))
         assert self._process.stdin is not None
         self._process.stdin.close()
+
+    def _force(self) -> None:
+        """The keeper hangs or was killed: kill it, and with it the worker (by the kernel) and the rest of its group."""
+        self._signal(signal.SIGKILL)
+        if self.pid != self.keeper:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+
+    def _signal(self, number: int) -> None:
+        # Not by Process.send_signal, which may collect the exit status before the event loop does.
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.keeper, number)

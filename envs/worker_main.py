@@ -1,16 +1,15 @@
 """A worker: hosts many environments in a process of its own and answers one request after another.
 
 Started by ``manyturn.envs.worker`` as ``python -P -m manyturn.envs.worker_main``. The first line on standard input
-says which environment; each further line is a request. The process ends when standard input does.
+says which environment; each further line is a request. The process ends when standard input does, and its keeper kills
+what is left of it.
 """
 
 import faulthandler
 import os
 import queue
-import signal
 import sys
 import threading
-import time
 import traceback
 from typing import Any, BinaryIO
 
@@ -24,8 +23,6 @@ from manyturn.envs.text_env import Unsupported
 from manyturn.envs.wire import decode, encode, step_to_wire, task_from_wire
 from manyturn.envs.wrappers import WrapperMismatch
 
-_GRACE = 5.0  # seconds that environments have to close once the parent is gone
-
 
 def _take_streams() -> tuple[BinaryIO, BinaryIO]:
     """Keep standard input and output for messages; the environment gets an empty input and prints to stderr."""
@@ -37,20 +34,11 @@ def _take_streams() -> tuple[BinaryIO, BinaryIO]:
     return requests, answers
 
 
-def _die() -> None:
-    """End this process and whatever its environments started, if it leads a group of its own."""
-    if os.getpgrp() == os.getpid():
-        os.killpg(0, signal.SIGKILL)
-    os._exit(1)
-
-
 def _listen(requests: BinaryIO, inbox: "queue.SimpleQueue[bytes | None]") -> None:
-    """Pass lines on; when the parent is gone, give the environments a moment and then end even a hung process."""
+    """Pass lines on at once, so that whoever writes them never waits for an environment."""
     for line in requests:
         inbox.put(line)
     inbox.put(None)
-    time.sleep(_GRACE)
-    _die()
 
 
 class _Slots:
@@ -119,7 +107,7 @@ def main() -> None:
     inbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(requests, inbox), daemon=True).start()
     slots, timeout = _Slots(hello), hello["timeout"]
-    answers.write(encode({"id": 0, "value": "ready"}))
+    answers.write(encode({"id": 0, "value": os.getpid()}))
     answers.flush()
     while (line := inbox.get()) is not None:
         # A thread of C watches the clock, so that code which never gives up Python's lock is ended too, even when
@@ -134,7 +122,7 @@ def main() -> None:
         answers.write(reply)
         answers.flush()
     slots.close()
-    _die()
+    os._exit(0)  # threads of an environment do not hold it up
 
 
 if __name__ == "__main__":

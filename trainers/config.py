@@ -20,6 +20,19 @@ class ConfigError(ValueError):
     """The configuration cannot be used; the text says which entry and what would do."""
 
 
+class WorkerLimits(Options):
+    """What a worker may hold, with all that it started, before it is replaced between episodes; see ``Limits``."""
+
+    memory_mb: int = Field(2048, ge=1)
+    """Resident memory in MB."""
+    files: int = Field(512, ge=1)
+    """Open files."""
+    threads: int = Field(256, ge=1)
+    """Threads."""
+    processes: int = Field(64, ge=1)
+    """Processes that it started."""
+
+
 class EnvConfig(Options):
     id: str
     """Environment: an id such as manyturn/Maze-v0, or FILE.py:Class."""
@@ -31,6 +44,8 @@ class EnvConfig(Options):
     """Processes that host the environment; 0 keeps it in this process."""
     timeout: float = Field(60.0, gt=0)
     """Seconds after which a worker counts as hung."""
+    limits: WorkerLimits = WorkerLimits()
+    """What a worker may hold before it is replaced."""
 
 
 class WarmupConfig(Options):
@@ -139,7 +154,7 @@ class RunConfig(Options):
 
 
 _SWITCHES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "env": ("workers", ("timeout",)),
+    "env": ("workers", ("timeout", "limits")),
     "warmup": ("episodes", tuple(name for name in WarmupConfig.model_fields if name != "episodes")),
     "learner": ("lora_rank", ("lora_alpha",)),
     "evaluation": ("every", ("every_limit",)),

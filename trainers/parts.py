@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from manyturn.agents.agent import Agent
+from manyturn.agents.breaker import Breaker
 from manyturn.agents.engine import Sampling
 from manyturn.agents.gather import Patience
 from manyturn.agents.model_config import TinyModel
@@ -15,6 +16,7 @@ from manyturn.agents.models import LanguageModel, build_tiny, load_pretrained
 from manyturn.agents.transformers_engine import TransformersEngine
 from manyturn.agents.vocabulary import texts_of
 from manyturn.envs.host import Host
+from manyturn.envs.pressure import Limits
 from manyturn.envs.seats import Seats, open_seats
 from manyturn.envs.task import Task
 from manyturn.trainers.config import ConfigError, RunConfig
@@ -31,6 +33,7 @@ class Parts:
         language: model and tokenizer; the learner changes its weights in place.
         engine: draws replies with the learner's weights as of the last ``publish``.
         agent: the policy that is trained.
+        breaker: stops the run when the environment breaks too often.
     """
 
     config: RunConfig
@@ -40,6 +43,7 @@ class Parts:
     engine: TransformersEngine
     agent: Agent
     learner: Learner
+    breaker: Breaker
 
     @property
     def patience(self) -> Patience:
@@ -74,7 +78,13 @@ async def open_parts(config: RunConfig) -> AsyncIterator[Parts]:
         torch.set_num_threads(config.threads)
     env, rollout = config.env, config.rollout
     async with open_seats(
-        env.id, env.args, env.wrappers, limit=rollout.concurrency, workers=env.workers, timeout=env.timeout
+        env.id,
+        env.args,
+        env.wrappers,
+        limit=rollout.concurrency,
+        workers=env.workers,
+        timeout=env.timeout,
+        limits=Limits(**env.limits.model_dump()),
     ) as seats:
         language = _language_model(config, device)
         if config.learner.lora_rank:
@@ -86,7 +96,8 @@ async def open_parts(config: RunConfig) -> AsyncIterator[Parts]:
         engine = TransformersEngine(drawn, language.template.end_ids, patience=rollout.patience)
         agent = Agent(config.agent, language.template, engine, config.sampling, name=config.env.id)
         learner = Learner(language, config.learner, config.objective, config.sampling.temperature)
-        yield Parts(config, seats, seats.tasks("train"), language, engine, agent, learner)
+        breaker = Breaker(rollout.error_share)
+        yield Parts(config, seats, seats.tasks("train"), language, engine, agent, learner, breaker)
 
 
 def _language_model(config: RunConfig, device: torch.device) -> LanguageModel:

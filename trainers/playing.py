@@ -48,6 +48,7 @@ async def play_step(parts: Parts, plan: Plan, folder: RunFolder, step: int) -> l
                 missing,
                 max_turns=parts.config.rollout.max_turns,
                 patience=parts.patience,
+                breaker=parts.breaker,
                 on_episode=keep,
             )
         found |= {episode.key: episode for episode in played}

@@ -64,7 +64,12 @@ async def validate(parts: Parts, stage: str, tasks: int) -> dict[str, Any]:
     chosen = [split[i] for i in range(min(tasks, len(split)))]
     plan = plan_groups(chosen, 1, parts.config.seed, stage)
     episodes = await gather(
-        parts.seats, parts.agent, plan, max_turns=parts.config.rollout.max_turns, patience=parts.patience
+        parts.seats,
+        parts.agent,
+        plan,
+        max_turns=parts.config.rollout.max_turns,
+        patience=parts.patience,
+        breaker=parts.breaker,
     )
     return describe(episodes)
 
@@ -83,6 +88,7 @@ async def _demonstrations(parts: Parts) -> tuple[list[Sample], set[str]]:
         plan,
         max_turns=parts.config.rollout.max_turns,
         patience=parts.patience,
+        breaker=parts.breaker,
     )
     good = [episode for episode in episodes if episode.success]
     return samples_of(good), {episode.task.content for episode in good}

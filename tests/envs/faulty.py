@@ -1,8 +1,11 @@
 """Environments with faults on command, named in tests as ``FILE.py:Class``."""
 
+import asyncio
+import ctypes
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +26,22 @@ def _spin() -> None:
         pass
 
 
+def _freeze() -> None:
+    ctypes.PyDLL(None).sleep(3600)  # holds Python's lock: no other thread of Python runs
+
+
+def flee(file: str) -> None:
+    """Leave a process behind that has another parent, another session and no environment variables."""
+    if child := os.fork():
+        os.waitpid(child, 0)
+        return
+    os.setsid()
+    if fled := os.fork():
+        Path(file).write_text(str(fled))
+        os._exit(0)
+    os.execve("/bin/sleep", ["sleep", "3600"], {})
+
+
 class Faulty(TextEnv):
     """Echoes with random numbers; certain actions do harm."""
 
@@ -32,6 +51,7 @@ class Faulty(TextEnv):
     def __init__(self, split: str = "train", max_turns: int | None = None, greeting: str = "hello"):
         super().__init__(split, max_turns)
         self.greeting = greeting
+        self.kept: list[Any] = []
 
     def tasks(self, split: str) -> Sequence[Task]:
         first = 1000 * self.splits.index(split)
@@ -53,14 +73,22 @@ class Faulty(TextEnv):
             "die": lambda: os._exit(9),
             "input": input,
             "print": lambda: (print('{"id": 1, "value": "forged"}', flush=True), os.write(1, b"raw\n")),
+            "freeze": _freeze,
+            "flee": lambda: flee(rest),
+            "hoard": lambda: self.kept.append(b"x" * (int(rest) * 2**20)),
+            "open": lambda: self.kept.extend(os.open(os.devnull, os.O_RDONLY) for _ in range(int(rest))),
+            "threads": lambda: [threading.Thread(target=time.sleep, args=(3600,)).start() for _ in range(int(rest))],
+            "children": lambda: self.kept.extend(subprocess.Popen(["sleep", "3600"]) for _ in range(int(rest))),
             "spawn": lambda: subprocess.Popen(["sleep", "3600"]),
         }
         if verb in harms:
             harms[verb]()
+        if verb == "cancel":
+            raise asyncio.CancelledError
         if verb == "raise":
             raise RuntimeError("broken on purpose")
-        if verb == "nan":
-            return self.go_on("not a number", noise=float("nan"))
+        if verb == "endless":
+            return self.go_on("without end", noise=float("inf"))
         if verb == "win":
             return self.succeed("won")
         if verb == "big":
@@ -88,6 +116,13 @@ class Unmakeable(Faulty):
             file.write("x")
             if file.tell() > most:
                 raise RuntimeError("no other one")
+
+
+class Clinging(Faulty):
+    """Raises when it is closed."""
+
+    def close(self) -> None:
+        raise OSError("it sticks")
 
 
 class Stranger(gymnasium.Env[str, str]):

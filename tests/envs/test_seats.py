@@ -77,7 +77,7 @@ def test_a_foreign_environment_is_the_same_in_a_worker():
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-@pytest.mark.parametrize("action", ["raise", "exit", "nan"])
+@pytest.mark.parametrize("action", ["raise", "exit", "endless"])
 def test_an_environment_that_raises_is_an_error_and_its_neighbour_goes_on(workers, action):
     async def run():
         async with open_seats(FAULTY, workers=workers, limit=2) as seats:
@@ -223,19 +223,65 @@ def test_a_cancelled_request_does_not_leave_its_answer_to_the_next_one():
     asyncio.run(run())
 
 
-def test_what_an_environment_started_ends_with_its_worker():
+@pytest.mark.parametrize("end", ["look", "die", "freeze"])
+def test_what_an_environment_started_ends_with_its_worker(end, tmp_path):
+    fled = tmp_path / "fled"
+
+    async def run():
+        async with WorkerSeats(FAULTY, limit=1, workers=1, timeout=0.5) as seats, seats.take() as seat:
+            await seat.reset(seats.tasks("train")[0], 0)
+            await seat.step("spawn")
+            await seat.step(f"flee {fled}")
+            worker = psutil.Process(seats.pids[0])
+            started = [p for p in worker.parent().children(recursive=True) if p != worker]
+            assert int(fled.read_text()) in [p.pid for p in started]
+            with contextlib.suppress(WorkerError):
+                await seat.step(end)
+            return started
+
+    started = asyncio.run(run())
+    assert len(started) == 2 and not psutil.wait_procs(started, timeout=2)[1]
+
+
+def test_a_worker_whose_keeper_was_killed_is_replaced_and_leaves_nothing_in_its_group():
     async def run():
         async with WorkerSeats(FAULTY, limit=1, workers=1) as seats:
             await play(seats, 0, ("spawn",))
-            return [p for p in psutil.Process().children(recursive=True) if "3600" in p.cmdline()]
+            worker = psutil.Process(seats.pids[0])
+            left = [worker, *worker.children()]
+            os.kill(worker.ppid(), signal.SIGKILL)
+            async with asyncio.timeout(5):
+                while seats.pids:
+                    await asyncio.sleep(0.01)
+            assert (await play(seats, 0, ("win",)))[-1].success
+            return left
 
-    started = asyncio.run(run())
-    assert len(started) == 1
-    assert not psutil.wait_procs(started, timeout=2)[1]
+    left = asyncio.run(run())
+    assert len(left) == 2 and not psutil.wait_procs(left, timeout=2)[1]
 
 
-@pytest.mark.parametrize("last", ["look", "sleep"])
-def test_workers_do_not_outlive_a_parent_that_was_killed(last, tmp_path):
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_environment_that_raises_when_it_is_closed_costs_nothing(workers, recwarn):
+    assert asyncio.run(play_many(open_seats(f"{FILE}:Clinging", workers=workers, limit=2), 3)) == asyncio.run(
+        play_many(open_seats(FAULTY, limit=2), 3)
+    )
+    assert all("raised in close: OSError: it sticks" in str(warning.message) for warning in recwarn)
+    assert len(recwarn) == 1
+
+
+def test_an_inline_environment_that_raises_cancelled_error_does_not_cancel_who_plays():
+    async def run():
+        async with InlineSeats(FAULTY, limit=1) as seats:
+            with pytest.raises(EnvError, match="CancelledError"):
+                await play(seats, 0, ("cancel",))
+            return await play(seats, 0, ("win",))
+
+    assert asyncio.run(run())[-1].success
+
+
+@pytest.mark.parametrize("last", ["look", "freeze"])
+def test_nothing_outlives_a_parent_that_was_killed(last, tmp_path):
+    fled = tmp_path / "fled"
     script = tmp_path / "parent.py"
     script.write_text(
         "import asyncio\n"
@@ -243,6 +289,7 @@ def test_workers_do_not_outlive_a_parent_that_was_killed(last, tmp_path):
         "async def main():\n"
         f"    async with WorkerSeats({FAULTY!r}, workers=1, limit=1, timeout=2) as seats, seats.take() as seat:\n"
         "        await seat.reset(seats.tasks('train')[0], 0)\n"
+        f"        await seat.step('flee {fled}')\n"
         "        print(seats.pids[0], flush=True)\n"
         f"        await seat.step({last!r})\n"
         "        await asyncio.sleep(3600)\n"
@@ -251,9 +298,10 @@ def test_workers_do_not_outlive_a_parent_that_was_killed(last, tmp_path):
     with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
         worker = psutil.Process(int(parent.stdout.readline()))
+        left = [worker, worker.parent(), psutil.Process(int(fled.read_text()))]
         time.sleep(0.2)
         parent.kill()
-    assert not psutil.wait_procs([worker], timeout=8)[1]
+    assert not psutil.wait_procs(left, timeout=8)[1]
 
 
 def test_seats_are_limited_and_used_again():
