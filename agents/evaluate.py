@@ -123,7 +123,7 @@ async def evaluate(
         raise PanelError(f"{panel.id} is a panel of {panel.env}, but the seats are of {seats.name}: open seats of that")
     tasks = panel.find(seats.tasks(panel.split))
     plan = [(task, EpisodeKey(seed, STAGE, task.id, member)) for task in tasks for member in range(repeats)]
-    about = _about(policy, panel, repeats, seed, max_turns, label)
+    about = _about(seats, policy, panel, repeats, seed, max_turns, label)
 
     async def play(missing: list[tuple[Task, EpisodeKey]], ended: Callable[[Episode], None]) -> None:
         await gather(seats, policy, missing, max_turns=max_turns, patience=patience or Patience(), on_episode=ended)
@@ -145,12 +145,15 @@ async def evaluate(
     return evaluation
 
 
-def _about(policy: Policy, panel: Panel, repeats: int, seed: int, max_turns: int, label: str | None) -> dict[str, Any]:
+def _about(
+    seats: Seats, policy: Policy, panel: Panel, repeats: int, seed: int, max_turns: int, label: str | None
+) -> dict[str, Any]:
     """What was asked for: the head of the summary, and what an interrupted evaluation must have in common."""
     agent, sampling = (getattr(policy, name, None) for name in ("config", "sampling"))
     return {
         "env": panel.env,
         "args": dict(panel.args),
+        "wrappers": [dict(wrapper) for wrapper in seats.wrappers],
         "split": panel.split,
         "panel": {"id": panel.id, "hash": panel.hash, "n_tasks": len(panel)},
         "policy": label if label is not None else policy.name,
@@ -158,6 +161,7 @@ def _about(policy: Policy, panel: Panel, repeats: int, seed: int, max_turns: int
         "seed": seed,
         "agent": None if agent is None else agent.model_dump(mode="json"),
         "sampling": None if sampling is None else sampling.model_dump(mode="json"),
+        "endpoint": getattr(policy, "where", None),
         "max_turns": max_turns,
     }
 

@@ -116,7 +116,7 @@ class OpenAIPolicy:
                 return await self._ask(body)
             except _TryAgain as fault:
                 if attempt == self.endpoint.attempts:
-                    raise EngineError(f"{self._where}: {self._hide(str(fault))} ({attempt} attempts)") from fault
+                    raise EngineError(f"{self.where}: {self._hide(str(fault))} ({attempt} attempts)") from fault
                 wait = self.endpoint.first_wait * 2 ** (attempt - 1)
                 # At least half of the wait, so that many episodes that failed together do not come back together.
                 wait *= 0.5 + 0.5 * generator("backoff", *key, turn, attempt).random()
@@ -153,7 +153,7 @@ class OpenAIPolicy:
             text = self._short(raw)
             if status in (400, 413) and any(sign in raw.decode(errors="replace") for sign in _TOO_LONG):
                 raise ContextFull(self._hide(f"the endpoint says: {text}"))
-            raise EngineError(self._hide(f"{self._where} refused with status {status}: {text}"))
+            raise EngineError(self._hide(f"{self.where} refused with status {status}: {text}"))
         try:
             answer = json.loads(raw)
             choice = answer["choices"][0]
@@ -174,7 +174,8 @@ class OpenAIPolicy:
         return self._places[1]
 
     @property
-    def _where(self) -> str:
+    def where(self) -> str:
+        """The endpoint without path or secrets."""
         port = f":{self._url.port}" if self._url.port else ""
         return f"{self._url.scheme}://{self._url.host}{port}"
 

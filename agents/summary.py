@@ -14,7 +14,10 @@ from manyturn.agents.records import Row
 from manyturn.agents.statistics import Interval, mean_interval, pass_at_k, pass_hat_k
 
 SCHEMA_VERSION = 1
-ABOUT = ("env", "args", "split", "panel", "policy", "repeats", "seed", "agent", "sampling", "max_turns")
+ABOUT = (
+    *("env", "args", "wrappers", "split", "panel", "repeats", "seed", "max_turns"),
+    *("policy", "agent", "sampling", "endpoint"),
+)
 _ERRORS = frozenset(ending.value for ending in Ending if ending.is_error)
 
 

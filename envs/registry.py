@@ -2,14 +2,16 @@
 
 import difflib
 import importlib.util
+import inspect
 import sys
+from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 import gymnasium
-from gymnasium.envs.registration import EnvSpec
+from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from manyturn.envs.keys import digest
 
@@ -20,6 +22,10 @@ _registered: set[str] = set()
 
 class UnknownEnv(ValueError):
     """No environment of that name."""
+
+
+class UnknownArgument(ValueError):
+    """The environment's constructor does not take the argument."""
 
 
 def register(id: str, entry_point: Any, **kwargs: Any) -> None:
@@ -91,12 +97,28 @@ def make(name: str, **kwargs: Any) -> gymnasium.Env:
     """
     file, colon, cls = name.rpartition(":")
     if colon and file.endswith(".py"):
-        return load_class(Path(file).resolve(), cls)(**kwargs)
+        maker = load_class(Path(file).resolve(), cls)
+        _check_arguments(name, maker, kwargs)
+        return maker(**kwargs)
     load_plugins()
     if name not in gymnasium.registry:
         close = difflib.get_close_matches(name, gymnasium.registry, n=3, cutoff=0.5) or env_ids()
         raise UnknownEnv(f"no environment {name!r}; did you mean {', '.join(close)}? A file is named FILE.py:Class")
+    entry = gymnasium.registry[name].entry_point
+    if entry is not None:
+        for_class = kwargs.keys() - inspect.signature(gymnasium.make).parameters.keys()
+        _check_arguments(name, load_env_creator(entry) if isinstance(entry, str) else entry, sorted(for_class))
     return gymnasium.make(name, disable_env_checker=True, **kwargs)
+
+
+def _check_arguments(name: str, maker: Any, given: Iterable[str]) -> None:
+    """Raise UnknownArgument for an argument that the constructor does not take."""
+    known = inspect.signature(maker).parameters
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in known.values()):
+        return
+    for argument in given:
+        if argument not in known:
+            raise UnknownArgument(f"{name} takes no argument {argument!r}; it takes {', '.join(known) or 'none'}")
 
 
 def spec_of(name: str) -> EnvSpec | None:

@@ -50,6 +50,7 @@ class Seats(abc.ABC):
 
     Attributes:
         name, instructions, has_expert, splits: those of the environment.
+        wrappers: the turn-level rewards around it.
         limit: episodes that may run at once.
     """
 
@@ -57,7 +58,7 @@ class Seats(abc.ABC):
         if limit < 1:
             raise ValueError(f"limit must be at least 1, not {limit}")
         self.limit = limit
-        self.name = name
+        self.name, self.wrappers = name, tuple(wrappers)
         self._host = Host(name, kwargs, wrappers)  # also finds faults of name, kwargs and wrappers now
         self.instructions = self._host.instructions
         self.has_expert = self._host.has_expert

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,13 +10,16 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 import manyturn
+from manyturn import exits
 
 app = App(
     name="manyturn",
-    help="A gym for language-model agents that take many turns.",
+    help=f"A gym for language-model agents that take many turns.\n\n{exits.HELP}",
     version=manyturn.__version__,
     help_format="plaintext",
+    suppress_keyboard_interrupt=False,
 )
+app.register_install_completion_command(help="Install completion of commands and options for your shell, and exit.")
 panel_app = App(name="panel", help="Fixed lists of tasks on which results are reported.", help_format="plaintext")
 app.command(panel_app)
 Overrides = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
@@ -64,6 +68,8 @@ def train(
         _train(None, resume)
         return
     env = words[0] if words and not words[0].startswith("--") else None
+    if env is None and recipe is None and not any(word.startswith("--env") for word in words):
+        raise ValueError("which environment? Name one, such as manyturn/Maze-v0 (see manyturn envs), or give --recipe")
     config = _recipe(recipe, words[1:] if env else words, {"env": {"id": _located(env)}} if env else {})
     _train(config, out or _fresh_folder(config.env.id))
 
@@ -71,58 +77,59 @@ def train(
 @app.command
 def evaluate(
     policy: str,
-    *,
+    *words: Overrides,
     env: str | None = None,
+    env_args: str | None = None,
+    wrappers: str | None = None,
     split: str | None = None,
-    repeats: int = 1,
     limit: int | None = None,
     panel: Path | None = None,
+    repeats: int = 1,
     seed: int = 0,
-    temperature: float | None = None,
-    max_tokens: int | None = None,
-    format: str | None = None,
-    out: Path | None = None,
     workers: int = 0,
-    env_args: str | None = None,
+    out: Path | None = None,
 ) -> None:
     """Evaluate a policy on a pinned panel of held-out tasks.
+
+    A run is evaluated as it was trained: with its agent, sampling, environment arguments and reward wrappers. Options
+    of the policy are named as in a run's configuration: --sampling.temperature 0 --sampling.max-tokens 32 for runs too;
+    --agent.context window --agent.format free_text --agent.show-admissible true for models and endpoints; and
+    --endpoint.timeout 30 for endpoints. A model's agent.max-context is its own limit, at most 8192, unless it is given.
 
     Parameters
     ----------
     policy
         A run's folder, a checkpoint, a model's folder or id, openai:MODEL for an endpoint (OPENAI_BASE_URL), expert,
         or random.
+    words
+        Options of the policy.
     env
         Environment; a run knows its own.
+    env_args
+        Arguments of the environment's constructor as a TOML table, such as {difficulty = "hard"}. Default: the run's.
+    wrappers
+        Turn-level rewards as a TOML list, such as [{name = "turn_cost", cost = 0.01}]. Default: the run's, or none.
     split
         The split that the panel is taken from. Default: test.
-    repeats
-        Episodes of each task.
     limit
         Tasks on the panel, at most. Default: 128.
     panel
         A panel's file, from manyturn panel make, in place of split, limit and env-args.
+    repeats
+        Episodes of each task.
     seed
         Sampling noise and episode randomness derive from it.
-    temperature
-        Sampling temperature; 0 takes the likeliest token. Default: the run's, or 1.
-    max_tokens
-        Longest reply in tokens. Default: the run's, or 64.
-    format
-        Reply format, free_text or tagged, for a policy that is no run. Default: tagged.
-    out
-        Folder for summary.json, episodes.parquet and turns.parquet; an interrupted evaluation in it continues.
     workers
         Processes that host the environment; 0 keeps it in this one.
-    env_args
-        Arguments of the environment's constructor as a TOML table, such as {difficulty = "hard"}.
+    out
+        Folder for summary.json, episodes.parquet and turns.parquet; an interrupted evaluation in it continues.
     """
-    from manyturn.evaluation import evaluate_policy
+    from manyturn.evaluation import Settings, evaluate_policy
+    from manyturn.overrides import parse_overrides
 
-    _without_foreign_bars()
-    options = {"split": split, "repeats": repeats, "limit": limit, "panel": panel, "seed": seed, "workers": workers}
-    asked = {"temperature": temperature, "max_tokens": max_tokens, "format": format}
-    asyncio.run(evaluate_policy(policy, env, _table(env_args), out, options, asked))
+    table = _table(env_args)
+    settings = Settings(env, table, wrappers, split, limit, panel, repeats, seed, workers, out)
+    asyncio.run(evaluate_policy(policy, settings, parse_overrides(words)))
 
 
 @app.command
@@ -141,6 +148,41 @@ def compare(*evaluations: Path, shared: bool = False, out: Path | None = None) -
     from manyturn.comparison import compare_evaluations
 
     compare_evaluations(evaluations, shared, out)
+
+
+@app.command
+def report(*paths: Path, out: Path | None = None, shared: bool = False) -> None:
+    """Write a report that a browser shows: curves, intervals, and episodes turn by turn, in one HTML file.
+
+    Parameters
+    ----------
+    paths
+        Folder of a run or of an evaluation; several are compared with the first.
+    out
+        The file. Default: report.html in the folder; report.html here for several folders.
+    shared
+        Compare over the tasks that all have, where panels differ.
+    """
+    from manyturn.report.write import write_report
+
+    file = write_report(paths, out, shared)
+    print(f"{file}, {file.stat().st_size / 1e6:.1f} MB: open it in a browser")
+
+
+@app.command
+def view(path: Path, *, port: int = 0) -> None:
+    """Show a run or an evaluation in the browser, on this machine alone; a run that goes on grows on the page.
+
+    Parameters
+    ----------
+    path
+        Folder of a run or of an evaluation; it may come into being later.
+    port
+        Port on 127.0.0.1; 0 takes any that is free.
+    """
+    from manyturn.view import serve
+
+    serve(path, port)
 
 
 @app.command
@@ -394,18 +436,17 @@ def _train(config: Any, out: Path) -> None:
 
 def main() -> None:
     """Entry point: an error is one line that names the mend; MANYTURN_DEBUG=1 shows where it came from."""
+    termination = exits.Termination()
+    signal.signal(signal.SIGTERM, termination)
     try:
-        app()
+        app(sys.argv[1:], print_error=False, exit_on_error=False)
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(exits.TERMINATED if termination.came else exits.INTERRUPTED)
     except Exception as error:
         if os.environ.get("MANYTURN_DEBUG"):
             raise
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        text = " ".join(str(error).split()) or type(error).__name__
         from manyturn.visible import visible
 
-        known = type(error).__module__.startswith("manyturn") or isinstance(error, ValueError | OSError | RuntimeError)
-        hint = text if known else f"{type(error).__name__}: {text} (MANYTURN_DEBUG=1 shows where)"
-        sys.exit(visible(f"manyturn: {hint}"))
+        first = exits.innermost(error)
+        print(visible(f"manyturn: {exits.line_of(first)}"), file=sys.stderr)
+        sys.exit(exits.code_of(first))

@@ -1,157 +1,108 @@
-"""Which policy a word on the command line means, and its evaluation."""
+"""``manyturn evaluate``: a policy, the panel it is asked for, and the rewards that count."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from manyturn.agents.agent import Agent, AgentConfig
-from manyturn.agents.engine import Sampling
-from manyturn.agents.episode import Policy
 from manyturn.agents.evaluate import evaluate, held_out_guard
-from manyturn.agents.formats import FreeText, Tagged
-from manyturn.agents.scripted import Scripted
 from manyturn.agents.summary import print_summary
+from manyturn.candidate import SECTIONS, Candidate, find_policy
 from manyturn.comparison import read_panel
-from manyturn.envs.panel import Panel, make_panel
+from manyturn.envs.options import unknown
+from manyturn.envs.panel import Panel, make_panel, portable_name
 from manyturn.envs.seats import open_seats
+from manyturn.overrides import OverrideError, read_value
+from manyturn.report.write import write_report
 
-_FORMATS = {"free_text": FreeText(), "tagged": Tagged()}
+Wrappers = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A policy to be evaluated.
+class Settings:
+    """What is asked for, besides the policy; None leaves a choice to the policy, the panel or the default.
 
     Attributes:
-        env: the environment that it was trained on, with its arguments and wrappers, if any.
-        seen: contents of the tasks that it was trained on.
+        env: an id, or FILE.py:Class.
+        env_args: arguments of its constructor.
+        wrappers: turn-level rewards as TOML text, such as ``[{name = "turn_cost", cost = 0.01}]``.
+        panel: a panel's file, in place of split, limit and env_args.
+        repeats: episodes of each task.
+        workers: processes that host the environment; 0 keeps it in this one.
+        out: folder for what was found.
     """
 
-    policy: Policy
     env: str | None = None
     env_args: Mapping[str, Any] | None = None
-    seen: frozenset[str] = frozenset()
-    max_turns: int = 100
+    wrappers: str | None = None
+    split: str | None = None
+    limit: int | None = None
+    panel: Path | None = None
+    repeats: int = 1
+    seed: int = 0
+    workers: int = 0
+    out: Path | None = None
 
 
-def find_policy(word: str, asked: Mapping[str, Any]) -> Candidate:
-    """The policy that a word names.
+async def evaluate_policy(word: str, settings: Settings, asked: Mapping[str, Any]) -> None:
+    """Evaluate the policy that ``word`` names, and print the summary.
 
     Args:
-        word: expert, random, openai:MODEL, a run's folder, a checkpoint, or a model's folder or id.
-        asked: temperature, max_tokens and format where they were given, else None.
+        asked: options of the policy, see ``find_policy``.
     """
-    if word in ("expert", "random"):
-        _refuse(asked, f"{word} draws no tokens")
-        return Candidate(Scripted(0.0 if word == "expert" else 1.0))
-    if word.startswith("openai:"):
-        from manyturn.agents.openai_engine import OpenAIPolicy
-
-        return Candidate(OpenAIPolicy(word.removeprefix("openai:"), _agent_config(asked), _sampling(asked, 64)))
-    folder = Path(word).resolve() if Path(word).exists() else Path(word)
-    if (folder / "config.toml").is_file():
-        return _trained(folder, None, asked)
-    if (folder / "manifest.json").is_file() and (folder / "state.json").is_file():
-        return _trained(folder.parent.parent, folder, asked)
-    if folder.name == "model" and (folder.parent / "manifest.json").is_file():
-        return find_policy(str(folder.parent), asked)
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{word} is a file: name a run's folder, a checkpoint, or a model's folder")
-    return _model(word, asked)
-
-
-def _trained(run: Path, checkpoint: Path | None, asked: Mapping[str, Any]) -> Candidate:
-    from manyturn.trainers.checkpoint import newest_checkpoint, read_state, verify
-    from manyturn.trainers.run_folder import read_config
-
-    if asked["format"] is not None:
-        raise ValueError("a run knows its reply format: leave --format out")
-    config = read_config(run)
-    if checkpoint is None:
-        checkpoint, problems = newest_checkpoint(run / "checkpoints")
-        if checkpoint is None:
-            raise ValueError(f"{run} has no whole checkpoint yet: {problems[0] if problems else 'train it first'}")
-    verify(checkpoint)
-    state = read_state(checkpoint)
-    given = {name: asked[name] for name in ("temperature", "max_tokens") if asked[name] is not None}
-    sampling = config.sampling.model_copy(update=given)
-    agent = _load(str(checkpoint / "model"), config.agent, sampling, f"{run.name} step {state['step']}", "auto")
-    args = {**config.env.args}
-    return Candidate(agent, config.env.id, args, frozenset(state["seen"]), config.rollout.max_turns)
-
-
-def _model(word: str, asked: Mapping[str, Any]) -> Candidate:
-    return Candidate(_load(word, _agent_config(asked), _sampling(asked, 64), word, "auto"))
-
-
-def _load(path: str, config: AgentConfig, sampling: Sampling, name: str, device: str) -> Agent:
-    from manyturn.agents.model_config import PretrainedModel
-    from manyturn.agents.models import load_pretrained
-    from manyturn.agents.transformers_engine import TransformersEngine
-    from manyturn.trainers.parts import choose_device
-
-    language = load_pretrained(PretrainedModel(path=path), choose_device(device))
-    engine = TransformersEngine(language.model, language.template.end_ids)
-    return Agent(config, language.template, engine, sampling, name)
-
-
-def _agent_config(asked: Mapping[str, Any]) -> AgentConfig:
-    name = asked["format"] or "tagged"
-    if name not in _FORMATS:
-        raise ValueError(f"no reply format {name!r}: choose {' or '.join(_FORMATS)}")
-    return AgentConfig(format=_FORMATS[name], max_context=8192)
-
-
-def _sampling(asked: Mapping[str, Any], longest: int) -> Sampling:
-    heat = asked["temperature"]
-    return Sampling(temperature=1.0 if heat is None else heat, max_tokens=asked["max_tokens"] or longest)
-
-
-def _refuse(asked: Mapping[str, Any], why: str) -> None:
-    given = [name for name, value in asked.items() if value is not None]
-    if given:
-        raise ValueError(f"--{given[0].replace('_', '-')} has no effect: {why}")
-
-
-async def evaluate_policy(
-    word: str,
-    env: str | None,
-    env_args: Mapping[str, Any],
-    out: Path | None,
-    options: Mapping[str, Any],
-    asked: Mapping[str, Any],
-) -> None:
-    """Evaluate the policy that ``word`` names, and print the summary."""
+    known = (*Settings.__dataclass_fields__, *SECTIONS)
+    for name in asked:
+        if name not in SECTIONS:
+            raise OverrideError(unknown("option of evaluate", name, known).replace("_", "-"))
     candidate = find_policy(word, asked)
-    pinned = _pinned(options, env or candidate.env, env_args)
-    name = env or (pinned.env if pinned else candidate.env)
-    if name is None:
+    pinned = _pinned(settings, candidate)
+    env = settings.env or (pinned.env if pinned else candidate.env)
+    if env is None:
         raise ValueError("which environment? Add --env, such as --env manyturn/Maze-v0 (see manyturn envs)")
-    args = pinned.args if pinned else env_args or (candidate.env_args or {} if name == candidate.env else {})
-    async with open_seats(name, args, limit=512, workers=options["workers"]) as seats:
-        split = options["split"] or "test"
-        panel = pinned or make_panel(seats.tasks(split), name, split, options["limit"] or 128, args)
+    args, wrappers = _world(env, settings, candidate)
+    if pinned:
+        args = pinned.args
+    async with open_seats(env, args, wrappers, limit=512, workers=settings.workers) as seats:
+        split, limit = settings.split or "test", 128 if settings.limit is None else settings.limit
+        panel = pinned or make_panel(seats.tasks(split), env, split, limit, args)
         held_out_guard(panel, candidate.seen)
         result = await evaluate(
             seats,
             candidate.policy,
             panel,
-            repeats=options["repeats"],
-            seed=options["seed"],
+            repeats=settings.repeats,
+            seed=settings.seed,
             max_turns=candidate.max_turns,
             label=candidate.policy.name,
-            out=out,
+            out=settings.out,
         )
-    print_summary(result.summary, Console())
+    console = Console()
+    print_summary(result.summary, console)
+    if settings.out is not None:
+        print(f"{write_report(settings.out)} shows every turn")
+    if wrappers:
+        names = ", ".join(str(wrapper["name"]) for wrapper in wrappers)
+        console.print(f"rewards are those with {names}", markup=False, highlight=False)
 
 
-def _pinned(options: Mapping[str, Any], env: str | None, env_args: Mapping[str, Any]) -> Panel | None:
+def _world(env: str, settings: Settings, candidate: Candidate) -> tuple[Mapping[str, Any], Wrappers]:
+    """Arguments and wrappers of the environment: those asked for, else the run's if the environment is the run's."""
+    is_own = candidate.env is not None and portable_name(env) == portable_name(candidate.env)
+    args = settings.env_args or (candidate.env_args if is_own else None) or {}
+    if settings.wrappers is None:
+        return args, candidate.wrappers if is_own else ()
+    wrappers = read_value(settings.wrappers)
+    if not isinstance(wrappers, list) or not all(isinstance(wrapper, dict) for wrapper in wrappers):
+        raise ValueError('wrappers is no TOML list of tables, such as [{name = "turn_cost", cost = 0.01}]')
+    return args, wrappers
+
+
+def _pinned(settings: Settings, candidate: Candidate) -> Panel | None:
     """The panel of the file that was named, if one was."""
-    if options["panel"] is None:
+    if settings.panel is None:
         return None
-    if options["limit"] is not None or env_args:
+    if settings.limit is not None or settings.env_args:
         raise ValueError("a panel says which tasks and which arguments: leave --limit and --env-args out")
-    return read_panel(options["panel"], env, options["split"])
+    return read_panel(settings.panel, settings.env or candidate.env, settings.split)

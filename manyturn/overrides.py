@@ -1,12 +1,21 @@
-"""Options of a run given on the command line: ``--learner.lr 1e-4`` names the same entry as in a recipe."""
+"""Options given on the command line: ``--learner.lr 1e-4`` names the same entry as in a recipe."""
 
 import tomllib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from manyturn.envs.options import Options
+from manyturn.trainers.config import overlay
+
+# Sections that are one of several parts: a text alone is the part's name.
+_PARTS = frozenset({"agent.context", "agent.format", "credit.advantage", "objective"})
+Section = TypeVar("Section", bound=Options)
 
 
 class OverrideError(ValueError):
-    """A word on the command line that is no option."""
+    """A word on the command line that is no option, or whose value will not do."""
 
 
 def parse_overrides(words: Sequence[str]) -> dict[str, Any]:
@@ -25,18 +34,46 @@ def parse_overrides(words: Sequence[str]) -> dict[str, Any]:
             if not rest:
                 raise OverrideError(f"--{name} has no value")
             value = rest.pop(0)
-        place = found
-        *sections, last = name.replace("-", "_").split(".")
-        for section in sections:
-            place = place.setdefault(section, {})
-            if not isinstance(place, dict):
-                raise OverrideError(f"--{name}: {section} has a value already")
-        place[last] = _value(value)
+        _put(found, name.replace("-", "_"), read_value(value))
     return found
 
 
-def _value(text: str) -> Any:
+def _put(found: dict[str, Any], name: str, value: Any) -> None:
+    place = found
+    *sections, last = name.split(".")
+    for section in sections:
+        place = place.setdefault(section, {})
+        if not isinstance(place, dict):
+            raise OverrideError(f"--{name}: {section} has a value already")
+    if name in _PARTS and isinstance(value, str):
+        value = {"name": value}
+    old = place.get(last)
+    if isinstance(old, dict) and isinstance(value, dict) and not old.keys() & value.keys():
+        value = {**old, **value}
+    elif last in place:
+        raise OverrideError(f"--{name} is given twice: give it once")
+    place[last] = value
+
+
+def read_value(text: str) -> Any:
+    """A value as TOML, or the text itself if it is none."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+
+
+def changed(base: Section, section: str, given: Any) -> Section:
+    """A section of options with some of them changed; raises OverrideError in one line.
+
+    Args:
+        section: what the section is called on the command line.
+        given: the options, as ``parse_overrides`` found them.
+    """
+    if not isinstance(given, Mapping):
+        raise OverrideError(f"--{section} is a section: write --{section}.name value")
+    try:
+        return type(base).model_validate(overlay(base.model_dump(mode="json"), dict(given)))
+    except ValidationError as error:
+        told = (f"{'.'.join(map(str, (section, *fault['loc'])))}: {fault['msg']}" for fault in error.errors())
+        raise OverrideError("; ".join(told).replace("Value error, ", "")) from None

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from manyturn.envs.check import Report
+from manyturn.report.write import write_report
 from manyturn.trainers.config import RunConfig
 from manyturn.trainers.curve import draw_curve
 from manyturn.visible import visible
@@ -75,8 +76,8 @@ class TrainingReport:
                 mean, low, high = (_number(found[key]) for key in ("success", "ci_low", "ci_high"))
                 table.add_row(name.replace("_", ", "), mean, f"{low} to {high}")
         self._console.print(table)
-        picture = draw_curve(self._out, summary)
-        self._say(f"{summary['seconds']:.0f} s; {self._out}/summary.json, {picture}")
+        picture, page = draw_curve(self._out, summary), write_report(self._out)
+        self._say(f"{summary['seconds']:.0f} s; {self._out}/summary.json, {picture}, and {page} for every turn")
 
     def _say(self, text: str) -> None:
         self._console.print(Text(visible(text)), soft_wrap=True)

@@ -100,19 +100,6 @@ def serve(path: Path, port: int = 0) -> None:
         view.run()
 
 
-def view(path: Path, *, port: int = 0) -> None:
-    """Show a run or an evaluation in the browser, on this machine alone; a run that goes on grows on the page.
-
-    Parameters
-    ----------
-    path
-        Folder of a run or of an evaluation; it may come into being later.
-    port
-        Port on 127.0.0.1; 0 takes any that is free.
-    """
-    serve(path, port)
-
-
 def view_app(follower: Follower, token: str, port: int) -> ASGIApp:
     """The page, the document and its chunks, behind the guard."""
     page = live_page()

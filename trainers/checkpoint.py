@@ -4,6 +4,7 @@ Weights and optimiser state are safetensors, the rest is JSON; nothing is pickle
 """
 
 import hashlib
+import importlib.metadata
 import json
 import shutil
 from pathlib import Path
@@ -16,10 +17,16 @@ from manyturn.agents.models import LanguageModel
 from manyturn.envs.durable import sync
 
 MANIFEST = "manifest.json"
+FORMAT = 1  # of the files and of the state's entries; another number cannot be continued from
+_PACKAGES = ("manyturn", "torch", "transformers")  # what the bits of a run depend on
 
 
 class CheckpointError(RuntimeError):
     """A checkpoint is missing or damaged."""
+
+
+class OtherFormat(CheckpointError):
+    """A checkpoint was written by code that wrote other files, or other entries of the state."""
 
 
 def file_hash(path: Path) -> str:
@@ -47,9 +54,8 @@ def save_checkpoint(
     files = sorted(path for path in aside.rglob("*") if path.is_file())
     for path in files:
         sync(path)
-    manifest = {
-        str(path.relative_to(aside)): {"sha256": file_hash(path), "bytes": path.stat().st_size} for path in files
-    }
+    facts = {str(path.relative_to(aside)): {"sha256": file_hash(path), "bytes": path.stat().st_size} for path in files}
+    manifest = {"format": FORMAT, "versions": _versions(), "files": facts}
     (aside / MANIFEST).write_text(json.dumps(manifest, indent=1))
     sync(aside / MANIFEST)
     sync(aside)
@@ -63,23 +69,48 @@ def save_checkpoint(
 
 
 def verify(folder: Path) -> None:
-    """Raise CheckpointError unless every file of the manifest is there, unchanged."""
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text())
-    except (OSError, json.JSONDecodeError) as error:
-        raise CheckpointError(f"{folder} has no readable manifest: {error}") from error
-    for name, facts in manifest.items():
+    """Raise CheckpointError unless this code can read the checkpoint, and every file of it is there, unchanged."""
+    for name, facts in _manifest(folder)["files"].items():
         path = folder / name
         if not path.is_file() or path.stat().st_size != facts["bytes"] or file_hash(path) != facts["sha256"]:
             raise CheckpointError(f"{path} is missing or differs from the manifest")
 
 
+def version_notice(folder: Path) -> str | None:
+    """What to tell whoever continues from a checkpoint under other versions than it was written by, if they differ."""
+    wrote, now = _manifest(folder)["versions"], _versions()
+    odd = [f"{name} {wrote.get(name)}, now {version}" for name, version in now.items() if wrote.get(name) != version]
+    if not odd:
+        return None
+    return f"{folder} was written by {'; '.join(odd)}: the run goes on, but its bits may differ from an unbroken one's"
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text())
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{folder} has no readable manifest: {error}") from error
+    if manifest.get("format") != FORMAT:
+        version = manifest.get("versions", {}).get("manyturn", "of another version")
+        raise OtherFormat(
+            f"{folder} was written by manyturn {version} with checkpoint format {manifest.get('format')}, this is "
+            f"format {FORMAT}: continue it with that version, or evaluate a copy of its folder model"
+        )
+    return manifest
+
+
+def _versions() -> dict[str, str]:
+    return {name: importlib.metadata.version(name) for name in _PACKAGES}
+
+
 def newest_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:
-    """The newest whole checkpoint, and what was wrong with newer ones."""
+    """The newest whole checkpoint, and what was wrong with newer ones; raises OtherFormat."""
     problems = []
     for candidate in sorted(folder.glob("step_*"), reverse=True):
         try:
             verify(candidate)
+        except OtherFormat:
+            raise
         except CheckpointError as error:
             problems.append(str(error))
             continue

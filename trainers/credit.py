@@ -17,6 +17,7 @@ from manyturn.trainers.stages import (
     AdvantageField,
     Memory,
     ModulationField,
+    Rewarded,
     RewardField,
     StageConfig,
 )
@@ -52,10 +53,12 @@ class Credit:
         diagnostics: name -> figure:
             groups_without_signal: share of groups whose scorable turns all have one score.
             unscorable_episodes: share of episodes that left their group.
-            and what the advantage function adds, such as GiGPO's singleton_anchors and mean_anchor_size.
+            and what reward and advantage functions add, such as G-RA's open_gates and GiGPO's singleton_anchors.
         batch: the batch as the rewards stage left it.
         token_T: credit of each reply token, where the advantage tells tokens of a turn apart; None: each has its
             turn's.
+        targets_T: what a value head is to predict at each reply token; NaN where nothing, as at every token of an
+            unscorable episode. None: the advantage uses no values.
         memory: what the stages remember from update to update, as plain values.
     """
 
@@ -64,6 +67,7 @@ class Credit:
     diagnostics: Mapping[str, float]
     batch: TurnBatch
     token_T: FloatT | None
+    targets_T: FloatT | None
     memory: Memory
 
 
@@ -79,32 +83,42 @@ def credit(batch: TurnBatch, config: CreditConfig, memory: Memory | None = None)
     >>> result.advantage_K.round(3)
     array([ 0.55,  0.55, -0.55, -0.45])
     """
-    memory = memory or {}
+    memory, figures = memory or {}, dict[str, float]()
     for reward in config.rewards:
-        batch, memory = REWARDS.apply_remembering(reward, memory, batch)
+        rewarded, memory = REWARDS.apply_remembering(reward, memory, batch)
+        batch, told = rewarded if isinstance(rewarded, Rewarded) else Rewarded(rewarded)
+        figures |= told
     result, memory = ADVANTAGES.apply_remembering(config.advantage, memory, batch)
     if not isinstance(result, Advantage):
         result = Advantage(result)
     advantage_K, token_T = _settled(result.total_K, batch.scorable_K, config.advantage), result.token_T
+    targets_T, scorable_T = result.targets_T, batch.scorable_K[batch.turn_of_T]
     if token_T is not None:
-        token_T = _settled(token_T, batch.scorable_K[batch.turn_of_T], config.advantage)
+        token_T = _settled(token_T, scorable_T, config.advantage)
+    if targets_T is not None:
+        targets_T = np.where(scorable_T, _shaped(targets_T, scorable_T, config.advantage), np.nan)
     for modulation in config.modulation:
         if token_T is not None:
             raise ValueError(f"{modulation.name} weighs turns, but {config.advantage.name} gives credit to tokens")
         advantage_K, memory = MODULATIONS.apply_remembering(modulation, memory, batch, advantage_K)
         advantage_K = _settled(advantage_K, batch.scorable_K, modulation)
-    return Credit(advantage_K, result.levels, {**_diagnostics(batch), **result.diagnostics}, batch, token_T, memory)
+    diagnostics = {**figures, **_diagnostics(batch), **result.diagnostics}
+    return Credit(advantage_K, result.levels, diagnostics, batch, token_T, targets_T, memory)
 
 
 def _settled(advantage: FloatK, scorable: BoolK, source: StageConfig) -> FloatK:
     """The advantage, of turns or tokens, with 0 where unscorable, after a check that the function kept its contract."""
-    if np.shape(advantage) != scorable.shape:
-        raise ValueError(f"{source.name} returned shape {np.shape(advantage)}, not {scorable.shape}")
-    settled = np.where(scorable, advantage, 0.0)
+    settled = np.where(scorable, _shaped(advantage, scorable, source), 0.0)
     if not np.isfinite(settled).all():
         place = int((~np.isfinite(settled)).argmax())
         raise ValueError(f"{source.name} returned {settled[place]} at place {place} of the batch, which is scorable")
     return settled
+
+
+def _shaped(values: FloatK, like: BoolK, source: StageConfig) -> FloatK:
+    if np.shape(values) != like.shape:
+        raise ValueError(f"{source.name} returned shape {np.shape(values)}, not {like.shape}")
+    return values
 
 
 def _diagnostics(batch: TurnBatch) -> dict[str, float]:

@@ -1,9 +1,10 @@
-"""The four stages that a batch goes through, each a registry of named functions.
+"""The stages of a step, each a registry of named functions: a curriculum draws tasks, four stages give credit.
 
 ==========  ==========================================  =======================================================
 stage       question                                    function
 ==========  ==========================================  =======================================================
-rewards     who earned what                             ``(TurnBatch, config) -> TurnBatch``
+curriculum  which tasks are played                      ``(Pool, config) -> numbers of tasks``
+rewards     who earned what                             ``(TurnBatch, config) -> TurnBatch`` or ``Rewarded``
 advantage   compared with what                          ``(TurnBatch, config) -> advantage_K`` or ``Advantage``
 modulation  weighted by what                            ``(TurnBatch, advantage_K, config) -> advantage_K``
 objective   which loss of the tokens                    ``(Tokens, config) -> TokenLoss``
@@ -31,7 +32,7 @@ A package outside the project does the same in a module that it announces under 
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 from pydantic import BeforeValidator
@@ -53,6 +54,18 @@ class StageConfig(Options):
     name: Any  # a str here would forbid the Literals of subclasses to type checkers
 
 
+class Rewarded(NamedTuple):
+    """What a reward function returns if it has more to tell than the batch.
+
+    Attributes:
+        batch: the batch with its new rewards.
+        diagnostics: name -> figure for the metrics.
+    """
+
+    batch: TurnBatch
+    diagnostics: Mapping[str, float] = {}
+
+
 class Advantage(NamedTuple):
     """What an advantage function returns if it has more to tell than the advantage.
 
@@ -62,12 +75,15 @@ class Advantage(NamedTuple):
         diagnostics: name -> figure for the metrics.
         token_T: credit of each reply token, where a method tells tokens of a turn apart; total_K is then what stands
             for the turn in traces.
+        targets_T: what a value head is to predict at each reply token, NaN where nothing; None: the method uses no
+            values.
     """
 
     total_K: FloatK
     levels: Mapping[str, FloatK] = {}
     diagnostics: Mapping[str, float] = {}
     token_T: FloatT | None = None
+    targets_T: FloatT | None = None
 
 
 class Entry(NamedTuple):
@@ -177,12 +193,14 @@ def _literal_name(config_type: type[StageConfig]) -> str:
     return names[0]
 
 
-REWARDS: Stage[TurnBatch] = Stage("reward stage", "manyturn.trainers.rewards")
+CURRICULA: Stage[Sequence[int]] = Stage("curriculum", "manyturn.trainers.curricula")
+REWARDS: Stage[TurnBatch | Rewarded] = Stage("reward stage", "manyturn.trainers.rewards")
 ADVANTAGES: Stage[FloatK | Advantage] = Stage("advantage", "manyturn.trainers.advantages")
 MODULATIONS: Stage[FloatK] = Stage("modulation", "manyturn.trainers.modulations")
 OBJECTIVES: Stage[Any] = Stage("objective", "manyturn.trainers.objectives")
 
 # Types of fields of a larger configuration: given a name, a table or a StageConfig, they hold the StageConfig.
+CurriculumField = Annotated[Any, BeforeValidator(CURRICULA.parse)]
 RewardField = Annotated[Any, BeforeValidator(REWARDS.parse)]
 AdvantageField = Annotated[Any, BeforeValidator(ADVANTAGES.parse)]
 ModulationField = Annotated[Any, BeforeValidator(MODULATIONS.parse)]

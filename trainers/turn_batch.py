@@ -39,6 +39,8 @@ class TurnBatch:
         columns: name -> further numbers of each turn (K) that some methods need, such as "progress".
         token_columns: name -> numbers of each reply token (T), turn after turn in the order of the batch, such as
             "entropy" or "value".
+        group_names: id of a group -> its name, which is the same in every batch: what methods that remember groups
+            know them by.
     """
 
     group_K: IntK
@@ -53,6 +55,7 @@ class TurnBatch:
     penalty_K: FloatK = None  # type: ignore[assignment]  # None becomes zeros
     columns: Mapping[str, FloatK] = field(default_factory=dict)
     token_columns: Mapping[str, FloatT] = field(default_factory=dict)
+    group_names: Mapping[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         K = len(self.turn_K)
@@ -113,8 +116,9 @@ class TurnBatch:
         lengths_E = [len(episode) for episode in next(iter(parts.values()), ())]
         K = sum(lengths_E)
         texts = None if anchors is None else tuple(chain.from_iterable(anchors))
+        group_E = ids_of(groups)
         return cls(
-            group_K=np.repeat(ids_of(groups), lengths_E),
+            group_K=np.repeat(group_E, lengths_E),
             episode_K=np.repeat(np.arange(len(lengths_E)), lengths_E),
             turn_K=np.concatenate([np.arange(n) for n in lengths_E]) if K else np.zeros(0, np.int64),
             parts={name: np.array([*chain.from_iterable(part)], np.float64) for name, part in parts.items()},
@@ -125,6 +129,7 @@ class TurnBatch:
             anchor_text=texts,
             columns={name: _flat(column) for name, column in (columns or {}).items()},
             token_columns={n: _flat(chain.from_iterable(column)) for n, column in (token_columns or {}).items()},
+            group_names=dict(zip(group_E.tolist(), map(str, groups), strict=True)),
         )
 
     def column(self, name: str) -> FloatK:

@@ -32,19 +32,3 @@ def write_report(paths: Path | Sequence[Path], out: Path | None = None, shared: 
         raise ReportError(f"there is no folder {file.parent} to write {file.name} to: make it, or name another file")
     replace_text(file, static_page(document.plain, document.chunks()))
     return file
-
-
-def report(*paths: Path, out: Path | None = None, shared: bool = False) -> None:
-    """Write a report that a browser shows: curves, intervals, and episodes turn by turn, in one HTML file.
-
-    Parameters
-    ----------
-    paths
-        Folder of a run or of an evaluation; several are compared with the first.
-    out
-        The file. Default: report.html in the folder; report.html here for several folders.
-    shared
-        Compare over the tasks that all have, where panels differ.
-    """
-    file = write_report(paths, out, shared)
-    print(f"{file}, {file.stat().st_size / 1e6:.1f} MB: open it in a browser")

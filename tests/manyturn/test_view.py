@@ -299,7 +299,7 @@ def test_nobody_on_the_network_can_reach_it(run):
 
 
 def test_ctrl_c_ends_it_cleanly(run):
-    code = "import sys; from pathlib import Path; from manyturn.view import view; view(Path(sys.argv[1]))"
+    code = "import sys; from pathlib import Path; from manyturn.view import serve; serve(Path(sys.argv[1]))"
     server = subprocess.Popen(
         [sys.executable, "-c", code, str(run)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

@@ -1,13 +1,22 @@
-"""Advantages against golden files. Rows of a file are model calls, which are turns here; a file without trajectories
-has one turn per episode."""
+"""Advantages and modulations against golden files. Rows of a file are model calls, which are turns here; a file
+without trajectories has one turn per episode."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from golden_frame import Case, close, golden
+from golden_objectives import check_loop_loss
 
 from manyturn.trainers.advantages.gigpo import GigpoConfig, anchor_groups, two_levels
+from manyturn.trainers.advantages.igpo import IgpoConfig, returns_compared
+from manyturn.trainers.advantages.reinforce_pp import token_returns
+from manyturn.trainers.advantages.replies import whitened
+from manyturn.trainers.advantages.spo import SpoConfig, first_memory, kept_share, task_weights
+from manyturn.trainers.advantages.timeline import Timeline
+from manyturn.trainers.advantages.values import estimate
 from manyturn.trainers.credit import CreditConfig, credit
+from manyturn.trainers.modulations.empg import EmpgConfig, empg
 from manyturn.trainers.rewards.invalid_penalty import InvalidPenaltyConfig
 from manyturn.trainers.turn_batch import TurnBatch, ids_of
 
@@ -30,13 +39,14 @@ def turns(
         turn_K.append(seen.get(episode, 0))
         seen[episode] = turn_K[-1] + 1
     anchors = inputs.get("anchor_obs")
+    mask = np.array(inputs.get("response_mask", np.ones((K, 1), int)))
     return TurnBatch(
-        group_K=ids_of(inputs["group_index"]),
+        group_K=ids_of(inputs.get("group_index", np.arange(K).tolist())),
         episode_K=episode_K,
         turn_K=np.array(turn_K),
         parts={"outcome": reward_K},
         valid_K=np.ones(K, bool) if valid_K is None else valid_K,
-        tokens_K=np.ones(K, int),
+        tokens_K=mask.sum(axis=1),
         truncated_E=np.zeros(len(seen), bool),
         anchor_K=None if anchors is None else ids_of(anchors),
         anchor_text=None if anchors is None else tuple(anchors),
@@ -148,3 +158,217 @@ def check_gigpo_pipeline(case: Case) -> None:
     close(case, result.batch.score_K(), np.sum(expected["token_level_scores_after_penalty"], axis=1))
     close(case, result.batch.step_return_K(params["gamma"]), expected["step_rewards_after_penalty"])
     close(case, on_tokens(case, result.advantage_K), expected["advantages"])
+
+
+@golden("dr_grpo_oat")
+def check_dr_grpo(case: Case) -> None:
+    params = case["params"]
+    reward_K = np.sum(case["inputs"]["rewards"], axis=1)
+    batch = turns({"group_index": (np.arange(len(reward_K)) // params["num_samples"]).tolist()}, reward_K)
+    options: Case = {"std": False} if params["critic_type"] == "drgrpo" else {"eps": params["epsilon"]}
+    advantage_K = credit(batch, CreditConfig(advantage={"name": "grpo", **options})).advantage_K
+    close(case, advantage_K, case["expected"]["advantages"])
+
+
+@golden("opo")
+def check_opo(case: Case) -> None:
+    result = credit(scored_turns(case), CreditConfig(advantage={"name": "opo", "singleton": "raw"}))
+    close(case, on_tokens(case, result.advantage_K), case["expected"]["advantages"])
+
+
+@golden("loop")
+def check_loop(case: Case) -> None:
+    if "returns_per_scenario" not in case["inputs"]:
+        check_loop_loss(case)
+        return
+    scenarios = case["inputs"]["returns_per_scenario"]
+    sizes = [len(returns) for returns in scenarios]
+    batch = turns({"group_index": np.repeat(np.arange(len(sizes)), sizes).tolist()}, np.concatenate(scenarios))
+    std = case["params"]["adv_normalization"]
+    config = CreditConfig(advantage={"name": "loop", "std": std, "threshold": 0.0})
+    advantage_K = credit(batch, config).advantage_K
+    close(case, advantage_K, case["expected"]["leave_one_out"])
+    share_K = np.repeat([(n - 1) / n for n in sizes], sizes)
+    close(case, advantage_K * share_K, case["expected"]["leave_none_out"])
+
+
+@golden("stratified_grpo_formula")
+def check_stratified(case: Case) -> None:
+    inputs, params, expected = case["inputs"], case["params"], case["expected"]
+    batch = turns({"group_index": ["g"] * len(inputs["rewards"])}, inputs["rewards"])
+    batch = replace(batch, columns={"calls": inputs["stratum"]})
+    options = {"stratum": "calls", "blend": params["blend_alpha"], "eps": params["epsilon"]}
+    result = credit(batch, CreditConfig(advantage={"name": "stratified", **options}))
+    close(case, result.levels["stratum"], expected["san"])
+    close(case, result.levels["group"], expected["global_norm"])
+    close(case, result.advantage_K, expected["blended"])
+
+
+@golden("reinforce_plus_plus_baseline")
+def check_reinforce_pp_baseline(case: Case) -> None:
+    config = CreditConfig(advantage={"name": "reinforce_pp_baseline", "singleton": "raw"})
+    advantage_K, theirs = credit(scored_turns(case), config).advantage_K, np.array(case["expected"]["advantages"])
+    if len(advantage_K) == 1:
+        # All tokens have one value: the 1e-8 in the denominator of the reference's mean leaves 5e-5 of it.
+        assert advantage_K[0] == 0 and np.abs(theirs).max() < 1e-4
+        return
+    close(case, on_tokens(case, advantage_K), theirs)
+
+
+def token_batch(case: Case, mask: str = "response_mask") -> TurnBatch:
+    """A row is an episode of one turn, whose rewards are all on tokens; positions outside the mask are no tokens."""
+    inputs = {**case["inputs"], "response_mask": case["inputs"][mask]}
+    mask_BL = np.array(inputs["response_mask"], bool)
+    columns = {"reward": np.array(inputs["token_level_rewards"])[mask_BL]}
+    if "values" in inputs:
+        columns["value"] = np.array(inputs["values"])[mask_BL]
+    return replace(turns(inputs, np.zeros(len(mask_BL))), token_columns=columns)
+
+
+def at_tokens(case: Case, name: str, mask: str = "response_mask") -> np.ndarray:
+    return np.array(case["expected"][name])[np.array(case["inputs"][mask], bool)]
+
+
+@golden("reinforce_plus_plus")
+def check_reinforce_pp(case: Case) -> None:
+    batch, gamma = token_batch(case), case["params"]["gamma"]
+    close(case, token_returns(batch, gamma), at_tokens(case, "returns"))
+    result = credit(batch, CreditConfig(advantage={"name": "reinforce_pp", "gamma": gamma}))
+    close(case, result.token_T, at_tokens(case, "advantages"))
+
+
+@golden("gae_masked")
+def check_gae(case: Case) -> None:
+    options = {"gamma": case["params"]["gamma"], "lam": case["params"]["lam"]}
+    result = credit(token_batch(case), CreditConfig(advantage={"name": "gae", **options}))
+    close(case, result.targets_T, at_tokens(case, "returns"))
+    close(case, result.token_T, at_tokens(case, "advantages"))
+
+
+@golden("gae_plain")
+def check_gae_at_every_position(case: Case) -> None:
+    """The older code takes a step at every position and uses the mask to whiten alone."""
+    inputs, params = case["inputs"], case["params"]
+    reward_BL, value_BL = np.array(inputs["token_level_rewards"]), np.array(inputs["values"])
+    B, L = value_BL.shape
+    line = Timeline.of(np.repeat(np.arange(B), L), np.tile(np.arange(L), B))
+    advantage_N = estimate(
+        line, reward_BL.ravel(), value_BL.ravel(), params["gamma"], params["lam"], np.full(B * L, False)
+    )
+    close(case, advantage_N + value_BL.ravel(), np.ravel(case["expected"]["returns"]))
+    mask_N = np.ravel(inputs["response_mask"])
+    said_N = mask_N == 1
+    close(case, whitened(advantage_N, mask_N)[said_N], np.ravel(case["expected"]["advantages"])[said_N])
+
+
+@golden("gae_turn_level")
+def check_turn_gae(case: Case) -> None:
+    inputs, params, expected = case["inputs"], case["params"], case["expected"]
+    mask_KL = np.array(inputs["response_mask"], bool)
+    K = len(mask_KL)
+    batch = TurnBatch(
+        group_K=np.array(inputs["group_idx"]),
+        episode_K=np.array(inputs["traj_idx"]),
+        turn_K=np.array(inputs["turn_idx"]),
+        parts={"outcome": np.sum(inputs["token_level_scores"], axis=1)},
+        valid_K=np.ones(K, bool),
+        tokens_K=mask_KL.sum(axis=1),
+        truncated_E=np.zeros(max(inputs["traj_idx"]) + 1, bool),
+        token_columns={"value": np.array(inputs["values"])[mask_KL]},
+    )
+    config = {"name": "turn_gae", "gamma": params["gamma"], "lam": params["lam"]}
+    result = credit(batch, CreditConfig(advantage=config))
+    close(case, on_tokens(case, result.advantage_K), np.array(expected["advantages"]) * mask_KL)
+    targets_KL = np.full(mask_KL.shape, np.nan)
+    targets_KL[mask_KL] = result.targets_T
+    close(case, np.nan_to_num(targets_KL, nan=params["ignore_value"]), expected["returns"])
+
+
+@golden("gae_bilevel")
+def check_bilevel_gae(case: Case) -> None:
+    """A turn's reward is on its last token: a position inside the mask with a reward."""
+    inputs, params = case["inputs"], case["params"]
+    mask_BL, reward_BL = np.array(inputs["loss_mask"], bool), np.array(inputs["token_level_rewards"])
+    rewards, tokens, values = [], [], []
+    for mask_L, reward_L, value_L in zip(mask_BL, reward_BL, np.array(inputs["values"]), strict=True):
+        said_reward, said_value = reward_L[mask_L], value_L[mask_L]
+        ends = np.flatnonzero(said_reward) + 1
+        assert ends[-1] == len(said_reward)
+        rewards.append(said_reward[ends - 1].tolist())
+        tokens.append(np.diff(ends, prepend=0).tolist())
+        values.append(np.split(said_value, ends[:-1]))
+    batch = TurnBatch.from_episodes(rewards, range(len(rewards)), tokens=tokens, token_columns={"value": values})
+    options = {"gamma": params["gamma"], "lam": params["lam"], "gamma_turn": params["high_level_gamma"]}
+    result = credit(batch, CreditConfig(advantage={"name": "bilevel_gae", **options}))
+    close(case, result.targets_T, at_tokens(case, "returns", "loss_mask"))
+    close(case, result.token_T, at_tokens(case, "advantages", "loss_mask"))
+
+
+@golden("igpo")
+def check_igpo(case: Case) -> None:
+    """The code compares positions, which are turns here, and lets no return reach back over one outside the mask."""
+    inputs, expected = case["inputs"], case["expected"]
+    mask_BL, reward_BL = np.array(inputs["response_mask"], bool), np.array(inputs["token_level_rewards"])
+    B, L = mask_BL.shape
+    rows = {"group_index": np.repeat(inputs["group_index"], L).tolist()}
+    batch = turns(rows, reward_BL.ravel(), np.repeat(np.arange(B), L).tolist())
+    segment_N = np.cumsum(~mask_BL.ravel() | (batch.turn_K == 0))
+    place_N = np.arange(B * L) - np.searchsorted(segment_N, segment_N)
+    line = Timeline.of(segment_N, place_N)
+    groups, members_B = np.unique(inputs["group_index"], return_inverse=True)
+    several_B = np.bincount(members_B, minlength=len(groups))[members_B] > 1
+    checked = mask_BL & several_B[:, None]  # in a group of one "first" is other than 0 there, and 0 here
+
+    def check(name: str, gamma: float, **options: Any) -> None:
+        return_N = line.to_go(reward_BL.ravel(), gamma)
+        close(case, return_N.reshape(B, L)[mask_BL], np.array(expected[name]["returns"])[mask_BL])
+        advantage_K = returns_compared(batch, return_N, IgpoConfig(**options)).reshape(B, L)
+        close(case, advantage_K[checked], np.array(expected[name]["advantages"])[checked])
+
+    for gamma in (0.5, 1.0):
+        check(f"discounted_g{gamma}_std", gamma, baseline="first", eps=case["params"]["epsilon"])
+        check(f"discounted_g{gamma}_nostd", gamma, baseline="first", std=False)
+    check("default_training_path", 1.0, baseline="turn", std=False)
+
+
+@golden("spo")
+def check_spo(case: Case) -> None:
+    inputs, params, expected = case["inputs"], case["params"], case["expected"]
+    if "offline_binary_scores" in inputs:
+        memory = first_memory(inputs["offline_binary_scores"], params["rho_min"])
+        names = sorted(memory)
+        for place, name in enumerate(("alpha", "beta")):
+            close(case, [memory[task][place] for task in names], [expected[name][task] for task in names])
+        weights = task_weights(memory, names, params["exploration_epsilon"])
+        close(case, weights, [expected["sampling_weight"][task] for task in names])
+        return
+    mask = np.array(inputs["response_mask"])
+    moved = np.abs(np.array(inputs["prev_policy_log_prob"]) - np.array(inputs["current_policy_log_prob"]))
+    drift_K = (moved * mask).sum(axis=1) / mask.sum(axis=1)
+    close(case, drift_K, expected["D"])
+    names = [f"q{k}" for k in range(len(mask))]
+    batch = replace(
+        turns({**inputs, "group_index": names}, inputs["reward"]),
+        columns={"drift": drift_K},
+        group_names=dict(enumerate(names)),
+    )
+    options = {"half": params["D_half"], "rho_min": params["rho_min"], "rho_max": params["rho_max"]}
+    config = SpoConfig(**options)
+    close(case, kept_share(batch, config), expected["rho"])
+    before = dict(zip(names, zip(inputs["alpha"], inputs["beta"], strict=True), strict=True))
+    result = credit(batch, CreditConfig(advantage=config), {"advantage spo": before})
+    close(case, on_tokens(case, result.advantage_K), expected["advantages"])
+    after = np.array([result.memory["advantage spo"][name] for name in names])
+    close(case, after, np.stack([expected["alpha_new"], expected["beta_new"]], axis=1))
+
+
+@golden("empg_thirdparty")
+def check_empg(case: Case) -> None:
+    inputs, params = case["inputs"], case["params"]
+    mask_KL = np.array(inputs["response_mask"], bool)
+    batch = turns({**inputs, "group_index": inputs["traj_index"]}, np.zeros(len(mask_KL)), inputs["traj_index"])
+    assert batch.turn_K.tolist() == inputs["turn_index"]
+    batch = replace(batch, token_columns={"entropy": np.array(inputs["entropy"])[mask_KL]})
+    config = EmpgConfig(k=params["k"], k_f=params["k_f"], zeta=params["zeta"])
+    advantage_K = empg(batch, np.array(inputs["advantages"])[:, 0], config)
+    close(case, on_tokens(case, advantage_K), case["expected"]["advantages"])

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from credit_batches import advantage, batches, quick, rewards, rows, with_rewards
+from hypothesis import given
 from hypothesis import strategies as st
 
 from manyturn.trainers.credit import CreditConfig, credit
@@ -18,54 +19,24 @@ GIGPO = [
     {"name": "gigpo", "mode": "mean_std_norm"},
     {"name": "gigpo", "mode": "mean_std_norm", "stats_over": "rows", "gamma": 0.5, "step_weight": 2.0},
 ]
+BASELINES = [
+    {"name": "opo"},
+    {"name": "reinforce_pp_baseline"},
+    {"name": "reinforce_pp_baseline", "stats_over": "rows"},
+    {"name": "loop"},
+    {"name": "loop", "std": True, "stats_over": "rows", "threshold": 0.5},
+    {"name": "stratified", "stratum": "turns"},
+    {"name": "stratified", "stratum": "turns", "edges": (2,), "blend": 1.0},
+]
+TURNS = [
+    {"name": "igpo"},
+    {"name": "igpo", "baseline": "turn", "std": False},
+    {"name": "mt_grpo"},
+]
 SIMILAR = {"name": "gigpo", "similarity": 0.75}  # of the anchors below each is like its neighbours alone
-METHODS = GRPO + RLOO + GIGPO
-RAW = [{**method, "singleton": "raw"} for method in METHODS]
+METHODS = GRPO + RLOO + GIGPO + BASELINES + TURNS
+RAW = [{**method, "singleton": "raw"} for method in GRPO + RLOO + GIGPO + BASELINES]
 by_name = pytest.mark.parametrize("method", METHODS, ids=str)
-quick = settings(max_examples=25, deadline=None)
-
-rewards = st.integers(-8, 8).map(lambda n: n / 4)  # exact in binary, so that equal returns are equal to the bit
-
-
-@st.composite
-def batches(draw: st.DrawFn, unscorable: bool = False, penalties: bool = True) -> TurnBatch:
-    E = draw(st.integers(1, 8))
-    lengths = draw(st.lists(st.integers(1, 4), min_size=E, max_size=E))
-
-    def ragged(values: st.SearchStrategy) -> list[list]:
-        return [draw(st.lists(values, min_size=n, max_size=n)) for n in lengths]
-
-    reward = ragged(rewards)
-    if unscorable:
-        for episode in draw(st.sets(st.integers(0, E - 1))):
-            reward[episode][draw(st.integers(0, lengths[episode] - 1))] = float("nan")
-    batch = TurnBatch.from_episodes(
-        reward,
-        groups=draw(st.lists(st.sampled_from("abc"), min_size=E, max_size=E)),
-        anchors=ragged(st.sampled_from(["aaaa", "aaab", "aabb", "abbb"])),
-        truncated=draw(st.lists(st.booleans(), min_size=E, max_size=E)),
-    )
-    if not penalties:
-        return batch
-    penalty_K = draw(st.lists(st.sampled_from([0.0, 0.125]), min_size=sum(lengths), max_size=sum(lengths)))
-    return replace(batch, penalty_K=np.array(penalty_K))
-
-
-def advantage(batch: TurnBatch, method: dict) -> np.ndarray:
-    return credit(batch, CreditConfig(advantage=method)).advantage_K
-
-
-def rows(batch: TurnBatch, order_K: np.ndarray, **changes) -> TurnBatch:
-    """The batch's turns in another order, or some of them."""
-    columns = ("group_K", "episode_K", "turn_K", "valid_K", "tokens_K", "anchor_K", "penalty_K")
-    picked = {name: getattr(batch, name)[order_K] for name in columns}
-    parts = {name: part_K[order_K] for name, part_K in batch.parts.items()}
-    texts = tuple(batch.anchor_text[k] for k in order_K)
-    return replace(batch, **{**picked, "parts": parts, "anchor_text": texts, **changes})
-
-
-def with_rewards(batch: TurnBatch, reward_K: np.ndarray) -> TurnBatch:
-    return replace(batch, parts={"outcome": reward_K})
 
 
 @by_name
@@ -139,6 +110,7 @@ def test_a_penalty_in_a_group_of_equal_returns_stays_small(method):
 @given(batch=batches(unscorable=True), shift=st.integers(-20, 20))
 def test_adding_to_every_return_changes_nothing(method, batch, shift):
     """The shift goes to last turns. Step returns take it discounted, so that GiGPO is asked with one turn each."""
+    batch = with_rewards(batch, batch.reward_K)
     if method["name"] == "gigpo":
         batch = rows(batch, np.flatnonzero(batch.turn_K == 0))
     _, last_E = np.unique(batch.episode_K[::-1], return_index=True)
@@ -151,7 +123,7 @@ def test_adding_to_every_return_changes_nothing(method, batch, shift):
 @quick
 @given(batch=batches(unscorable=True, penalties=False), scale=st.sampled_from([0.5, 3.0, 1000.0]))
 def test_with_std_the_scale_of_rewards_does_not_matter(method, batch, scale):
-    scaled = with_rewards(batch, batch.reward_K * scale)
+    batch, scaled = with_rewards(batch, batch.reward_K), with_rewards(batch, batch.reward_K * scale)
     np.testing.assert_allclose(
         advantage(scaled, {**method, "eps": 0.0}), advantage(batch, {**method, "eps": 0.0}), rtol=1e-6, atol=1e-9
     )
@@ -171,7 +143,8 @@ def test_advantages_of_a_group_sum_to_zero_over_what_its_statistics_count(method
 @given(batch=batches(unscorable=True))
 def test_stages_carry_what_they_do_not_touch(batch):
     config = CreditConfig(
-        rewards=["invalid_penalty", {"name": "part_weights", "weights": {"outcome": 2.0}}], advantage="gigpo"
+        rewards=["invalid_penalty", {"name": "part_weights", "weights": {"outcome": 2.0, "gain": 2.0}}],
+        advantage="gigpo",
     )
     after = credit(batch, config).batch
     assert (after.truncated_E == batch.truncated_E).all()

@@ -2,16 +2,18 @@
 
     r_k = sum over parts p of w_p r_k^p        w_p = 1 for a part that is not named
 
+A part that no turn of a batch earned is 0 there; ``parts`` says how a misspelt name is found.
+
 Left out: normalising each part before weighing, which changes with the batch and hides a part that is always the same.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
-from manyturn.envs.options import unknown
+from manyturn.trainers.rewards.parts import note_parts
 from manyturn.trainers.stages import REWARDS, StageConfig
 from manyturn.trainers.turn_batch import TurnBatch
 
@@ -22,18 +24,18 @@ class PartWeightsConfig(StageConfig):
     """Part -> weight. 0 leaves the part out of the reward, unless it is NaN: an unscorable episode stays so."""
 
 
-@REWARDS.register(PartWeightsConfig)
-def part_weights(batch: TurnBatch, config: PartWeightsConfig) -> TurnBatch:
+@REWARDS.register(PartWeightsConfig, remembers=True)
+def part_weights(
+    batch: TurnBatch, config: PartWeightsConfig, memory: dict[str, Any] | None
+) -> tuple[TurnBatch, dict[str, Any]]:
     """Multiply the named parts.
 
     >>> batch = TurnBatch.from_episodes({"outcome": [[0, 1]], "progress": [[1, 1]]}, groups=[0])
-    >>> part_weights(batch, PartWeightsConfig(weights={"progress": 0.5})).reward_K
+    >>> part_weights(batch, PartWeightsConfig(weights={"progress": 0.5}), None)[0].reward_K
     array([0.5, 1.5])
     """
-    for name in config.weights:
-        if name not in batch.parts:
-            raise ValueError(f"part_weights: {unknown('reward part', name, batch.parts)}")
-    weights = {name: config.weights.get(name, 1.0) for name in batch.parts}
+    memory = note_parts("part_weights", config.weights, batch, memory)
+    weights = {name: 1.0 for name in memory["seen"]} | dict(config.weights)
     if not any(weights.values()):
         raise ValueError("part_weights: every part has weight 0, so that nothing is left to learn from")
-    return replace(batch, parts={name: weights[name] * part_K for name, part_K in batch.parts.items()})
+    return replace(batch, parts={name: weights[name] * part_K for name, part_K in batch.parts.items()}), memory

@@ -1,0 +1,157 @@
+"""Which policy a word on the command line means."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from manyturn.agents.agent import Agent, AgentConfig
+from manyturn.agents.engine import Sampling
+from manyturn.agents.episode import Policy
+from manyturn.agents.formats import Tagged
+from manyturn.agents.model_config import ModelError, PretrainedModel
+from manyturn.agents.scripted import Scripted
+from manyturn.overrides import OverrideError, changed
+
+SECTIONS = ("agent", "sampling", "endpoint")
+LONGEST_CONTEXT = 8192  # what attention over one prompt may cost, unless more is asked for
+_AGENT = AgentConfig(format=Tagged(), max_context=LONGEST_CONTEXT)
+_SAMPLING = Sampling(max_tokens=64)
+_NO_ENDPOINT = "only openai:MODEL asks an endpoint"
+Asked = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A policy to be evaluated.
+
+    Attributes:
+        env: the environment that it was trained on, with its arguments and wrappers, if any.
+        seen: contents of the tasks that it was trained on.
+        max_turns: the turn limit of environments that have none of their own.
+    """
+
+    policy: Policy
+    env: str | None = None
+    env_args: Mapping[str, Any] | None = None
+    wrappers: Sequence[Mapping[str, Any]] = ()
+    seen: frozenset[str] = frozenset()
+    max_turns: int = 100
+
+
+def find_policy(word: str, asked: Asked) -> Candidate:
+    """The policy that a word names.
+
+    Args:
+        word: expert, random, openai:MODEL, a run's folder, a checkpoint, or a model's folder or id.
+        asked: options by section, as ``parse_overrides`` found them: agent, sampling, endpoint.
+
+    Raises:
+        ValueError: there is no such policy, or an option does not exist or would have no effect on it.
+    """
+    if word in ("expert", "random"):
+        _refuse(asked, SECTIONS, f"{word} draws no tokens")
+        return Candidate(Scripted(0.0 if word == "expert" else 1.0))
+    if word.startswith("openai:"):
+        return _behind_endpoint(word.removeprefix("openai:"), asked)
+    _refuse(asked, ("endpoint",), _NO_ENDPOINT)
+    folder = Path(word).resolve() if Path(word).exists() else Path(word)
+    if (folder / "config.toml").is_file():
+        return _trained(folder, None, asked)
+    if (folder / "manifest.json").is_file() and (folder / "state.json").is_file():
+        return _trained(folder.parent.parent, folder, asked)
+    if folder.name == "model" and (folder.parent / "manifest.json").is_file():
+        return find_policy(str(folder.parent), asked)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{word} is a file: name a run's folder, a checkpoint, or a model's folder")
+    if not folder.exists() and _is_path(word):
+        raise ValueError(_no_folder(Path(word)))
+    return _model(word, asked)
+
+
+def _behind_endpoint(model: str, asked: Asked) -> Candidate:
+    from manyturn.agents.openai_engine import Endpoint, OpenAIPolicy
+
+    config, sampling = _of_a_model(asked)
+    return Candidate(OpenAIPolicy(model, config, sampling, changed(Endpoint(), "endpoint", asked.get("endpoint", {}))))
+
+
+def _trained(run: Path, checkpoint: Path | None, asked: Asked) -> Candidate:
+    from manyturn.trainers.checkpoint import newest_checkpoint, read_state, verify
+    from manyturn.trainers.run_folder import read_config
+
+    _refuse(asked, ("agent",), "a run acts as it was trained to, see its config.toml")
+    config = read_config(run)
+    if checkpoint is None:
+        checkpoint, problems = newest_checkpoint(run / "checkpoints")
+        if checkpoint is None:
+            why = f"{problems[0]}: restore it" if problems else "train it first"
+            raise ValueError(f"{run} has no whole checkpoint: {why}")
+    verify(checkpoint)
+    state = read_state(checkpoint)
+    agent = Agent(
+        config.agent,
+        *_loaded(str(checkpoint / "model")),
+        changed(config.sampling, "sampling", asked.get("sampling", {})),
+        f"{run.name} step {state['step']}",
+    )
+    env, seen = config.env, frozenset(state["seen"])
+    return Candidate(agent, env.id, env.args, env.wrappers, seen, config.rollout.max_turns)
+
+
+def _model(word: str, asked: Asked) -> Candidate:
+    config, sampling = _of_a_model(asked)
+    template, engine = _loaded(word)
+    limit = getattr(engine.model.config.get_text_config(), "max_position_embeddings", None) or LONGEST_CONTEXT
+    if "max_context" not in asked.get("agent", {}):
+        config = config.model_copy(update={"max_context": min(limit, LONGEST_CONTEXT)})
+    elif config.max_context > limit:
+        raise ModelError(
+            f"agent.max_context = {config.max_context}, but {word} knows {limit} positions: give at most that"
+        )
+    return Candidate(Agent(config, template, engine, sampling, word))
+
+
+def _of_a_model(asked: Asked) -> tuple[AgentConfig, Sampling]:
+    """How a model is made to act that no run says anything about."""
+    return (
+        changed(_AGENT, "agent", asked.get("agent", {})),
+        changed(_SAMPLING, "sampling", asked.get("sampling", {})),
+    )
+
+
+def _loaded(path: str) -> tuple[Any, Any]:
+    """Template and engine of a model's folder or id."""
+    from huggingface_hub.utils import logging as hub_logging
+    from transformers.utils.logging import disable_progress_bar
+
+    from manyturn.agents.models import load_pretrained
+    from manyturn.agents.transformers_engine import TransformersEngine
+    from manyturn.trainers.parts import choose_device
+
+    disable_progress_bar()
+    hub_logging.set_verbosity_error()  # what the hub could not do is told once, in the error
+    language = load_pretrained(PretrainedModel(path=path), choose_device("auto"))
+    return language.template, TransformersEngine(language.model, language.template.end_ids)
+
+
+def _is_path(word: str) -> bool:
+    """Whether a word that names nothing on the disk was meant to: an id of the hub is NAME or OWNER/NAME."""
+    first, slash, _ = word.partition("/")
+    return first in ("", ".", "..", "~") or word.count("/") > 1 or bool(slash and Path(first).is_dir())
+
+
+def _no_folder(path: Path) -> str:
+    beside = [str(path.parent / found.name) for found in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = difflib.get_close_matches(str(path), beside, n=1)
+    hint = f"did you mean {near[0]}?" if near else "name a run's folder, a checkpoint, or a model's folder or id"
+    return f"there is no {path}: {hint}"
+
+
+def _refuse(asked: Asked, sections: Sequence[str], why: str) -> None:
+    for section in sections:
+        if section in asked:
+            given = asked[section]
+            name = f"{section}.{next(iter(given))}" if isinstance(given, dict) and given else section
+            raise OverrideError(f"--{name.replace('_', '-')} has no effect: {why}")

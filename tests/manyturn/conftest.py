@@ -1,0 +1,66 @@
+"""A run of seconds, and the command line in this process."""
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from manyturn import cli
+
+DOORS = Path(__file__).parents[1] / "trainers" / "doors.py"
+
+
+class Ended(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def command(monkeypatch, capfd):
+    """Runs ``manyturn WORDS`` as its entry point would, without the seconds that another process takes."""
+
+    def run(*words: object) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["manyturn", *map(str, words)])
+        handler = signal.getsignal(signal.SIGTERM)
+        capfd.readouterr()
+        try:
+            cli.main()
+        except SystemExit as end:
+            code = end.code or 0
+        else:
+            code = 0
+        finally:
+            signal.signal(signal.SIGTERM, handler)
+        assert isinstance(code, int)
+        return Ended(code, *capfd.readouterr())
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory) -> Path:
+    """The folder of a run that has learnt from a few of Doors' training tasks; each turn costs 0.25."""
+    from manyturn.trainers.config import configure
+    from manyturn.trainers.loop import train
+
+    folder = tmp_path_factory.mktemp("tiny")
+    (folder / "doors.py").write_text(DOORS.read_text())
+    env = {"id": f"{folder}/doors.py:Doors", "wrappers": [{"name": "turn_cost", "cost": 0.25}]}
+    sizes = {
+        "model": {"width": 16, "layers": 1, "heads": 2},
+        "agent": {"max_context": 256},
+        "sampling": {"max_tokens": 8},
+        "warmup": {"episodes": 0},
+        "rollout": {"tasks": 16, "group": 2},
+        "evaluation": {"limit": 2},
+        "steps": 1,
+        "device": "cpu",
+    }
+    asyncio.run(train(configure({}, {"env": env}, sizes), folder / "run"))
+    return folder / "run"

@@ -1,0 +1,116 @@
+"""Evaluations from the command line that would not be of the policy, the world or the rewards that were meant."""
+
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from manyturn.candidate import LONGEST_CONTEXT, find_policy
+from manyturn.evaluation import Settings, _world
+
+COST = 0.25  # what the run's wrapper takes for each turn
+
+
+def summary(out: Path) -> dict[str, Any]:
+    return json.loads((out / "summary.json").read_text())
+
+
+def cost_of_turns(found: dict[str, Any]) -> float:
+    """What was taken for turns, in an environment that rewards success with 1 and nothing else."""
+    return found["success"]["mean"] - found["return"]["mean"]
+
+
+def test_a_run_is_paid_as_it_was_trained_unless_asked_otherwise(command, tiny_run, tmp_path):
+    asked = {"own": [], "none": ["--wrappers", "[]"], "dear": ["--wrappers", '[{name = "turn_cost", cost = 1.0}]']}
+    for name, words in asked.items():
+        assert command("evaluate", tiny_run, "--limit", 4, "--out", tmp_path / name, *words).code == 0
+    found = {name: summary(tmp_path / name) for name in asked}
+    for name, cost in (("own", COST), ("none", 0), ("dear", 1)):
+        assert cost_of_turns(found[name]) == pytest.approx(cost * found[name]["turns"]["mean"])
+    assert found["own"]["success"] == found["none"]["success"], "rewards decide nothing that is played"
+
+
+def test_an_evaluation_is_not_continued_with_other_rewards(command, tiny_run, tmp_path):
+    assert command("evaluate", "random", "--env", f"{tiny_run.parent}/doors.py:Doors", "--out", tmp_path).code == 0
+    words = ["--env", f"{tiny_run.parent}/doors.py:Doors", "--out", tmp_path, "--wrappers", '[{name = "turn_cost"}]']
+    refused = command("evaluate", "random", *words)
+    assert refused.code == 2 and "wrappers was [] and is" in refused.err
+
+
+def test_the_runs_own_environment_by_another_path_keeps_its_world(tiny_run):
+    candidate = find_policy(str(tiny_run), {})
+    assert _world("elsewhere/doors.py:Doors", Settings(), candidate)[1] == candidate.wrappers != ()
+    assert _world("manyturn/Maze-v0", Settings(), candidate) == ({}, ())
+
+
+def test_sampling_of_a_run_can_be_changed_and_stands_in_the_result(command, tiny_run, tmp_path):
+    words = ["--limit", 2, "--out", tmp_path, "--sampling.temperature", "0"]
+    assert command("evaluate", tiny_run, *words).code == 0
+    assert summary(tmp_path)["sampling"] == {"temperature": 0, "max_tokens": 8}, "what is not given stays the run's"
+
+
+def test_the_longest_context_of_a_model_is_its_own(command, tiny_run, tmp_path):
+    model = tmp_path / "model"
+    shutil.copytree(tiny_run / "checkpoints" / "step_000001" / "model", model)
+    assert find_policy(str(model), {}).policy.config.max_context == 256
+    assert find_policy(str(model), {"agent": {"max_context": 100}}).policy.config.max_context == 100
+    refused = command("evaluate", model, "--env", "manyturn/Maze-v0", "--agent.max-context", 257)
+    assert refused.code == 2 and "knows 256 positions" in refused.err
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 10**6}))
+    assert find_policy(str(model), {}).policy.config.max_context == LONGEST_CONTEXT
+
+
+@pytest.fixture
+def endpoint() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """An endpoint on the loopback address that always goes north, and what it was asked."""
+    asked: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            answer = {"choices": [{"message": {"role": "assistant", "content": "go north"}}]}
+            body = json.dumps(answer).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/v1", asked
+    server.shutdown()
+    server.server_close()
+
+
+def test_options_of_agent_sampling_and_endpoint_reach_the_model(command, endpoint, tmp_path):
+    pytest.importorskip("httpx", reason="pip install 'manyturn[openai]'")
+    url, asked = endpoint
+    options = {
+        "--endpoint.base-url": url,
+        "--endpoint.length-field": "max_completion_tokens",
+        "--agent.format": "free_text",
+        "--agent.context": "window",
+        "--agent.context.turns": 1,
+        "--agent.show-admissible": "true",
+        "--sampling.max-tokens": 5,
+        "--sampling.temperature": 0.5,
+    }
+    words = [word for pair in options.items() for word in pair]
+    found = command("evaluate", "openai:m", "--env", "manyturn/Maze-v0", "--limit", 1, "--out", tmp_path, *words)
+    assert found.code == 0, found.err
+    assert len(asked) == summary(tmp_path)["turns"]["mean"] > 3
+    for body in asked:
+        assert body["model"] == "m" and body["max_completion_tokens"] == 5 and body["temperature"] == 0.5
+        assert "Admissible commands: " in body["messages"][-1]["content"]
+        assert sum(message["role"] == "assistant" for message in body["messages"]) <= 1
+    agent = summary(tmp_path)["agent"]
+    assert agent["context"] == {"name": "window", "turns": 1} and agent["format"] == {"name": "free_text"}

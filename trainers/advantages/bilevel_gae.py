@@ -1,0 +1,51 @@
+"""Bi-level GAE: first over the turns of an episode, then over the tokens inside each turn.
+
+    turns:   A_e = sum_j (gamma_turn lambda)^j delta,   delta = r_k + gamma_turn V_(e of turn k+1) - V_e
+    tokens:  A_l = delta_l + gamma lambda A_(l+1),      delta_l = gamma V_(l+1) - V_l        for l before e
+    then whitened over tokens;  e: the last token of turn k's reply
+
+Shapes: turns K -> advantage_K (mean of the turn's tokens), token_T, targets_T.
+Source: RAGEN and VAGEN (mll-lab-nu/RAGEN, ``compute_bi_level_gae_advantage_return``), whose numbers these are. That
+code takes positions of non-zero reward for the ends of turns and misses a turn whose reward is exactly 0; here the
+ends are known.
+
+Truncated episodes: see ``values``; empty replies: see ``turn_gae``.
+"""
+
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from manyturn.trainers.advantages.replies import places_in_reply, replies, turn_means, whitened
+from manyturn.trainers.advantages.timeline import Timeline
+from manyturn.trainers.advantages.turn_gae import over_turns
+from manyturn.trainers.advantages.values import ValueConfig, estimate, known_values
+from manyturn.trainers.stages import ADVANTAGES, Advantage
+from manyturn.trainers.turn_batch import TurnBatch
+
+
+class BilevelGaeConfig(ValueConfig):
+    name: Literal["bilevel_gae"] = "bilevel_gae"
+    gamma_turn: float = Field(default=0.95, ge=0, le=1)
+    """Discount per turn."""
+
+
+@ADVANTAGES.register(BilevelGaeConfig)
+def bilevel_gae(batch: TurnBatch, config: BilevelGaeConfig) -> Advantage:
+    """Advantage of every reply token.
+
+    >>> values = {"value": [[[0.25, 0.5], [0.75]], [[0.5]]]}
+    >>> batch = TurnBatch.from_episodes([[0, 1], [0]], [0, 0], tokens=[[2, 1], [1]], token_columns=values)
+    >>> result = bilevel_gae(batch, BilevelGaeConfig(gamma_turn=0.5))
+    >>> result.token_T.round(3), result.targets_T
+    (array([ 0.707,  0.   ,  0.707, -1.414]), array([0.5, 0.5, 1. , 0. ]))
+    """
+    said, value_T, turn_T = replies(batch), known_values(batch), batch.turn_of_T
+    advantage_S = over_turns(batch, said, config.gamma_turn, config.lam, config.bootstrap)
+    return_T = np.zeros(len(value_T))
+    return_T[said.last_S] = advantage_S + value_T[said.last_S]
+    line = Timeline.of(turn_T, places_in_reply(batch))
+    advantage_T = estimate(line, return_T, value_T, config.gamma, config.lam, np.zeros(len(value_T), bool))
+    token_T = whitened(advantage_T - batch.penalty_K[turn_T], batch.scorable_K[turn_T].astype(int))
+    return Advantage(turn_means(batch, token_T), token_T=token_T, targets_T=advantage_T + value_T)

@@ -1,0 +1,43 @@
+"""GAE over the reply tokens of an episode: proximal policy optimisation with a critic.
+
+    A_l = sum_j (gamma lambda)^j delta_(l+j)        delta_l = r_l + gamma V_(l+1) - V_l        then whitened
+
+Shapes: turns K -> advantage_K (mean of the turn's tokens), token_T, targets_T. Steps are the T reply tokens, those of
+an episode in one row: observations lie between turns without a step, a discount or a value.
+Source: arXiv 1506.02438; numbers agree with ``compute_gae_advantage_return`` of verl, which passes over masked
+positions, and with that of older code (verl-agent), which takes a step at each of them, if every position is a token.
+
+A turn's reward falls on the last token of its reply. The advantages are whitened over all tokens of scorable episodes,
+the targets of the value head are not. Truncated episodes: see ``values``.
+"""
+
+from typing import Literal
+
+from manyturn.trainers.advantages.replies import places_in_episode, token_rewards, turn_means, whitened
+from manyturn.trainers.advantages.timeline import Timeline
+from manyturn.trainers.advantages.values import ValueConfig, estimate, known_values
+from manyturn.trainers.stages import ADVANTAGES, Advantage
+from manyturn.trainers.turn_batch import TurnBatch
+
+
+class GaeConfig(ValueConfig):
+    name: Literal["gae"] = "gae"
+
+
+@ADVANTAGES.register(GaeConfig)
+def gae(batch: TurnBatch, config: GaeConfig) -> Advantage:
+    """Advantage of every reply token.
+
+    >>> values = {"value": [[[0.5, 0.5], [0.75]], [[0.5]]]}
+    >>> batch = TurnBatch.from_episodes([[0, 1], [0]], [0, 0], tokens=[[2, 1], [1]], token_columns=values)
+    >>> result = gae(batch, GaeConfig())
+    >>> result.token_T.round(3), result.targets_T
+    (array([ 0.66 ,  0.66 ,  0.132, -1.453]), array([1., 1., 1., 0.]))
+    """
+    turn_T, value_T = batch.turn_of_T, known_values(batch)
+    episode_T = batch.episode_K[turn_T]
+    line = Timeline.of(episode_T, places_in_episode(batch))
+    going_on_T = batch.truncated_E[episode_T] & config.bootstrap
+    advantage_T = estimate(line, token_rewards(batch), value_T, config.gamma, config.lam, going_on_T)
+    token_T = whitened(advantage_T - batch.penalty_K[turn_T], batch.scorable_K[turn_T].astype(int))
+    return Advantage(turn_means(batch, token_T), token_T=token_T, targets_T=advantage_T + value_T)

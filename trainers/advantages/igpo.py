@@ -1,0 +1,62 @@
+"""IGPO: turn rewards and outcomes normalised within the task, then summed over the turns to come.
+
+    baseline = "reward":  A_k = sum_(j>=k) gamma^(j-k) N(r_j) + gamma^(last-k) N(o) - penalty_k      see ``turn_levels``
+    baseline = "turn":    A_k = N(G_k) among the turns of the same number in the group
+    baseline = "first":   A_k = (G_k - mean G_0) / (std G_0 + eps),  G_0: returns of the group's first turns
+    G_k = sum_(j>=k) gamma^(j-k) (all rewards)_j - penalty_k
+
+Shapes: turns K -> advantage_K; with baseline "reward" the levels "turn" and "outcome" (K each).
+Source: Information Gain-based Policy Optimization, arXiv 2510.14967, with the information gains of a turn as a reward
+part. "reward" follows the paper, but compares outcomes apart from turn rewards. "turn" and "first" are the released
+code (GuoqingWang1/IGPO): what it trains with, without std, and a function that it does not use. The code compares
+tokens of the same number, which do not correspond, and cuts returns at observations; here the unit is the turn, and
+returns reach back over all turns. With "first" the later turns of equal episodes get credit other than 0.
+
+Without turn rewards and discount "reward" is GRPO. Truncated episodes count as they ended: without a critic there is
+nothing to bootstrap from.
+"""
+
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from manyturn.trainers.advantages.anchors import equal_anchors
+from manyturn.trainers.advantages.groups import counted
+from manyturn.trainers.advantages.turn_levels import TurnLevelConfig, normalised, two_levels_to_go
+from manyturn.trainers.stages import ADVANTAGES, Advantage
+from manyturn.trainers.turn_batch import FloatK, TurnBatch
+
+
+class IgpoConfig(TurnLevelConfig):
+    name: Literal["igpo"] = "igpo"
+    baseline: Literal["reward", "turn", "first"] = "reward"
+    """What is normalised: rewards before they are summed, or returns, against those of the same turn or the first."""
+
+    @model_validator(mode="after")
+    def _outcome_effective(self) -> Self:
+        if self.baseline != "reward" and "outcome" in self.model_fields_set:
+            raise ValueError(f"outcome has no effect with baseline {self.baseline}, which compares whole returns")
+        return self
+
+
+@ADVANTAGES.register(IgpoConfig)
+def igpo(batch: TurnBatch, config: IgpoConfig) -> Advantage:
+    """Advantage of every turn.
+
+    >>> parts = {"outcome": [[0, 1], [0, 0]], "gain": [[0.5, 0], [-0.5, 0]]}
+    >>> batch = TurnBatch.from_episodes(parts, groups=[0, 0])
+    >>> igpo(batch, IgpoConfig()).total_K.round(3)
+    array([ 1.932,  0.707, -1.932, -0.707])
+    >>> igpo(batch, IgpoConfig(baseline="turn", std=False)).total_K
+    array([ 1. ,  0.5, -1. , -0.5])
+    """
+    if config.baseline == "reward":
+        return two_levels_to_go(batch, batch.group_K, config)
+    return Advantage(returns_compared(batch, batch.step_return_K(config.gamma), config))
+
+
+def returns_compared(batch: TurnBatch, return_K: FloatK, config: IgpoConfig) -> FloatK:
+    """N(return) by the baseline "turn" or "first"."""
+    if config.baseline == "turn":
+        return normalised(return_K, equal_anchors(batch.group_K, batch.turn_K), batch.scorable_K, config)
+    return normalised(return_K, batch.group_K, counted(batch, "episodes"), config)

@@ -1,0 +1,52 @@
+"""LOOP: an episode's score against the mean of the others of its task, without those that say little.
+
+    A_k = s_k - mean of the other n-1 scores        ``std``: divided by max(std_g s, 1e-7), ddof 0
+    A_k = 0 where |A_k| < ``threshold``
+
+Shapes: turns K -> advantage_K.
+Source: LOOP, arXiv 2502.01600, section 3; numbers agree with the authors' code (apple/ml-loop,
+``RLOOTrainer._compute_adv_estimates``). The authors drop episodes of small advantage from the batch; here their tokens
+get 0 and still count where the objective takes a mean.
+
+Left out: the clip range [1/(1+eps), 1+eps], which belongs to the objective. Truncated episodes count as they ended:
+without a critic there is nothing to bootstrap from.
+"""
+
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from manyturn.trainers.advantages.groups import GroupConfig, counted, deviation, group_statistics
+from manyturn.trainers.stages import ADVANTAGES
+from manyturn.trainers.turn_batch import FloatK, TurnBatch
+
+STD_FLOOR = 1e-7
+
+
+class LoopConfig(GroupConfig):
+    name: Literal["loop"] = "loop"
+    std: bool = False
+    """Divide by the population standard deviation of the group's scores."""
+    threshold: float = Field(default=0.01, ge=0)
+    """Advantages nearer to 0 become 0; 0 keeps all."""
+
+
+@ADVANTAGES.register(LoopConfig)
+def loop(batch: TurnBatch, config: LoopConfig) -> FloatK:
+    """Advantage of every turn.
+
+    >>> batch = TurnBatch.from_episodes([[0, 3], [0], [0], [1]], groups=[0, 0, 0, 0])
+    >>> loop(batch, LoopConfig(threshold=0.1))
+    array([ 2.66666667,  2.66666667, -1.33333333, -1.33333333,  0.        ])
+    """
+    score_K = batch.score_K()
+    statistics = group_statistics(score_K, batch.group_K, counted(batch, config.stats_over))
+    others_K = np.maximum(statistics.count_K - 1, 1)
+    factor_K = np.where(statistics.count_K > 1, statistics.count_K / others_K, 1.0)
+    advantage_K = factor_K * deviation(score_K, statistics, config.singleton)
+    if config.std:
+        population_K = statistics.std_K / np.sqrt(factor_K)
+        # A group without spread deviates by penalties alone, which must not be divided by the floor.
+        advantage_K = advantage_K / np.where(statistics.std_K > 0, np.maximum(population_K, STD_FLOOR), 1.0)
+    return np.where(np.abs(advantage_K) < config.threshold, 0.0, advantage_K)

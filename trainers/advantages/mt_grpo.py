@@ -1,0 +1,33 @@
+"""MT-GRPO: a turn's reward against the same turn of the other episodes, plus the outcome's advantage.
+
+    A_k = sum_(j>=k) alpha^(j-k) N(r_j) + alpha^(last-k) N(o) - penalty_k
+    N(r_j): among the turns of number j in the group;  N(o): among the group's outcomes;  alpha = ``gamma``
+
+Shapes: turns K -> advantage_K, with the levels "turn" and "outcome" (K each); see ``turn_levels``.
+Source: multi-turn GRPO, arXiv 2505.11821. The paper asks for as many turns in every episode of a group; here a turn is
+compared with those episodes that got so far, and a turn that no other reached gets 0. No golden numbers exist.
+
+Truncated episodes count as they ended: without a critic there is nothing to bootstrap from.
+"""
+
+from typing import Literal
+
+from manyturn.trainers.advantages.anchors import equal_anchors
+from manyturn.trainers.advantages.turn_levels import TurnLevelConfig, two_levels_to_go
+from manyturn.trainers.stages import ADVANTAGES, Advantage
+from manyturn.trainers.turn_batch import TurnBatch
+
+
+class MtGrpoConfig(TurnLevelConfig):
+    name: Literal["mt_grpo"] = "mt_grpo"
+
+
+@ADVANTAGES.register(MtGrpoConfig)
+def mt_grpo(batch: TurnBatch, config: MtGrpoConfig) -> Advantage:
+    """Advantage of every turn.
+
+    >>> parts = {"outcome": [[0, 1], [0, 0]], "progress": [[0.5, 0], [-0.5, 1]]}
+    >>> mt_grpo(TurnBatch.from_episodes(parts, groups=[0, 0]), MtGrpoConfig(std=False, gamma=0.5)).total_K
+    array([ 0.5,  0. , -0.5,  0. ])
+    """
+    return two_levels_to_go(batch, equal_anchors(batch.group_K, batch.turn_K), config)

@@ -1,0 +1,43 @@
+"""OPO: an episode's score against the length-weighted mean of its task, the baseline of least variance.
+
+    A_k = s_k - b_g        b_g = sum_i len_i s_i / sum_i len_i        len_i: reply tokens of episode i of the group
+
+Shapes: turns K -> advantage_K.
+Source: On-Policy RL with Optimal reward baseline, arXiv 2505.23585: the baseline that minimises the
+gradient's variance, if a token's gradient has about the same norm everywhere, so that an episode's grows with its
+length. Numbers agree with ``compute_opo_outcome_advantage`` of verl under ``singleton = "raw"``.
+
+An episode counts by its tokens however they are split into turns, so that there is no choice between statistics over
+episodes and over rows. Truncated episodes count as they ended: without a critic there is nothing to bootstrap from.
+"""
+
+from typing import Literal
+
+import numpy as np
+
+from manyturn.trainers.advantages.groups import Singleton, counted, deviation, group_statistics
+from manyturn.trainers.stages import ADVANTAGES, StageConfig
+from manyturn.trainers.turn_batch import FloatK, TurnBatch
+
+
+class OpoConfig(StageConfig):
+    name: Literal["opo"] = "opo"
+    singleton: Singleton = "zero"
+    """Advantage of a group of one: 0, or the raw score, which is what verl gives."""
+
+
+@ADVANTAGES.register(OpoConfig)
+def opo(batch: TurnBatch, config: OpoConfig) -> FloatK:
+    """Advantage of every turn.
+
+    >>> opo(TurnBatch.from_episodes([[0, 1], [0]], groups=[0, 0], tokens=[[2, 1], [1]]), OpoConfig())
+    array([ 0.25,  0.25, -0.75])
+    """
+    score_K = batch.score_K()
+    plain = group_statistics(score_K, batch.group_K, counted(batch, "episodes"))
+    # Weighted deviations from the plain mean, not weighted scores: in a group of equal scores they are exactly 0.
+    above_K = np.where(batch.scorable_K, score_K - plain.mean_K, 0.0)
+    _, id_K = np.unique(batch.group_K, return_inverse=True)
+    tokens_G = np.bincount(id_K, batch.tokens_K * batch.scorable_K)
+    shift_G = np.bincount(id_K, batch.tokens_K * above_K) / np.maximum(tokens_G, 1)
+    return deviation(score_K, plain._replace(mean_K=plain.mean_K + shift_G[id_K]), config.singleton)

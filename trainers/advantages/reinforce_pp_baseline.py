@@ -1,0 +1,36 @@
+"""REINFORCE++ with a baseline: an episode's score minus its task's mean, whitened over the batch.
+
+    A_k = (d_k - mean d) / std d        d_k = s_k - mean_g s        s_k: score of turn k's episode, g: its group
+
+Shapes: turns K -> advantage_K.
+Source: REINFORCE++, arXiv 2501.03262, section on the baseline; numbers agree with
+``compute_reinforce_plus_plus_baseline_outcome_advantage`` of verl under ``singleton = "raw"``.
+
+Unlike GRPO it divides all tasks by one standard deviation, so that a task with hardly any spread does not weigh as much
+as one with a lot. mean d and std d count every reply token, as each gets its turn's advantage. Truncated episodes count
+as they ended: without a critic there is nothing to bootstrap from.
+"""
+
+from typing import Literal
+
+from manyturn.trainers.advantages.groups import GroupConfig, counted, deviation, group_statistics
+from manyturn.trainers.advantages.replies import whitened
+from manyturn.trainers.stages import ADVANTAGES
+from manyturn.trainers.turn_batch import FloatK, TurnBatch
+
+
+class ReinforcePpBaselineConfig(GroupConfig):
+    name: Literal["reinforce_pp_baseline"] = "reinforce_pp_baseline"
+
+
+@ADVANTAGES.register(ReinforcePpBaselineConfig)
+def reinforce_pp_baseline(batch: TurnBatch, config: ReinforcePpBaselineConfig) -> FloatK:
+    """Advantage of every turn.
+
+    >>> batch = TurnBatch.from_episodes([[0, 3], [1], [0], [0]], groups=[0, 0, 1, 1])
+    >>> reinforce_pp_baseline(batch, ReinforcePpBaselineConfig()).round(3)
+    array([ 0.956,  0.956, -1.434, -0.239, -0.239])
+    """
+    score_K = batch.score_K()
+    statistics = group_statistics(score_K, batch.group_K, counted(batch, config.stats_over))
+    return whitened(deviation(score_K, statistics, config.singleton), batch.tokens_K * batch.scorable_K)

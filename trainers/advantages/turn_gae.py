@@ -1,0 +1,59 @@
+"""GAE over turns: a turn is one action, whose value is that at the last token of its reply.
+
+    A_k = sum_j (gamma lambda)^j delta_(k+j)        delta_k = r_k + gamma V_(k+1) - V_k        then whitened
+
+Shapes: turns K -> advantage_K, targets_T (at the last token of each reply; NaN elsewhere: nothing to learn there).
+Source: turn-level PPO; numbers agree with VAGEN (mll-lab-nu/VAGEN, ``compute_gae_no_concat_advantage_return``).
+
+Turns are weighted by their tokens when whitened, because each token gets its turn's advantage. A turn with an empty
+reply has no value and no token to credit: its reward belongs to the turn before it, its advantage is 0. Truncated
+episodes: see ``values``.
+
+Left out: the ratio of a whole reply with one clip per turn, which belongs to the objective.
+"""
+
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from manyturn.trainers.advantages.replies import Replies, replies, token_rewards, whitened
+from manyturn.trainers.advantages.timeline import FloatN, Timeline
+from manyturn.trainers.advantages.values import ValueConfig, estimate, known_values
+from manyturn.trainers.stages import ADVANTAGES, Advantage
+from manyturn.trainers.turn_batch import TurnBatch
+
+
+class TurnGaeConfig(ValueConfig):
+    name: Literal["turn_gae"] = "turn_gae"
+    gamma: float = Field(default=0.99, ge=0, le=1)
+    """Discount per turn."""
+    lam: float = Field(default=0.9, ge=0, le=1)
+    """Lambda per turn: 1 trusts the rewards to come, 0 the value of the next turn."""
+
+
+@ADVANTAGES.register(TurnGaeConfig)
+def turn_gae(batch: TurnBatch, config: TurnGaeConfig) -> Advantage:
+    """Advantage of every turn.
+
+    >>> values = {"value": [[[0.1, 0.5], [0.75]], [[0.5]]]}
+    >>> batch = TurnBatch.from_episodes([[0, 1], [0]], [0, 0], tokens=[[2, 1], [1]], token_columns=values)
+    >>> result = turn_gae(batch, TurnGaeConfig(gamma=1.0, lam=1.0))
+    >>> result.total_K.round(3), result.targets_T
+    (array([ 0.66 ,  0.132, -1.453]), array([nan,  1.,  1.,  0.]))
+    """
+    said, value_T = replies(batch), known_values(batch)
+    advantage_S = over_turns(batch, said, config.gamma, config.lam, config.bootstrap)
+    total_K, targets_T = np.zeros(len(batch.turn_K)), np.full(len(value_T), np.nan)
+    weight_S = batch.tokens_K[said.row_S] * batch.scorable_K[said.row_S]
+    total_K[said.row_S] = whitened(advantage_S - batch.penalty_K[said.row_S], weight_S)
+    targets_T[said.last_S] = advantage_S + value_T[said.last_S]
+    return Advantage(total_K, targets_T=targets_T)
+
+
+def over_turns(batch: TurnBatch, said: Replies, gamma: float, lam: float, bootstrap: bool) -> FloatN:
+    """GAE (S) over the turns that said something, not whitened."""
+    reward_K = np.bincount(batch.turn_of_T, token_rewards(batch), len(batch.turn_K)).astype(np.float64, copy=False)
+    value_S = batch.token_column("value")[said.last_S]
+    line = Timeline.of(said.episode_S, said.place_S)
+    return estimate(line, reward_K[said.row_S], value_S, gamma, lam, batch.truncated_E[said.episode_S] & bootstrap)

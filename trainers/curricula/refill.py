@@ -1,0 +1,72 @@
+"""Dynamic sampling (DAPO): groups whose episodes all earn the same teach nothing, so others are played in their place.
+
+A step plays up to ``rounds`` rounds. Each plays as many groups as are missing and keeps those with spread; the last
+keeps everything, so that a step always has its number of groups.
+
+Source: DAPO, arXiv 2503.14476, section 3.2; the filter, and keeping all of the last round, as in verl-agent
+(``filter_group_data``). It looks at the environment's returns, before the rewards stage. A group of one has no spread.
+
+Left out: playing more groups than are missing, of which the surplus would be thrown away.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyturn.agents.episode import Episode
+from manyturn.trainers.advantages.groups import group_statistics
+from manyturn.trainers.turn_batch import BoolK, IntK, ids_of
+
+
+def with_spread(return_E: NDArray[np.float64], group_E: IntK) -> BoolK:
+    """Whether the episode's group (E) has different returns; NaN, which is no return, does not count.
+
+    >>> with_spread(np.array([1.0, 0.0, 1.0, 1.0, np.nan]), np.array([7, 7, 8, 8, 8]))
+    array([ True,  True, False, False, False])
+    """
+    return group_statistics(return_E, group_E, ~np.isnan(return_E)).std_K > 0
+
+
+@dataclass(frozen=True)
+class Refill:
+    """What a step has played so far, and what it still lacks.
+
+    Attributes:
+        groups: groups that the step is to have.
+        size: episodes of a group.
+        rounds: most rounds; 1 keeps every group.
+        round: rounds that were played.
+        played: their episodes, all members of a group next to each other.
+        kept: whether the step learns from the episode, one per episode.
+
+    >>> Refill(groups=16, size=8, rounds=3).missing
+    16
+    """
+
+    groups: int
+    size: int
+    rounds: int
+    round: int = 0
+    played: tuple[Episode, ...] = ()
+    kept: tuple[bool, ...] = ()
+
+    @property
+    def missing(self) -> int:
+        """Groups to play in the next round; 0 when the step is complete."""
+        return 0 if self.round == self.rounds else self.groups - sum(self.kept) // self.size
+
+    def after(self, episodes: Sequence[Episode]) -> Self:
+        """What is there after one more round, of which these are all the episodes."""
+        kept_E = np.full(len(episodes), True)
+        if self.round + 1 < self.rounds:
+            return_E = np.array([episode.outcome for episode in episodes])
+            kept_E = with_spread(return_E, ids_of(episode.key.task for episode in episodes))
+        return replace(
+            self,
+            round=self.round + 1,
+            played=(*self.played, *episodes),
+            kept=(*self.kept, *kept_E.tolist()),
+        )

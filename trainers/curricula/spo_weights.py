@@ -1,0 +1,83 @@
+"""Tasks by how open their success is, tracked from step to step (SPO's sampling).
+
+    weight_g = sqrt(v_g (1 - v_g)) + exploration        v_g = alpha_g / (alpha_g + beta_g)
+    alpha_g <- rho alpha_g + successes,  beta_g <- rho beta_g + failures;  both 1/2 at first
+
+Source: Single-stream Policy Optimization, arXiv 2509.13232; weights agree with the authors' code (``task_weights`` of
+the advantage ``spo``). Each task is drawn at most once in a step. What is forgotten is always the same share, because a
+curriculum does not see how far the policy has moved. A task never played has the largest weight of all, so that this
+matters where tasks come again.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from manyturn.trainers.advantages.spo import RHO_MAX, task_weights
+from manyturn.trainers.curricula.draws import distinct
+from manyturn.trainers.curricula.memories import Row, recalled, remembered
+from manyturn.trainers.curricula.pool import Pool
+from manyturn.trainers.stages import CURRICULA, StageConfig
+
+
+class SpoWeightsConfig(StageConfig):
+    name: Literal["spo_weights"] = "spo_weights"
+    exploration: float = Field(default=0.05, gt=0)
+    """Weight of a task that always or never succeeds."""
+    rho: float = Field(default=RHO_MAX, gt=0, lt=1)
+    """Share of what is remembered of a task that is kept when it is played again."""
+
+
+@CURRICULA.register(SpoWeightsConfig, remembers=True)
+def spo_weights(
+    pool: Pool, config: SpoWeightsConfig, memory: Sequence[Row] | None
+) -> tuple[Sequence[int], list[list[float]]]:
+    """Numbers of the step's tasks; remembers rows of number, alpha and beta.
+
+    >>> from manyturn.envs.task import Task
+    >>> tasks = [Task(str(n), "train") for n in range(3)]
+    >>> from manyturn.trainers.curricula.pool import Found
+    >>> found = Found(number=2, label="", success=1.0, score=1.0, advantage=0.0, signal=False, episodes=8)
+    >>> drawn, memory = spo_weights(Pool(tasks, 2, 0, 1, [found]), SpoWeightsConfig(), [[0, 3.0, 1.0]])
+    >>> sorted(drawn), [[round(number, 3) for number in row] for row in memory]
+    ([0, 1], [[0, 3.0, 1.0], [2, 8.48, 0.48]])
+    """
+    known = recalled(memory, len(pool.tasks))
+    news = {}
+    for found in pool.feedback:
+        alpha, beta = known.get(found.number, (0.5, 0.5))
+        wins = found.success * found.episodes
+        news[found.number] = [config.rho * alpha + wins, config.rho * beta + found.episodes - wins]
+    memory = remembered(known, news)
+    pairs = {str(int(number)): [alpha, beta] for number, alpha, beta in memory if number not in pool.taken}
+    *weights, fresh = task_weights(pairs, [*pairs, "never played"], config.exploration)
+    return _draw(
+        pool, {int(number) for number, *_ in memory}, [int(n) for n in pairs], np.array(weights), fresh
+    ), memory
+
+
+def _draw(pool: Pool, played: set[int], known: list[int], weight_N: NDArray[np.float64], fresh: float) -> list[int]:
+    """One task after the other, in proportion to the weights of those left, without listing those never played.
+
+    Args:
+        played: numbers of all tasks that are remembered.
+        known: the N of them that may be drawn.
+        weight_N: their weights.
+        fresh: weight of each task that was never played.
+    """
+    rng, size, without = pool.generator(), len(pool.tasks), pool.taken | played
+    # Drawn one by one in proportion to their weights, things come in the order of exponential times divided by them.
+    order = np.argsort(rng.exponential(size=len(known)) / weight_N).tolist()
+    mass, unknown, drawn = float(weight_N.sum()), size - len(without), list[int]()
+    while len(drawn) < pool.count and (order or unknown > 0):
+        if order and (unknown <= 0 or rng.uniform() * (mass + fresh * unknown) < mass):
+            place = order.pop(0)
+            mass -= float(weight_N[place])
+            drawn.append(known[place])
+        else:
+            unknown -= 1
+            drawn += distinct(rng, size, 1, without.union(drawn))
+    return drawn + distinct(rng, size, pool.count - len(drawn))

@@ -1,0 +1,78 @@
+"""Gated reward accumulation (G-RA): what a turn earns counts only if the episode passes what matters more.
+
+    r_k = sum over parts p of r_k^p [every gate above p is open]
+    gate i is open:  R^i >= threshold_i  (or >, with equal = "closes")        R^i: the episode's sum of part i
+
+Shapes: parts K -> parts K. Gates stand highest first. The part of a gate counts if all gates above it are open, hence
+the highest always; a part without a gate counts if all are open.
+Source: Stabilizing Long-term Multi-turn Reinforcement Learning with Gated Rewards, arXiv 2508.10548; one gate is the
+paper's rule, a chain its extension to more levels. There is no public code, and sources differ on equality. Choose the
+threshold between the outcome that earns nothing yet (an empty patch) and the next better one (a patch that fails): too
+low a threshold lets the agent live on the parts alone, too high a one gives it nothing to begin with.
+
+Figure: open_gates, the share of scorable episodes at which every gate is open.
+
+Left out: gates on a single turn's reward, which the environment itself can put.
+"""
+
+from dataclasses import replace
+from typing import Any, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from manyturn.envs.options import Options
+from manyturn.envs.turn import OUTCOME
+from manyturn.trainers.rewards.episodes import episode_sum_K
+from manyturn.trainers.rewards.parts import note_parts, part_K
+from manyturn.trainers.stages import REWARDS, Rewarded, StageConfig
+from manyturn.trainers.turn_batch import TurnBatch
+
+
+class Gate(Options):
+    part: str = OUTCOME
+    """Part of the reward that decides, by its sum over the episode."""
+    threshold: float
+    """What the sum must reach."""
+
+
+class GatedConfig(StageConfig):
+    name: Literal["gated"] = "gated"
+    gates: tuple[Gate, ...] = Field(min_length=1)
+    """Gates, the highest first, such as {part = "outcome", threshold = 0.5}."""
+    equal: Literal["opens", "closes"] = "opens"
+    """What a sum does that is exactly the threshold."""
+    ungated: tuple[str, ...] = ()
+    """Parts that always count, such as penalties."""
+
+    @model_validator(mode="after")
+    def _each_part_once(self) -> Self:
+        named = [*(gate.part for gate in self.gates), *self.ungated]
+        twice = sorted({name for name in named if named.count(name) > 1})
+        if twice:
+            raise ValueError(f"the part {twice[0]!r} is named twice: give it one gate, or leave it ungated")
+        return self
+
+
+@REWARDS.register(GatedConfig, remembers=True)
+def gated(batch: TurnBatch, config: GatedConfig, memory: dict[str, Any] | None) -> tuple[Rewarded, dict[str, Any]]:
+    """Set parts behind a closed gate to 0.
+
+    >>> batch = TurnBatch.from_episodes({"outcome": [[0, 1], [0, 0]], "step": [[0.25, 0.5]] * 2}, groups=[0, 0])
+    >>> rewarded, _ = gated(batch, GatedConfig(gates=({"threshold": 1},)), None)
+    >>> rewarded.batch.reward_K, rewarded.diagnostics
+    (array([0.25, 1.5 , 0.  , 0.  ]), {'open_gates': 0.5})
+    """
+    memory = note_parts("gated", [*(gate.part for gate in config.gates), *config.ungated], batch, memory)
+    open_K = np.full(len(batch.turn_K), True)
+    counts_K = dict.fromkeys(config.ungated, open_K)
+    for gate in config.gates:
+        counts_K[gate.part] = open_K
+        sum_K = episode_sum_K(batch, part_K(batch, gate.part))
+        passed_K = sum_K >= gate.threshold if config.equal == "opens" else sum_K > gate.threshold
+        open_K = open_K & passed_K
+    # A product, not a choice: NaN stays NaN behind a closed gate, and the episode unscorable.
+    parts = {name: value_K * counts_K.get(name, open_K) for name, value_K in batch.parts.items()}
+    once_K = batch.scorable_K & (batch.turn_K == 0)
+    share = float(open_K[once_K].mean()) if once_K.any() else float("nan")
+    return Rewarded(replace(batch, parts=parts), {"open_gates": share}), memory

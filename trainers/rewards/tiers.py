@@ -1,0 +1,83 @@
+"""Sweet spot learning (SSL): on top of the outcome an episode earns by the tier of progress that it reached.
+
+    R = C + alpha S(p)        S(p): value of the highest tier whose progress is at most p, 0 below the first
+
+Shapes: parts K -> one more part K, "tier". p is the progress (column "progress", in [0, 1]) after the episode's last
+turn, or at the last turn where it is known. With paid = "turns" a turn earns what it moves S, up or down, and the sum
+over the episode is the same.
+Source: SSL: Sweet Spot Learning for Differentiated Guidance in Agentic Optimization, arXiv 2601.22491; there is no
+public code. Tiers instead of progress itself keep noise of the measure out of the comparison within a group, and
+increments that grow towards the goal pull harder near it; the default values are ours.
+
+``alpha`` must stay below ``gap``, what success earns more than failure: then no episode that failed earns more than
+one that succeeded, and the order of episodes by outcome is kept.
+
+Left out: the best progress on the way, for which an agent would be paid after undoing it.
+"""
+
+from itertools import pairwise
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from manyturn.trainers.rewards.episodes import before_K, last_K, last_known_K
+from manyturn.trainers.rewards.parts import with_part
+from manyturn.trainers.stages import REWARDS, StageConfig
+from manyturn.trainers.turn_batch import FloatK, TurnBatch
+
+
+class TiersConfig(StageConfig):
+    name: Literal["tiers"] = "tiers"
+    needs: ClassVar[frozenset[str]] = frozenset({"progress"})
+    tiers: tuple[tuple[float, float], ...] = Field(
+        default=((0.25, 0.1), (0.5, 0.3), (0.75, 0.6), (1.0, 1.0)), min_length=1
+    )
+    """Pairs of the progress at which a tier begins and its value; both increase, within 0 to 1."""
+    alpha: float = Field(default=0.5, gt=0)
+    """What the tiers weigh."""
+    gap: float = Field(default=1.0, gt=0)
+    """Least difference between the outcomes of success and failure."""
+    paid: Literal["end", "turns"] = "end"
+    """At the last turn, or at each turn that moves the tier."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        for (begin, value), (later, more) in pairwise(((0.0, 0.0), *self.tiers)):
+            if not (begin < later <= 1 and value < more <= 1):
+                raise ValueError(f"tiers: ({later}, {more}) must lie above ({begin}, {value}) and within (1, 1)")
+        if self.alpha >= self.gap:
+            raise ValueError(f"alpha {self.alpha} is not below gap {self.gap}: failure could earn more than success")
+        return self
+
+
+@REWARDS.register(TiersConfig)
+def tiers(batch: TurnBatch, config: TiersConfig) -> TurnBatch:
+    """Add what the tiers earn.
+
+    >>> batch = TurnBatch.from_episodes([[0, 0, 0]], groups=[0], columns={"progress": [[0.5, 0.8, 0.1]]})
+    >>> tiers(batch, TiersConfig(paid="turns")).reward_K.round(3)
+    array([ 0.15,  0.15, -0.3 ])
+    """
+    progress_K = last_known_K(batch, batch.column("progress"))
+    if np.isnan(progress_K).all():
+        raise ValueError(
+            "tiers: no turn of the batch has progress: override progress() in the environment, or leave tiers out"
+        )
+    value_K = tier_value(progress_K, config)
+    if config.paid == "turns":
+        earned_K = value_K - before_K(batch, value_K, np.zeros(len(value_K)))
+    else:
+        earned_K = np.where(last_K(batch), value_K, 0.0)
+    return with_part(batch, "tiers", "tier", config.alpha * earned_K)
+
+
+def tier_value(progress_K: FloatK, config: TiersConfig) -> FloatK:
+    """S of the formula (K); 0 where the progress is NaN.
+
+    >>> tier_value(np.array([0.0, 0.25, 0.74, 1.0, np.nan]), TiersConfig())
+    array([0. , 0.1, 0.3, 1. , 0. ])
+    """
+    begins, values = zip(*config.tiers, strict=True)
+    tier_K = np.searchsorted(begins, np.nan_to_num(progress_K, nan=-1.0), side="right")
+    return np.array([0.0, *values])[tier_K]
