@@ -93,6 +93,17 @@ class Host:
     def splits(self) -> tuple[str, ...]:
         return self._text_env.splits if self._text_env else SPLITS
 
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        """Reward parts that the environment and its wrappers list, whether or not a turn earns them."""
+        names = list(getattr(self.env.unwrapped, "part_names", None) or ())
+        layer = self.env
+        while isinstance(layer, gymnasium.Wrapper):
+            if (name := getattr(layer, "part", None)) is not None:
+                names.append(name)
+            layer = layer.env
+        return tuple(names)
+
     def tasks(self, split: str) -> Sequence[Task]:
         """The tasks of a split."""
         if split not in self.splits:

@@ -49,7 +49,7 @@ class Seats(abc.ABC):
     """A limited number of seats for one environment; use it in one event loop, with ``async with``.
 
     Attributes:
-        name, instructions, has_expert, splits: those of the environment.
+        name, instructions, has_expert, splits, part_names: those of the environment.
         wrappers: the turn-level rewards around it.
         limit: episodes that may run at once.
     """
@@ -63,6 +63,7 @@ class Seats(abc.ABC):
         self.instructions = self._host.instructions
         self.has_expert = self._host.has_expert
         self.splits = self._host.splits
+        self.part_names = self._host.part_names
         self._places = asyncio.Semaphore(limit)
         self._closed = False
 

@@ -2,18 +2,21 @@
 
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import tomli_w
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from manyturn.agents.agent import AgentConfig
 from manyturn.agents.engine import Sampling
 from manyturn.agents.model_config import ModelConfig, TinyModel
 from manyturn.envs.options import Options
 from manyturn.trainers.credit import CreditConfig
+from manyturn.trainers.curricula.horizon import Horizon
+from manyturn.trainers.curricula.uniform import UniformConfig
+from manyturn.trainers.head_config import ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.objectives.clip import ClipConfig
-from manyturn.trainers.stages import ObjectiveField
+from manyturn.trainers.stages import CurriculumField, ObjectiveField
 
 
 class ConfigError(ValueError):
@@ -76,6 +79,10 @@ class RolloutConfig(Options):
     """Episodes that run side by side."""
     max_turns: int = Field(100, ge=1)
     """Turn limit of environments that have none of their own."""
+    horizon: Horizon | None = None
+    """A turn limit of training episodes that grows with the steps."""
+    rounds: int = Field(1, ge=1)
+    """Most rounds of play in a step: groups whose episodes all earn the same are replaced in the next round."""
     attempts: int = Field(3, ge=1)
     """How often an episode that ended in an error is tried."""
     error_share: float = Field(0.1, ge=0, le=1)
@@ -133,11 +140,17 @@ class RunConfig(Options):
     sampling: Sampling = Sampling()
     warmup: WarmupConfig = WarmupConfig()
     rollout: RolloutConfig = RolloutConfig()
+    curriculum: CurriculumField = UniformConfig()
+    """Which tasks a step plays."""
     credit: CreditConfig = CreditConfig(advantage="gigpo")
     """Who earned what: rewards, advantage, modulation."""
     objective: ObjectiveField = ClipConfig(high=0.28)
     """The loss, its aggregation and its regularisers."""
     learner: LearnerConfig = LearnerConfig()
+    value: ValueHeadConfig | None = None
+    """A critic, for advantages that compare with expected values."""
+    progress: ProgressHeadConfig | None = None
+    """An estimator of what each turn contributes to the outcome, for SPA."""
     evaluation: EvaluationConfig = EvaluationConfig()
     steps: int = Field(60, ge=0)
     """Reinforcement-learning steps."""
@@ -151,6 +164,33 @@ class RunConfig(Options):
     """Steps between two checkpoints."""
     keep_checkpoints: int = Field(2, ge=1)
     """How many checkpoints stay on disk."""
+
+    @model_validator(mode="after")
+    def _columns_are_there(self) -> Self:
+        """What a stage needs must be supplied, and what is supplied must be needed."""
+        credit = self.credit
+        stages = (*credit.rewards, credit.advantage, *credit.modulation)
+        needed = {column: stage.name for stage in stages for column in stage.needs}
+        for column, section in _HEADS.items():
+            there = getattr(self, section) is not None
+            if column in needed and not there:
+                raise ValueError(f"{needed[column]} needs a head that predicts: add a section [{section}]")
+            if there and column not in needed:
+                raise ValueError(f"[{section}] has no effect: no stage of credit needs what it predicts")
+        for column in sorted(needed.keys() - _HEADS.keys() - _PLAYED):
+            raise ValueError(f"{needed[column]} needs the column {column!r}, which nobody supplies in training yet")
+        kl = self.objective.kl
+        if kl is not None and kl.place == "reward" and "reward" not in credit.advantage.uses:
+            raise ValueError(
+                f"objective.kl.place = 'reward' has no effect with {credit.advantage.name}: it takes no rewards of "
+                "tokens; leave place out"
+            )
+        return self
+
+
+# Columns of a batch: those that a head predicts, by the head's section, and those that episodes bring.
+_HEADS = {"value": "value", "contribution": "progress"}
+_PLAYED = frozenset({"progress", "entropy"})
 
 
 _SWITCHES: dict[str, tuple[str, tuple[str, ...]]] = {

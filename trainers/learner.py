@@ -1,4 +1,4 @@
-"""The learner: log-probabilities of what was said, the objective's gradient, AdamW.
+"""The learner: log-probabilities of what was said, the objective's gradient, AdamW; and the heads beside the policy.
 
 Left out on purpose: loss scaling (weights are float32, bfloat16 only inside autocast) and sharding over devices.
 """
@@ -8,56 +8,26 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
-from torch.utils.checkpoint import checkpoint
-from transformers import PreTrainedModel
 
 from manyturn.agents.models import LanguageModel
 from manyturn.envs.keys import generator
-from manyturn.trainers.config import LearnerConfig
+from manyturn.trainers.config import ConfigError, LearnerConfig
+from manyturn.trainers.fixed import Fixed, corrected, together
+from manyturn.trainers.forward import Passed, Reader
+from manyturn.trainers.head_config import ProgressHeadConfig, ValueHeadConfig
+from manyturn.trainers.heads import Head, ProgressHead, ValueHead, explained, reply_ends
 from manyturn.trainers.objectives.aggregate import Denominators
-from manyturn.trainers.objectives.objective import ObjectiveConfig, objective
-from manyturn.trainers.samples import Padded, Sample, micro_batches
-
-_LOGITS_AT_ONCE = 2**27  # floats; more positions than this allows are computed in pieces and recomputed backwards
+from manyturn.trainers.objectives.kl import kl
+from manyturn.trainers.objectives.memory import ObjectiveMemory
+from manyturn.trainers.objectives.objective import Now, ObjectiveConfig, objective
+from manyturn.trainers.optimizer_state import load_optimizer, optimizer_tensors
+from manyturn.trainers.samples import Rows, Sample, at_said, on_tokens
 
 
 class LearningFailed(RuntimeError):
     """The loss or its gradient is not a number several times in a row."""
-
-
-def said_logprobs(model: PreTrainedModel, batch: Padded, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """Log-probability and entropy of each said token, at the sampling temperature.
-
-    The output head is applied where something was said and nowhere else.
-
-    Returns:
-        Two (B, T) tensors, 0 where nothing was said; natural logarithms.
-    """
-    hidden = model.get_decoder()(input_ids=batch.ids, use_cache=False).last_hidden_state
-    rows, columns = batch.said.nonzero(as_tuple=True)
-    states, targets = hidden[rows, columns - 1], batch.ids[rows, columns]
-    head = model.get_output_embeddings()
-
-    def piece(states: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        scores = torch.log_softmax(head(states).float() / temperature, -1)
-        return scores.gather(-1, targets[:, None])[:, 0], -(scores.exp() * scores).sum(-1)
-
-    size = max(1, _LOGITS_AT_ONCE // head.weight.shape[0])
-    if len(states) <= size:
-        logprob, entropy = piece(states, targets)
-    else:
-        pieces = [
-            checkpoint(piece, states[i : i + size], targets[i : i + size], use_reentrant=False)
-            for i in range(0, len(states), size)
-        ]
-        logprob, entropy = (torch.cat(parts) for parts in zip(*pieces, strict=True))
-    shape = batch.ids.shape
-    place = (rows, columns)
-    return (
-        torch.zeros(shape, device=hidden.device).index_put(place, logprob.float()),
-        torch.zeros(shape, device=hidden.device).index_put(place, entropy.float()),
-    )
 
 
 class Learner:
@@ -68,54 +38,84 @@ class Learner:
         config: optimiser settings.
         objective: the loss.
         temperature: sampling temperature of the rollouts; the ratio is only right at the same one.
+        value: a critic, for advantages that need values.
+        progress: an estimator of what turns contribute to the outcome.
     """
 
-    def __init__(self, language: LanguageModel, config: LearnerConfig, objective: ObjectiveConfig, temperature: float):
+    def __init__(
+        self,
+        language: LanguageModel,
+        config: LearnerConfig,
+        objective: ObjectiveConfig,
+        temperature: float,
+        value: ValueHeadConfig | None = None,
+        progress: ProgressHeadConfig | None = None,
+    ):
+        if (objective.correction or objective.reject) and config.old_logprobs == "engine":
+            raise ConfigError(
+                "objective.correction and objective.reject compare the engine with the learner, which "
+                "learner.old_logprobs = 'engine' takes for the same: set it to 'learner', or leave them out"
+            )
         self.model, self.config, self.objective = language.model, config, objective
-        self._temperature = temperature or 1.0
+        self._temperature, self._reader = temperature or 1.0, Reader(language.model, config.micro_tokens)
         self.trained = [p for p in self.model.parameters() if p.requires_grad]
         self.optimizer = torch.optim.AdamW(self.trained, lr=config.lr, weight_decay=config.weight_decay)
+        width, like = self.model.config.get_text_config().hidden_size, self.model.get_output_embeddings().weight
+        self.value = ValueHead(value, width, like) if value else None
+        self.progress = ProgressHead(progress, width, like) if progress else None
+        self.memory = ObjectiveMemory(objective)
         self.updates = self._bad_in_a_row = self._skipped = 0
         self._gap: float | None = None
         self.reference: list[torch.Tensor] | None = None
         if config.gradient_checkpointing:
-            self.model.gradient_checkpointing_enable({"use_reentrant": False})
-            # Checkpointing works in training mode only; dropout, which that mode would bring, is taken out.
-            for module in self.model.modules():
-                if isinstance(module, torch.nn.Dropout):
-                    module.p = 0.0
-                if hasattr(module, "attention_dropout"):
-                    module.attention_dropout = 0.0
-            self.model.train()
+            self._save_memory()
+
+    def _save_memory(self) -> None:
+        self.model.gradient_checkpointing_enable({"use_reentrant": False})
+        # Checkpointing works in training mode only; dropout, which that mode would bring, is taken out.
+        for module in self.model.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 0.0
+            if hasattr(module, "attention_dropout"):
+                module.attention_dropout = 0.0
+        self.model.train()
 
     def imitate(self, samples: Sequence[Sample], lr: float) -> dict[str, float]:
         """One update towards saying what the samples say; the mean is over said tokens."""
         tokens = sum(int(sample.said.sum()) for sample in samples)
         self._set_rate(lr)
         total = 0.0
-        for group in micro_batches(samples, self.config.micro_tokens):
-            batch = Padded.of([samples[i] for i in group], self.model.device)
-            with self._autocast():
-                logprob, _ = said_logprobs(self.model, batch, 1.0)
-            loss = -(logprob * batch.said).sum() / tokens
+        for _, batch in self._reader.batches(samples, range(len(samples))):
+            loss = -(self._reader.read(batch, 1.0).logprob * batch.said).sum() / tokens
             loss.backward()
             total += loss.item()
         return {"loss": total, "grad_norm": self._apply()}
 
-    def learn(self, samples: Sequence[Sample], share_done: float, key: tuple[Any, ...]) -> dict[str, float]:
+    def learn(
+        self,
+        samples: Sequence[Sample],
+        share_done: float,
+        key: tuple[Any, ...],
+        targets_T: np.ndarray | None = None,
+        outcome_E: np.ndarray | None = None,
+    ) -> dict[str, float | None]:
         """The updates of one step.
 
         Args:
             samples: all branches of the step's episodes.
             share_done: share of the run that is over, for the learning rate.
             key: decides which episodes share a minibatch.
+            targets_T: what the critic is to predict at each token that was said, NaN where nothing; with a critic only.
+            outcome_E: outcome of each episode, NaN if unscorable; with a progress estimator only.
 
         Returns:
             Means over the step's updates of what the objective measures.
         """
         config = self.config
+        if (targets_T is None) != (self.value is None) or (outcome_E is None) != (self.progress is None):
+            raise ValueError("a critic learns from targets_T, a progress estimator from outcome_E: give what there is")
         self._set_rate(config.lr * (1 - (1 - config.lr_end) * share_done))
-        old, reference = self._fixed_logprobs(samples)
+        fixed, now, figures = self._begin(samples, targets_T)
         episodes = sorted({sample.episode for sample in samples})
         gathered: dict[str, list[float]] = defaultdict(list)
         self._gap, self._skipped = None, 0
@@ -124,67 +124,121 @@ class Learner:
             for start in range(0, len(order), config.minibatch):
                 chosen = {episodes[i] for i in order[start : start + config.minibatch]}
                 indices = [i for i, sample in enumerate(samples) if sample.episode in chosen]
-                for name, value in self._update(samples, indices, old, reference).items():
+                for name, value in self._update(samples, indices, fixed, now, outcome_E).items():
                     gathered[name].append(value)
         means = {name: sum(values) / len(values) for name, values in gathered.items()}
-        return means | {"lr": self._rate, "engine_gap": self._gap, "skipped_updates": self._skipped}
+        sequences = Denominators.of(*(self.objective.sequences(torch.from_numpy(s.reply))[None] for s in samples))
+        self.memory.end(means.get("reference_kl"), sequences.sequences)
+        return means | figures | {"lr": self._rate, "engine_gap": self._gap, "skipped_updates": self._skipped}
+
+    def _begin(
+        self, samples: Sequence[Sample], targets_T: np.ndarray | None
+    ) -> tuple[Fixed, Now, dict[str, float | None]]:
+        """What stays fixed during the step's updates, and figures on it."""
+        old = [torch.from_numpy(sample.engine_logprob).float() for sample in samples]
+        kept, weight, before = [torch.from_numpy(sample.said) for sample in samples], None, None
+        figures: dict[str, float | None] = {}
+        if self.config.old_logprobs == "learner" or self.objective.epo or self.value:
+            before = self._pass(samples)
+        if before and self.config.old_logprobs == "learner":
+            old = before.logprob
+            weight, kept, measured = corrected(self.objective, samples, old)
+            figures |= measured
+        turn_N = at_said(samples, [sample.reply for sample in samples])
+        now = self.memory.begin(at_said(samples, before.entropy) if before else None, turn_N)
+        figures |= self.memory.figures(now)
+        target, value = None, before.value if before else None
+        if targets_T is not None and value is not None:
+            target = on_tokens(samples, targets_T, elsewhere=float("nan"))
+            figures["value_explained"] = explained(at_said(samples, value), targets_T)
+        return Fixed(old, kept, self._reference_rows(samples), weight, value, target), now, figures
 
     def _update(
-        self,
-        samples: Sequence[Sample],
-        indices: list[int],
-        old: list[torch.Tensor],
-        reference: list[torch.Tensor] | None,
+        self, samples: Sequence[Sample], indices: Sequence[int], fixed: Fixed, now: Now, outcome_E: np.ndarray | None
     ) -> dict[str, float]:
         """One gradient over a minibatch, accumulated over micro-batches with the minibatch's denominators."""
-        chosen = [samples[i] for i in indices]
-        denominators = Denominators(
-            sum(int(sample.said.sum()) for sample in chosen), sum(bool(sample.said.any()) for sample in chosen)
-        )
+        replies = [self.objective.sequences(row)[None] for row in fixed.replies(samples, indices)]
+        if not any((row >= 0).any() for row in replies):
+            return {}  # every token was rejected
+        counts = Denominators.of(*replies, episodes=len({samples[i].episode for i in indices}))
+        with_target = 0 if fixed.target is None else sum(int(fixed.target[i].isfinite().sum()) for i in indices)
         sums: dict[str, float] = defaultdict(float)
-        for group in micro_batches(chosen, self.config.micro_tokens):
-            batch = Padded.of([chosen[i] for i in group], self.model.device)
-            rows = [indices[i] for i in group]
-            with self._autocast():
-                logprob, entropy = said_logprobs(self.model, batch, self._temperature)
+        ends: list[torch.Tensor] = []
+        owners: list[int] = []
+        for chosen, batch in self._reader.batches(samples, indices):
+            reading = self._reader.read(batch, self._temperature)
             if self._gap is None:
-                gap = (logprob.detach() - batch.engine_logprob).masked_fill(~batch.said, 0).abs()
+                gap = (reading.logprob.detach() - batch.engine_logprob).masked_fill(~batch.said, 0).abs()
                 self._gap = float(gap.max())
-            loss, measured = objective(
-                self.objective,
-                logprob,
-                _rows(old, rows, batch),
-                batch.advantage,
-                batch.said,
-                denominators,
-                None if reference is None else _rows(reference, rows, batch),
-                entropy,
-            )
+            loss, measured = objective(self.objective, fixed.tokens(chosen, batch, reading), counts, now)
+            if self.value and fixed.value is not None and fixed.target is not None:
+                old, target = together(fixed.value, chosen, batch), together(fixed.target, chosen, batch, float("nan"))
+                value_loss, more = self.value.loss(reading.hidden, old, target, with_target)
+                loss, measured = loss + value_loss, measured | more
             loss.backward()
             for name, value in measured.items():
                 sums[name] += float(value)
-        return dict(sums) | {"grad_norm": self._apply()}
+            if self.progress:
+                rows, columns = reply_ends(batch.reply)
+                ends.append(reading.hidden[rows, columns].detach())
+                owners += [samples[chosen[row]].episode for row in rows.tolist()]
+        sums["grad_norm"] = self._apply()
+        if self.value:
+            self.value.apply(self.config.max_grad_norm)
+        if self.progress and outcome_E is not None:
+            limit = self.config.max_grad_norm
+            found = self.progress.learn(torch.cat(ends), np.array(owners), outcome_E, limit)
+            sums |= {} if found is None else {"progress_loss": found}
+        return dict(sums)
+
+    def values(self, samples: Sequence[Sample]) -> list[np.ndarray]:
+        """The critic's value before each token that was said, one array for each sample; no gradient.
+
+        Joined, they are a batch's token column "value".
+        """
+        rows = self._pass(samples).value
+        assert rows is not None, "there is no critic"
+        return [row.double().numpy()[sample.said] for row, sample in zip(rows, samples, strict=True)]
 
     @torch.no_grad()
-    def _fixed_logprobs(self, samples: Sequence[Sample]) -> tuple[list[torch.Tensor], list[torch.Tensor] | None]:
-        """Log-probabilities before the step's updates, of the policy and of the reference, one (T,) row a sample."""
-        engine = [torch.from_numpy(sample.engine_logprob).float() for sample in samples]
-        old = engine if self.config.old_logprobs == "engine" else self._all_logprobs(samples)
-        if not self.objective.kl:
-            return old, None
-        with self._as_reference():
-            return old, self._all_logprobs(samples)
+    def contributions(self, samples: Sequence[Sample]) -> list[np.ndarray]:
+        """What each turn contributes to the outcome, one array over replies for each sample; no gradient.
 
-    @torch.no_grad()
-    def _all_logprobs(self, samples: Sequence[Sample]) -> list[torch.Tensor]:
-        rows: list[torch.Tensor] = [torch.empty(0)] * len(samples)
-        for group in micro_batches(samples, self.config.micro_tokens):
-            batch = Padded.of([samples[i] for i in group], self.model.device)
-            with self._autocast():
-                logprob, _ = said_logprobs(self.model, batch, self._temperature)
+        Joined, they are a column over a batch's turns, if every reply has a token.
+        """
+        assert self.progress is not None, "there is no progress estimator"
+        found: list[np.ndarray] = [np.empty(0)] * len(samples)
+        for group, batch in self._reader.batches(samples, range(len(samples))):
+            rows, columns = reply_ends(batch.reply)
+            states = self._reader.read(batch, self._temperature).hidden[rows, columns]
+            value_R, row_R = self.progress.predict(states).double().cpu().numpy(), rows.cpu().numpy()
             for row, i in enumerate(group):
-                rows[i] = logprob[row, : len(samples[i])].cpu()
-        return rows
+                found[i] = value_R[row_R == row]
+        return found
+
+    def kl_costs(self, samples: Sequence[Sample]) -> list[np.ndarray]:
+        """Divergence from the reference of each token that was said, times its present weight, one array a sample.
+
+        With ``kl.place = "reward"`` this is what an advantage over tokens has to take from their rewards.
+        """
+        assert self.objective.kl is not None and self.memory.kl_coef is not None, "the objective has no kl term"
+        old, reference = self._pass(samples).logprob, self._reference_rows(samples)
+        assert reference is not None
+        costs = [
+            self.memory.kl_coef * kl(ours, theirs, self.objective.kl.estimator)
+            for ours, theirs in zip(old, reference, strict=True)
+        ]
+        return [cost.double().numpy()[sample.said] for cost, sample in zip(costs, samples, strict=True)]
+
+    def _pass(self, samples: Sequence[Sample]) -> Passed:
+        return self._reader.over(samples, self._temperature, self.value)
+
+    def _reference_rows(self, samples: Sequence[Sample]) -> Rows | None:
+        """Log-probabilities under the reference policy, where the objective has one."""
+        if not self.objective.kl:
+            return None
+        with self._as_reference():
+            return self._pass(samples).logprob
 
     @contextlib.contextmanager
     def _as_reference(self) -> Iterator[None]:
@@ -225,50 +279,39 @@ class Learner:
         for group in self.optimizer.param_groups:
             group["lr"] = lr
 
-    def _autocast(self) -> contextlib.AbstractContextManager[Any]:
-        return torch.autocast("cuda", torch.bfloat16) if self.model.device.type == "cuda" else contextlib.nullcontext()
-
     def begin_reinforcement(self) -> None:
         """The warm-up is over: forget the momentum, and keep the weights as the reference if one is needed."""
         self.optimizer.state.clear()
         if self.objective.kl:
             self.reference = [p.detach().clone() for p in self.trained]
 
-    def counts(self) -> dict[str, int]:
-        """What a resumed run must count on from."""
-        return {"updates": self.updates, "bad_in_a_row": self._bad_in_a_row}
+    def plain(self) -> dict[str, Any]:
+        """JSON values that a resumed run must go on from."""
+        return {"updates": self.updates, "bad_in_a_row": self._bad_in_a_row, "objective": self.memory.plain()}
 
-    def load_counts(self, counts: Mapping[str, int]) -> None:
-        """Undo ``counts``."""
-        self.updates, self._bad_in_a_row = counts["updates"], counts["bad_in_a_row"]
+    def load_plain(self, state: Mapping[str, Any]) -> None:
+        """Undo ``plain``."""
+        self.updates, self._bad_in_a_row = state["updates"], state["bad_in_a_row"]
+        self.memory.load_plain(state["objective"])
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """The optimiser's state and the reference weights, by name."""
-        found = {}
-        for number, parameter in enumerate(self.trained):
-            for name, value in self.optimizer.state.get(parameter, {}).items():
-                found[f"optimizer.{number}.{name}"] = value.detach().clone().contiguous()
-            if self.reference is not None:
-                found[f"reference.{number}"] = self.reference[number].contiguous()
+        """The optimiser's state, the reference weights and the heads, by name."""
+        found = optimizer_tensors("optimizer", self.optimizer, self.trained)
+        for number, weights in enumerate(self.reference or ()):
+            found[f"reference.{number}"] = weights.contiguous()
+        for head in self._heads:
+            found |= head.tensors()
         return found
 
     def load_tensors(self, tensors: dict[str, torch.Tensor]) -> None:
         """Undo ``tensors``."""
         self.begin_reinforcement()
-        for name, value in tensors.items():
-            kind, number, *field = name.split(".")
-            parameter = self.trained[int(number)]
-            if kind == "reference":
-                assert self.reference is not None, "the checkpoint is of a run with another objective"
-                self.reference[int(number)] = value.to(parameter.device)
-            else:
-                # AdamW counts its steps on the CPU, wherever the weights are.
-                on_cpu = field == ["step"]
-                self.optimizer.state[parameter][field[0]] = value if on_cpu else value.to(parameter.device)
+        load_optimizer("optimizer", self.optimizer, self.trained, tensors)
+        if self.reference:
+            self.reference = [tensors[f"reference.{n}"].to(p.device) for n, p in enumerate(self.trained)]
+        for head in self._heads:
+            head.load_tensors(tensors)
 
-
-def _rows(values: Sequence[torch.Tensor], rows: Sequence[int], batch: Padded) -> torch.Tensor:
-    out = torch.zeros(batch.ids.shape, device=batch.ids.device)
-    for place, row in enumerate(rows):
-        out[place, : len(values[row])] = values[row].to(out.device)
-    return out
+    @property
+    def _heads(self) -> list[Head]:
+        return [head for head in (self.value, self.progress) if head]

@@ -95,7 +95,9 @@ async def open_parts(config: RunConfig) -> AsyncIterator[Parts]:
             drawn = copy.deepcopy(language.model).to(torch.bfloat16)  # type: ignore[arg-type]
         engine = TransformersEngine(drawn, language.template.end_ids, patience=rollout.patience)
         agent = Agent(config.agent, language.template, engine, config.sampling, name=config.env.id)
-        learner = Learner(language, config.learner, config.objective, config.sampling.temperature)
+        learner = Learner(
+            language, config.learner, config.objective, config.sampling.temperature, config.value, config.progress
+        )
         breaker = Breaker(rollout.error_share)
         yield Parts(config, seats, seats.tasks("train"), language, engine, agent, learner, breaker)
 

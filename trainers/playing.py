@@ -9,13 +9,14 @@ from manyturn.agents.gather import gather
 from manyturn.agents.journal import Journal, JournalError
 from manyturn.agents.recorded import episode_from_plain, episode_to_plain
 from manyturn.envs.task import Task
+from manyturn.trainers.curricula.horizon import turn_limit
 from manyturn.trainers.parts import Parts
 from manyturn.trainers.run_folder import RunFolder
 
 Plan = Sequence[tuple[Task, EpisodeKey]]
 
 
-async def play_step(parts: Parts, plan: Plan, folder: RunFolder, step: int) -> list[Episode]:
+async def play_groups(parts: Parts, plan: Plan, folder: RunFolder, step: int, round: int = 0) -> list[Episode]:
     """Play what the journal does not hold yet.
 
     Which rows share a batch moves the last digits of log-probabilities. So a step that is reproducible to the bit
@@ -24,12 +25,12 @@ async def play_step(parts: Parts, plan: Plan, folder: RunFolder, step: int) -> l
 
     Args:
         plan: E tasks with the key of each episode.
-        folder: holds the step's journal, which is begun if it is missing or of other weights.
+        folder: holds the journal of this round of the step, which is begun if it is missing or of other weights.
 
     Returns:
         E episodes in the order of the plan.
     """
-    path = folder.journal_file(step)
+    path = folder.journal_file(step, round)
     found = _found(plan, path, parts.learner.updates)
     if len(found) < len(plan) and parts.config.rollout.patience is None:
         found = {}
@@ -46,13 +47,18 @@ async def play_step(parts: Parts, plan: Plan, folder: RunFolder, step: int) -> l
                 parts.seats,
                 parts.agent,
                 missing,
-                max_turns=parts.config.rollout.max_turns,
+                max_turns=_turn_limit(parts, step),
                 patience=parts.patience,
                 breaker=parts.breaker,
                 on_episode=keep,
             )
         found |= {episode.key: episode for episode in played}
     return [found[key] for _, key in plan]
+
+
+def _turn_limit(parts: Parts, step: int) -> int:
+    rollout = parts.config.rollout
+    return rollout.max_turns if rollout.horizon is None else turn_limit(rollout.horizon, step)
 
 
 def _journal(path: Path, version: int) -> Journal:

@@ -2,7 +2,8 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,7 @@ from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Ending, Episode
 from manyturn.envs.task import Task
 from manyturn.envs.turn import OUTCOME
-from manyturn.trainers.curricula.pool import Pool
-from manyturn.trainers.curricula.uniform import UniformConfig, uniform
-from manyturn.trainers.turn_batch import TurnBatch
-
-
-def draw_tasks(tasks: Sequence[Task], count: int, seed: int, step: int) -> list[Task]:
-    """The step's tasks, every one equally often."""
-    return [tasks[number] for number in uniform(Pool(tasks, count, seed, step), UniformConfig())]
+from manyturn.trainers.turn_batch import FloatK, FloatT, TurnBatch
 
 
 def plan_groups(tasks: Sequence[Task], group: int, seed: int, stage: str) -> list[tuple[Task, EpisodeKey]]:
@@ -41,15 +35,21 @@ def learnable(episodes: Sequence[Episode]) -> list[Episode]:
     return [episode for episode in episodes if is_learnable(episode)]
 
 
-def turn_batch(episodes: Sequence[Episode], part_names: Iterable[str] = ()) -> TurnBatch:
+def turn_batch(
+    episodes: Sequence[Episode],
+    part_names: Iterable[str] = (),
+    columns: Mapping[str, FloatK] | None = None,
+    token_columns: Mapping[str, FloatT] | None = None,
+) -> TurnBatch:
     """The turns of E episodes as arrays; rewards that a turn does not name are 0.
 
     Args:
         part_names: parts that the environment lists, which are there even if no turn earned them.
+        columns, token_columns: what the learner adds to "progress" (K) and "entropy" (T).
     """
     names = sorted({name for episode in episodes for turn in episode.turns for name in turn.parts}.union(part_names))
     names = names or [OUTCOME]
-    return TurnBatch.from_episodes(
+    batch = TurnBatch.from_episodes(
         {name: [[turn.parts.get(name, 0.0) for turn in episode.turns] for episode in episodes] for name in names},
         groups=[episode.key.task for episode in episodes],
         anchors=[[turn.anchor for turn in episode.turns] for episode in episodes],
@@ -58,6 +58,11 @@ def turn_batch(episodes: Sequence[Episode], part_names: Iterable[str] = ()) -> T
         truncated=[episode.ending is Ending.TRUNCATED for episode in episodes],
         columns={"progress": [[_known(turn.progress) for turn in episode.turns] for episode in episodes]},
         token_columns={"entropy": [_entropies(episode) for episode in episodes]},
+    )
+    return replace(
+        batch,
+        columns={**batch.columns, **(columns or {})},
+        token_columns={**batch.token_columns, **(token_columns or {})},
     )
 
 

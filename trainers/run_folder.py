@@ -106,9 +106,9 @@ class RunFolder:
             write_turns(self.path / "turns" / name, episodes, columns)
             write_episodes(self.path / "episodes" / name, episodes)
 
-    def journal_file(self, step: int) -> Path:
-        """Where the episodes of a step stand until the step is part of a checkpoint."""
-        return self.path / "journal" / f"step_{step:06d}.jsonl"
+    def journal_file(self, step: int, round: int = 0) -> Path:
+        """Where the episodes of a round of a step stand until the step is part of a checkpoint."""
+        return self.path / "journal" / f"step_{step:06d}_{round}.jsonl"
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
@@ -132,7 +132,7 @@ class RunFolder:
         """A checkpoint of this step is on the disk: the journals up to it have done their service."""
         self._unsaved = None
         for file in (self.path / "journal").glob("step_*.jsonl"):
-            if int(file.stem.removeprefix("step_")) <= step:
+            if int(file.stem.split("_")[1]) <= step:
                 file.unlink()
 
     def not_saved(self, error: Exception, last: bool) -> None:

@@ -51,6 +51,8 @@ class StageConfig(Options):
 
     needs: ClassVar[frozenset[str]] = frozenset()
     """Columns of the batch, over turns or tokens, without which the function cannot work."""
+    uses: ClassVar[frozenset[str]] = frozenset()
+    """Columns that it takes into account where they are there."""
     name: Any  # a str here would forbid the Literals of subclasses to type checkers
 
 

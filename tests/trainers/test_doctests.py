@@ -6,7 +6,7 @@ import pkgutil
 
 import pytest
 
-PLACES = ["turn_batch", "stages", "credit", "rewards", "advantages", "objectives"]
+PLACES = ["turn_batch", "stages", "credit", "curricula", "rewards", "advantages", "modulations", "objectives", "heads"]
 
 
 def _modules() -> list[str]:

@@ -1,33 +1,60 @@
-"""Each advantage learns: held-out success rises well above the warmed-up policy's."""
+"""Each method learns: held-out success rises well above the warmed-up policy's."""
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from manyturn.trainers.config import parse_config
 from manyturn.trainers.loop import train
-from manyturn.trainers.stages import ADVANTAGES
+from manyturn.trainers.stages import ADVANTAGES, MODULATIONS, OBJECTIVES
 
 DOORS = f"{Path(__file__).with_name('doors.py')}:Doors"
+CRITIC: dict[str, Any] = {"value": {"lr": 1e-2}}
+# What a method cannot do without, or what this small world asks of it.
+OPTIONS: dict[str, dict[str, Any]] = {
+    # Success ends an episode of Doors, so that comparing inside equal lengths would leave nothing to compare.
+    "stratified": {"credit": {"advantage": {"name": "stratified", "stratum": "turns", "blend": 0.2}}},
+    "spo": {"credit": {"advantage": {"name": "spo", "forgetting": "steady"}}},
+    "gae": CRITIC,
+    "turn_gae": CRITIC,
+    "bilevel_gae": CRITIC,
+    "gspo": {"objective": {"name": "gspo", "low": 0.2, "high": 0.2}},
+    "reinforce": {"steps": 16},
+}
 
 
-@pytest.mark.parametrize("name", ADVANTAGES.names())
-def test_held_out_success_rises(name, tmp_path):
+def _learns(name: str, stage: dict[str, Any], path: Path) -> None:
     config = parse_config(
         {
             "env": {"id": DOORS},
             "model": {"kind": "tiny", "width": 32, "layers": 2, "heads": 2},
             "warmup": {"episodes": 400, "noise": 0.35, "until_success": 0.3, "check_every": 25, "check_episodes": 64},
             "rollout": {"tasks": 12, "group": 8},
-            "credit": {"advantage": {"name": name}},
             "learner": {"lr": 2e-3, "minibatch": 16, "old_logprobs": "engine"},
             "evaluation": {"limit": 17, "repeats": 6},
             "steps": 10,
-            "checkpoint_every": 10,
+            "checkpoint_every": 20,
+            **stage,
+            **OPTIONS.get(name, {}),
         }
     )
-    summary = asyncio.run(train(config, tmp_path / "run"))
-    difference = summary["difference"]
-    assert difference["ci_low"] > 0.1, summary
-    assert summary["after"]["success"] > 0.8, summary
+    summary = asyncio.run(train(config, path))
+    assert summary["difference"]["ci_low"] > 0.1, summary
+    assert summary["after"]["success"] > 0.7, summary
+
+
+@pytest.mark.parametrize("name", ADVANTAGES.names())
+def test_every_advantage_learns(name, tmp_path):
+    _learns(name, {"credit": {"advantage": name if name != "stratified" else "grpo"}}, tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", MODULATIONS.names())
+def test_every_modulation_learns(name, tmp_path):
+    _learns(name, {"credit": {"advantage": "grpo", "modulation": [name]}}, tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", sorted({*OBJECTIVES.names()} - {"clip"}))
+def test_every_objective_learns(name, tmp_path):
+    _learns(name, {"credit": {"advantage": "gigpo"}, "objective": {"name": name}}, tmp_path / "run")

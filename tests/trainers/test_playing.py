@@ -9,8 +9,8 @@ from manyturn.agents.journal import Journal
 from manyturn.agents.recorded import episode_to_plain
 from manyturn.trainers import playing
 from manyturn.trainers.parts import open_parts
-from manyturn.trainers.playing import play_step
-from manyturn.trainers.rollouts import draw_tasks, plan_groups
+from manyturn.trainers.playing import play_groups
+from manyturn.trainers.rollouts import plan_groups
 from manyturn.trainers.run_folder import RunFolder
 
 
@@ -27,11 +27,11 @@ async def _twice(path, keep, monkeypatch, **changes):
     monkeypatch.setattr(playing, "gather", counting)
     with RunFolder(path, resume=False) as folder:
         async with open_parts(config) as parts:
-            plan = plan_groups(draw_tasks(parts.train, 3, 0, 1), 3, 0, "train/1")
-            first = await play_step(parts, plan, folder, 1)
+            plan = plan_groups(parts.train[:3], 3, 0, "train/1")
+            first = await play_groups(parts, plan, folder, 1)
             lines = folder.journal_file(1).read_text().splitlines(keepends=True)
             folder.journal_file(1).write_text("".join(lines[: 1 + keep]) + lines[-1][: len(lines[-1]) // 2])
-            second = await play_step(parts, plan, folder, 1)
+            second = await play_groups(parts, plan, folder, 1)
     return [episode_to_plain(e) for e in first], [episode_to_plain(e) for e in second], counted[1:]
 
 
@@ -58,13 +58,13 @@ def test_a_journal_of_other_weights_is_of_no_use(tmp_path):
     async def play():
         with RunFolder(tmp_path / "run", resume=False) as folder:
             async with open_parts(short_run()) as parts:
-                plan = plan_groups(draw_tasks(parts.train, 3, 0, 1), 3, 0, "train/1")
-                await play_step(parts, plan, folder, 1)
+                plan = plan_groups(parts.train[:3], 3, 0, "train/1")
+                await play_groups(parts, plan, folder, 1)
                 parts.learner.updates = 7
                 parts.publish()
-                return await play_step(parts, plan, folder, 1)
+                return await play_groups(parts, plan, folder, 1)
 
     episodes = asyncio.run(play())
     assert {span.version for episode in episodes for span in episode.ledger.spans} == {7}
-    with Journal(tmp_path / "run" / "journal" / "step_000001.jsonl", {"policy_version": 7}) as journal:
+    with Journal(tmp_path / "run" / "journal" / "step_000001_0.jsonl", {"policy_version": 7}) as journal:
         assert len(journal.entries) == 9

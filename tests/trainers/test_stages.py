@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from manyturn.trainers.credit import CreditConfig, credit
 from manyturn.trainers.stages import (
     ADVANTAGES,
+    CURRICULA,
     MODULATIONS,
     OBJECTIVES,
     REWARDS,
@@ -87,7 +88,7 @@ def test_a_recipe_comes_back_from_toml_as_it_was():
     assert Recipe.model_validate_json(recipe.model_dump_json()) == recipe
 
 
-@pytest.mark.parametrize("stage", [REWARDS, ADVANTAGES, OBJECTIVES])
+@pytest.mark.parametrize("stage", [REWARDS, ADVANTAGES, MODULATIONS, OBJECTIVES, CURRICULA])
 def test_every_function_has_documented_options_and_defaults_that_survive_a_dump(stage):
     assert stage.names()
     for name in stage.names():

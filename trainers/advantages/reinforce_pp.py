@@ -12,7 +12,7 @@ statistics count every reply token of every task, so that some of the advantage 
 bootstrap from.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -23,6 +23,7 @@ from manyturn.trainers.turn_batch import FloatT, TurnBatch
 
 
 class ReinforcePpConfig(StageConfig):
+    uses: ClassVar[frozenset[str]] = frozenset({"reward"})
     name: Literal["reinforce_pp"] = "reinforce_pp"
     gamma: float = Field(default=1.0, ge=0, le=1)
     """Discount per reply token."""

@@ -26,6 +26,7 @@ class ValueConfig(StageConfig):
     """Base of the configurations of methods that compare with a learnt value."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"value"})
+    uses: ClassVar[frozenset[str]] = frozenset({"reward"})
     gamma: float = Field(default=1.0, ge=0, le=1)
     """Discount per step, which is a reply token or a turn."""
     lam: float = Field(default=1.0, ge=0, le=1)

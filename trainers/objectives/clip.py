@@ -1,11 +1,15 @@
 """PPO's clipped loss with DAPO's separate bounds and the dual clip.
 
-    r = exp(clamp(lp - lp_old, -20, 20))
+    r = exp(clamp(lp - lp_old, -20, 20))      with ratio = "sequence": of the sums of lp and lp_old over the sequence
     l = max(-A r, -A clamp(r, 1 - low, 1 + high))
     where A < 0:  l = min(l, -dual A)
 
 Source: PPO, arXiv 1707.06347, equation 7; bounds: DAPO, arXiv 2503.14476, section 3.1 (0.2 and 0.28); dual clip:
 arXiv 1912.09729, equation 5. Numbers agree with ``compute_policy_loss_vanilla`` of verl.
+
+LOOP (arXiv 2502.01600) clips at [1 / (1 + e), 1 + e]: that is low = e / (1 + e), high = e, dual = "off". Its
+loss per trajectory, and Turn-PPO's per turn, are ratio = "sequence": one ratio for all tokens, the product of theirs.
+Numbers agree with LOOP's ``_ppo_loss``, whose mean is seq-mean-token-mean.
 
 Figures per token: clip_fraction, 1 where the bounds were active; dual_clip_fraction, 1 where the dual clip was;
 approx_kl, lp_old - lp, the k1 estimate of KL(old, new). Left out: early stopping on approx_kl, the loop's business.
@@ -16,6 +20,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from manyturn.trainers.objectives.objective import ObjectiveConfig, TokenLoss, Tokens
+from manyturn.trainers.objectives.replies import reply_sum
 from manyturn.trainers.stages import OBJECTIVES
 
 
@@ -27,6 +32,11 @@ class ClipConfig(ObjectiveConfig):
     """How far the ratio may rise above 1."""
     dual: Annotated[float, Field(gt=1)] | Literal["off"] = 3.0
     """Cap on a bad token's loss, in units of |A|; above 1, or "off"."""
+    ratio: Literal["token", "sequence"] = "token"
+    """One ratio for each token, or the product of a sequence's for all its tokens."""
+
+    def uses_sequences(self) -> bool:
+        return super().uses_sequences() or self.ratio == "sequence"
 
 
 @OBJECTIVES.register(ClipConfig)
@@ -39,12 +49,14 @@ def clip(tokens: Tokens, config: ClipConfig) -> TokenLoss:
     >>> clip(Tokens(new, old, advantage, torch.ones(1, 3)), ClipConfig()).loss
     tensor([[-1.1052, -1.2000,  3.0000]])
     """
-    log_ratio = (tokens.logp - tokens.old_logp).clamp(-20, 20)
-    ratio = log_ratio.exp()
+    log_ratio = tokens.log_ratio
+    if config.ratio == "sequence":
+        log_ratio = reply_sum(log_ratio, tokens.reply)
+    ratio = log_ratio.clamp(-20, 20).exp()
     free = -tokens.advantage * ratio
     bounded = -tokens.advantage * ratio.clamp(1 - config.low, 1 + config.high)
     loss = free.maximum(bounded)
-    figures = {"clip_fraction": (bounded > free).to(loss.dtype), "approx_kl": -log_ratio.detach()}
+    figures = {"clip_fraction": (bounded > free).to(loss.dtype), "approx_kl": -tokens.log_ratio.detach()}
     if config.dual != "off":
         cap = -config.dual * tokens.advantage
         capped = (loss > cap) & (tokens.advantage < 0)

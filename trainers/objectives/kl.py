@@ -7,13 +7,17 @@
 Source: Schulman, "Approximating KL divergence", 2020; names, clamps (d to +-20, k3 to +-10) and the straight-through
 forms from verl's ``kl_penalty``, with which numbers agree; in-reward KL from verl-agent's ``apply_kl_penalty``.
 
+With a target the weight follows the divergence, c <- c (1 + clip(KL / target - 1, -0.2, 0.2) n / horizon) after each
+step of n sequences. Source: Ziegler et al., arXiv 1909.08593, section 2.2; numbers agree with verl's
+``AdaptiveKLController``.
+
 As a loss on the policy's own samples k2 has the gradient of the KL divergence, k3 a biased one, and k1 none on average.
 Left out: the estimator over the full vocabulary, which needs all logits of the reference.
 """
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, model_validator
 
 from manyturn.envs.options import Options
 
@@ -23,20 +27,42 @@ if TYPE_CHECKING:
 Estimator = Literal["k1", "k2", "k3", "abs", "k1+", "k3+"]
 
 
+HORIZON = 10_000
+
+
 class KlConfig(Options):
-    """KL divergence from the reference policy, added to the loss."""
+    """KL divergence from the reference policy, added to the loss or taken from the rewards."""
 
     coef: float = Field(gt=0)
-    """Weight."""
+    """Weight, the first one if it adapts."""
     estimator: Estimator = "k3"
-    """k3 is what GRPO and GiGPO use; k2, k1+ and k3+ have the right gradient."""
+    """k3 is what GRPO and GiGPO use; k2, k1+ and k3+ have the right gradient; k1 is for rewards alone."""
+    place: Literal["loss", "reward"] = "loss"
+    """Where it counts: in the loss, or as a cost of each token for advantages that value tokens."""
+    target: float | None = Field(default=None, gt=0)
+    """Divergence per token at which the weight comes to rest; unset keeps the weight."""
+    horizon: int = Field(default=HORIZON, ge=1)
+    """Sequences over which the weight adapts."""
 
-    @field_validator("estimator")
-    @classmethod
-    def _has_gradient(cls, estimator: Estimator) -> Estimator:
-        if estimator == "k1":
+    @model_validator(mode="after")
+    def _effective(self) -> Self:
+        if self.estimator == "k1" and self.place == "loss":
             raise ValueError("k1 as a loss has a gradient of mean zero, so that it only adds noise: use k1+ or k2")
-        return estimator
+        if self.target is None and self.horizon != HORIZON:
+            raise ValueError("horizon has no effect without target")
+        return self
+
+
+def adapted(coef: float, divergence: float, sequences: int, config: KlConfig) -> float:
+    """The weight after a step of so many sequences with that mean divergence per token.
+
+    >>> round(adapted(0.2, divergence=0.5, sequences=1000, config=KlConfig(coef=0.2, target=0.1)), 6)
+    0.204
+    """
+    if config.target is None:
+        return coef
+    error = min(max(divergence / config.target - 1, -0.2), 0.2)
+    return coef * (1 + error * sequences / config.horizon)
 
 
 def kl(logp: "Tensor", ref_logp: "Tensor", estimator: Estimator) -> "Tensor":

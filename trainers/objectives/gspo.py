@@ -1,0 +1,51 @@
+"""GSPO: one ratio for a whole reply, the geometric mean of its tokens' ratios.
+
+    s   = exp(mean over the sequence of lp - lp_old)
+    s_t = s, with the gradient of the token's own lp;  log s_t at most 10
+    l   = max(-A s_t, -A clamp(s_t, 1 - low, 1 + high))
+
+Source: arXiv 2507.18071, in its token-level form; bounds of a few 1e-4 are the authors'. Numbers agree with
+``compute_policy_loss_gspo`` of verl and, where a sequence has one advantage, with TRL's sequence level.
+
+A sequence is a reply, one call of the model; with ``sequence = "branch"`` it is all that the policy said in a row.
+Figures per token: clip_fraction and approx_kl as of ``clip``. Left out: a dual clip, which the paper does not have.
+"""
+
+from typing import Literal
+
+from pydantic import Field
+
+from manyturn.trainers.objectives.aggregate import Aggregation
+from manyturn.trainers.objectives.objective import ObjectiveConfig, TokenLoss, Tokens
+from manyturn.trainers.objectives.replies import reply_mean
+from manyturn.trainers.stages import OBJECTIVES
+
+
+class GspoConfig(ObjectiveConfig):
+    name: Literal["gspo"] = "gspo"
+    aggregation: Aggregation = "seq-mean-token-mean"
+    """How tokens are weighted against each other; the paper averages over sequences."""
+    low: float = Field(default=3e-4, gt=0, le=1)
+    """How far the sequence's ratio may fall below 1."""
+    high: float = Field(default=4e-4, gt=0)
+    """How far the sequence's ratio may rise above 1."""
+
+    def uses_sequences(self) -> bool:
+        return True
+
+
+@OBJECTIVES.register(GspoConfig)
+def gspo(tokens: Tokens, config: GspoConfig) -> TokenLoss:
+    """Loss of every token.
+
+    >>> import torch
+    >>> old, new, one = torch.zeros(1, 3), torch.tensor([[0.1, 0.3, 0.0]]), torch.ones(1, 3)
+    >>> gspo(Tokens(new, old, one, one, reply=torch.tensor([[0, 0, 1]])), GspoConfig(high=0.5)).loss
+    tensor([[-1.2214, -1.2214, -1.0000]])
+    """
+    sequence = reply_mean(tokens.log_ratio.detach(), tokens.reply)
+    ratio = (tokens.logp - tokens.logp.detach() + sequence).clamp(max=10).exp()
+    free = -tokens.advantage * ratio
+    bounded = -tokens.advantage * ratio.clamp(1 - config.low, 1 + config.high)
+    figures = {"clip_fraction": (bounded > free).to(free.dtype), "approx_kl": -tokens.log_ratio.detach()}
+    return TokenLoss(free.maximum(bounded), figures)

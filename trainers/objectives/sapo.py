@@ -1,0 +1,43 @@
+"""SAPO: a smooth gate in place of the clip.
+
+    l = -A sigmoid(tau (r - 1)) 4 / tau      tau = tau_good where A > 0, tau_bad elsewhere
+
+At r = 1 the gradient is that of the ratio itself, and it fades on both sides; bad tokens' fades sooner.
+
+Source: arXiv 2511.20347. Numbers agree with ``compute_policy_loss_sapo`` of verl and with TRL's.
+
+Figures per token: approx_kl as of ``clip``.
+"""
+
+from typing import Literal
+
+from pydantic import Field
+
+from manyturn.trainers.objectives.aggregate import Aggregation
+from manyturn.trainers.objectives.objective import ObjectiveConfig, TokenLoss, Tokens
+from manyturn.trainers.stages import OBJECTIVES
+
+
+class SapoConfig(ObjectiveConfig):
+    name: Literal["sapo"] = "sapo"
+    aggregation: Aggregation = "seq-mean-token-mean"
+    """How tokens are weighted against each other; the paper averages over sequences."""
+    tau_good: float = Field(default=1.0, gt=0)
+    """How fast the gate closes for tokens with a positive advantage."""
+    tau_bad: float = Field(default=1.05, gt=0)
+    """How fast it closes for the others."""
+
+
+@OBJECTIVES.register(SapoConfig)
+def sapo(tokens: Tokens, config: SapoConfig) -> TokenLoss:
+    """Loss of every token.
+
+    >>> import torch
+    >>> old, new, one = torch.zeros(1, 2), torch.tensor([[0.0, 1.0]]), torch.ones(1, 2)
+    >>> sapo(Tokens(new, old, one, one), SapoConfig()).loss
+    tensor([[-2.0000, -3.3916]])
+    """
+    ratio = tokens.log_ratio.clamp(-20, 20).exp()
+    tau = ratio.new_full((), config.tau_good).where(tokens.advantage > 0, ratio.new_full((), config.tau_bad))
+    gate = (tau * (ratio - 1)).sigmoid() * 4 / tau
+    return TokenLoss(-tokens.advantage * gate, {"approx_kl": -tokens.log_ratio.detach()})

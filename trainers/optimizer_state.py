@@ -1,0 +1,32 @@
+"""An optimiser's state as named tensors, for checkpoints."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+
+
+def optimizer_tensors(
+    prefix: str, optimizer: torch.optim.Optimizer, parameters: Sequence[torch.Tensor]
+) -> dict[str, torch.Tensor]:
+    """Copies by the name ``prefix.number.field``, the number counting the parameters."""
+    return {
+        f"{prefix}.{number}.{field}": value.detach().clone().contiguous()
+        for number, parameter in enumerate(parameters)
+        for field, value in optimizer.state.get(parameter, {}).items()
+    }
+
+
+def load_optimizer(
+    prefix: str,
+    optimizer: torch.optim.Optimizer,
+    parameters: Sequence[torch.Tensor],
+    tensors: Mapping[str, torch.Tensor],
+) -> None:
+    """Undo ``optimizer_tensors``; tensors of other names are left alone."""
+    optimizer.state.clear()
+    for name, value in tensors.items():
+        if name.startswith(f"{prefix}."):
+            number, field = name.removeprefix(f"{prefix}.").split(".")
+            parameter = parameters[int(number)]
+            # AdamW counts its steps on the CPU, wherever the weights are.
+            optimizer.state[parameter][field] = value if field == "step" else value.to(parameter.device)

@@ -1,0 +1,32 @@
+"""What a run knows besides its weights."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class State:
+    """Saved in each checkpoint as plain values.
+
+    Attributes:
+        step: steps that are done.
+        found: what the last step found out about its tasks, rows of ``Found``; the next curriculum reads it.
+        seen: contents of all tasks that were learnt from.
+        warmup: what the warm-up did.
+        before: held-out figures of the warmed-up policy, by name.
+        memory: what curriculum and credit stages remember from step to step.
+        validated: the last step after which validation tasks were played.
+        seconds: what the run took so far, over all processes that worked on it.
+    """
+
+    step: int = 0
+    found: list[list[Any]] = field(default_factory=list)
+    memory: dict[str, Any] = field(default_factory=dict)
+    validated: int = 0
+    seen: set[str] = field(default_factory=set)
+    warmup: dict[str, Any] = field(default_factory=dict)
+    before: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def plain(self) -> dict[str, Any]:
+        return {**vars(self), "seen": sorted(self.seen)}

@@ -1,0 +1,105 @@
+"""One step of reinforcement learning: draw tasks, play groups of episodes, give credit to their turns, update."""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from manyturn.agents.episode import Episode
+from manyturn.trainers.credit import credit
+from manyturn.trainers.curricula.findings import findings
+from manyturn.trainers.curricula.pool import Found, Pool
+from manyturn.trainers.curricula.refill import Refill
+from manyturn.trainers.parts import Parts
+from manyturn.trainers.playing import play_groups
+from manyturn.trainers.rollouts import describe, is_learnable, plan_groups, turn_batch
+from manyturn.trainers.run_folder import RunFolder
+from manyturn.trainers.samples import samples_of
+from manyturn.trainers.stages import CURRICULA, Memory
+from manyturn.trainers.state import State
+from manyturn.trainers.turn_batch import BoolK, FloatK, FloatT, TurnBatch
+
+
+async def train_step(parts: Parts, state: State, folder: RunFolder) -> dict[str, Any]:
+    """The next step; returns its metrics. Until the update nothing of the run changes."""
+    config, started, step = parts.config, time.monotonic(), state.step + 1
+    refill, numbers, memory = await _play_rounds(parts, state, folder)
+    played, episodes = time.monotonic(), refill.played
+    learnt_E = [kept and is_learnable(episode) for episode, kept in zip(episodes, refill.kept, strict=True)]
+    kept = [episode for episode, learnt in zip(episodes, learnt_E, strict=True) if learnt]
+    if not kept:
+        causes = Counter(episode.cause for episode in episodes).most_common(3)
+        raise RuntimeError(f"no episode of step {step} has a turn to learn from: {causes}; see agent.max_context")
+    earned = credit(_batch(parts, kept), config.credit, memory)
+    columns = {"advantage": earned.advantage_K, **{f"{name}_advantage": level for name, level in earned.levels.items()}}
+    learnt_K = np.repeat(learnt_E, [len(episode.turns) for episode in episodes])
+    folder.write_step(step, episodes, {name: _placed(learnt_K, column) for name, column in columns.items()})
+
+    samples = samples_of(kept, earned.advantage_K, earned.token_T)
+    learned = parts.learner.learn(
+        samples,
+        (step - 1) / config.steps,
+        (config.seed, step),
+        earned.targets_T,
+        None if config.progress is None else np.array([episode.outcome for episode in kept]),
+    )
+    parts.publish()
+    state.seen |= {parts.train[number].content for number in numbers.values()}
+    state.found = [list(found) for found in findings(episodes, numbers, earned)]
+    state.step, state.memory = step, dict(earned.memory)
+    return {
+        **describe(episodes),
+        **earned.diagnostics,
+        "rounds": refill.round,
+        "advantage_std": float(np.std(earned.advantage_K)),
+        **learned,
+        "version": parts.learner.updates,
+        "rollout_seconds": round(played - started, 3),
+        "learn_seconds": round(time.monotonic() - played, 3),
+        "drawn_tokens": sum(int(sample.said.sum()) for sample in samples),
+        "trained_tokens": sum(map(len, samples)),
+    }
+
+
+def _batch(parts: Parts, episodes: Sequence[Episode]) -> TurnBatch:
+    """The turns with what the learner's heads say of them, where there are heads."""
+    config, learner = parts.config, parts.learner
+    columns, token_columns = dict[str, FloatK](), dict[str, FloatT]()
+    samples = samples_of(episodes)
+    if config.value is not None:
+        token_columns["value"] = np.concatenate(learner.values(samples))
+    if config.progress is not None:
+        columns["contribution"] = np.concatenate(learner.contributions(samples))
+    if config.objective.kl is not None and config.objective.kl.place == "reward":
+        token_columns["reward"] = -np.concatenate(learner.kl_costs(samples))
+    return turn_batch(episodes, parts.seats.part_names, columns, token_columns)
+
+
+async def _play_rounds(parts: Parts, state: State, folder: RunFolder) -> tuple[Refill, dict[str, int], Memory]:
+    """Play groups until the step is complete.
+
+    Returns:
+        The episodes, task id -> number of each task that was drawn, and what the curriculum remembers.
+    """
+    config, rollout, step = parts.config, parts.config.rollout, state.step + 1
+    refill, numbers, memory = Refill(rollout.tasks, rollout.group, rollout.rounds), dict[str, int](), state.memory
+    feedback = [Found(*row) for row in state.found]
+    while refill.missing:
+        pool = Pool(parts.train, refill.missing, config.seed, step, feedback, frozenset(numbers.values()))
+        drawn, memory = CURRICULA.apply_remembering(config.curriculum, memory, pool)
+        tasks = [parts.train[number] for number in drawn]
+        numbers |= {task.id: number for task, number in zip(tasks, drawn, strict=True)}
+        stage = f"train/{step}/{refill.round}" if refill.round else f"train/{step}"
+        plan = plan_groups(tasks, rollout.group, config.seed, stage)
+        refill = refill.after(await play_groups(parts, plan, folder, step, refill.round))
+        feedback = []  # it is given once
+    return refill, numbers, memory
+
+
+def _placed(learnt_K: BoolK, column: FloatK) -> FloatK:
+    """A column over the turns that were learnt from, as one over all turns; NaN elsewhere."""
+    out = np.full(len(learnt_K), np.nan)
+    out[learnt_K] = column
+    return out
