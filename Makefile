@@ -24,7 +24,7 @@ test-all: $(STAMP)
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 faults: $(STAMP)
-	$(BIN)/python tests/faults/run.py --long
+	$(BIN)/python tests/faults/run.py --long --json benchmarks/results/faults.json
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

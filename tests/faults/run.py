@@ -11,9 +11,13 @@ Each class is a module beside this file with ``SHORT`` and ``LONG``, how many fa
 import argparse
 import importlib
 import json
+import os
+import platform
+import subprocess
 import sys
 import tempfile
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 from tally import Tally
@@ -46,14 +50,28 @@ def main() -> None:
     for name in chosen:
         began = time.monotonic()
         tally = inject(name, told.long, told.seed)
-        found[name], total = tally, total + tally
-        _print(name.removeprefix("fault_"), tally, time.monotonic() - began)
+        seconds = time.monotonic() - began
+        found[name], total = {**tally.plain(), "clean": tally.clean, "seconds": round(seconds, 1)}, total + tally
+        _print(name.removeprefix("fault_"), tally, seconds)
     _print("all", total, None)
     for note in total.notes:
         print(f"  {note}")
     if told.json:
-        told.json.write_text(json.dumps({name: tally.plain() for name, tally in found.items()}, indent=1) + "\n")
-    sys.exit(not all(tally.clean for tally in found.values()))
+        facts = {"command": f"python {' '.join(sys.argv)}", "seed": told.seed, **_facts()}
+        told.json.write_text(json.dumps({**facts, "classes": found, "all": total.plain()}, indent=1) + "\n")
+    sys.exit(not all(tally["clean"] for tally in found.values()))
+
+
+def _facts() -> dict[str, str]:
+    described = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=HERE, capture_output=True, text=True, check=False
+    )
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "commit": described.stdout.strip() or "unknown",
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
+        "python": platform.python_version(),
+    }
 
 
 def _print(name: str, tally: Tally, seconds: float | None) -> None:
