@@ -1,6 +1,7 @@
 """The command line. Each command is a thin layer over a function that can be called from Python too."""
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -436,6 +437,7 @@ def _train(config: Any, out: Path) -> None:
 
 def main() -> None:
     """Entry point: an error is one line that names the mend; MANYTURN_DEBUG=1 shows where it came from."""
+    gc.set_threshold(10_000, 10, 10)  # thousands of episodes live at once, and looking for cycles among them costs
     termination = exits.Termination()
     signal.signal(signal.SIGTERM, termination)
     try:
