@@ -8,3 +8,4 @@ def register_all() -> None:
     register("manyturn/GuessNumber-v0", "manyturn.envs.classics.guess_number:GuessNumber")
     register("manyturn/Maze-v0", "manyturn.envs.classics.maze:Maze")
     register("manyturn/Household-v0", "manyturn.envs.household.env:Household")
+    register("manyturn/WebShop-v0", "manyturn.envs.shop.env:WebShop")
