@@ -36,5 +36,5 @@ def complaint(errors: int, among: str, last: Episode) -> str:
     """What to tell about episodes that ended in an error, and how to mend it."""
     return (
         f"{errors} of {among} episodes ended in an error, the last, of task {last.task.id}: {last.cause}. "
-        "Run manyturn check on the environment, or allow more with rollout.error_share"
+        "Run manyturn check on the environment; in training, rollout.error_share allows more"
     )

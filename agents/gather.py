@@ -102,9 +102,16 @@ async def gather(
         async with asyncio.TaskGroup() as group:
             for _ in range(lanes):
                 group.create_task(lane())
-    except* TooManyErrors as several:
-        raise several.exceptions[0] from None
+    except BaseExceptionGroup as several:
+        raise _first(several) from None
     return _complete(done)
+
+
+def _first(error: BaseException) -> BaseException:
+    """The first error of a group, or of a group in it."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 class _Queue:

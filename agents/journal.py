@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
-from manyturn.envs.durable import replace_text
+from manyturn.envs.durable import clear_leftovers, replace_text
 
 _SYNC_LINES, _SYNC_SECONDS = 64, 0.2
 
@@ -50,6 +50,7 @@ class Journal:
         self._file = self.path.open("r+b")
         try:
             self._lock()
+            clear_leftovers(self.path.parent)
             self._read()
         except BaseException:
             self._file.close()

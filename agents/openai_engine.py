@@ -175,9 +175,9 @@ class OpenAIPolicy:
 
     @property
     def where(self) -> str:
-        """The endpoint without path or secrets."""
+        """The endpoint's address, which holds no secrets."""
         port = f":{self._url.port}" if self._url.port else ""
-        return f"{self._url.scheme}://{self._url.host}{port}"
+        return f"{self._url.scheme}://{self._url.host}{port}{self._url.path.removesuffix('/chat/completions')}"
 
     def _short(self, raw: bytes) -> str:
         """The beginning of an answer on one line, without what a terminal would obey."""

@@ -1,6 +1,7 @@
 """Files that are either whole or not there: written aside, synced, renamed."""
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,6 +31,15 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
     finally:
         aside.unlink(missing_ok=True)
     sync(path.parent)
+
+
+def clear_leftovers(folder: Path) -> None:
+    """Remove what writers that were killed have left beside their files; for the one who alone may write there."""
+    for leftover in folder.glob(".*.writing"):
+        if leftover.is_dir():
+            shutil.rmtree(leftover)
+        else:
+            leftover.unlink()
 
 
 def replace_text(path: Path, text: str) -> None:

@@ -4,37 +4,32 @@ import contextlib
 import os
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+
+from pydantic import Field
+
+from manyturn.envs.options import Options
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Options):
     """What one worker may hold together with all processes that it started, before it is replaced.
 
     A worker above a limit gets no new episode and ends after its last one; above twice the limit it is killed.
-
-    Attributes:
-        memory_mb: resident memory in MB; pages that processes share count for each.
-        files: open files.
-        threads: threads.
-        processes: processes that it started and that have not been collected.
     """
 
-    memory_mb: int = 2048
-    files: int = 512
-    threads: int = 256
-    processes: int = 64
-
-    def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            if value < 1:
-                raise ValueError(f"the limit {name} = {value} must be at least 1")
+    memory_mb: int = Field(2048, ge=1)
+    """Resident memory in MB; pages that processes share count for each."""
+    files: int = Field(512, ge=1)
+    """Open files."""
+    threads: int = Field(256, ge=1)
+    """Threads."""
+    processes: int = Field(64, ge=1)
+    """Processes that it started and that have not been collected."""
 
     def strain(self, held: Counter[str]) -> tuple[float, str]:
         """The largest share of a limit that is used, and which limit that is."""
-        return max((held[name] / most, name) for name, most in asdict(self).items())
+        return max((held[name] / most, name) for name, most in self)
 
 
 USUAL = Limits()

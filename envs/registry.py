@@ -28,6 +28,10 @@ class UnknownArgument(ValueError):
     """The environment's constructor does not take the argument."""
 
 
+class NeedsData(ValueError):
+    """The environment plays files that do not come with this project; the text names them and where they are from."""
+
+
 def register(id: str, entry_point: Any, **kwargs: Any) -> None:
     """Register an environment with Gymnasium; registering the same thing twice is allowed.
 

@@ -76,15 +76,18 @@ class Worker:
             hello: which environment: ``name``, ``kwargs``, ``wrappers``, ``register``, ``path``.
             timeout: seconds for one request.
         """
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", str(_KEEPER), str(os.getpid())),
-            *(sys.executable, "-P", "-m", "manyturn.envs.worker_main"),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,  # what a terminal sends is meant for this process
-            limit=LIMIT,
-        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-I", "-S", str(_KEEPER), str(os.getpid())),
+                *(sys.executable, "-P", "-m", "manyturn.envs.worker_main"),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,  # what a terminal sends is meant for this process
+                limit=LIMIT,
+            )
+        except OSError as error:
+            raise WorkerError(f"no worker could be started: {error}") from error
         worker = cls(process, timeout)
         try:
             worker.pid = await worker._send({**hello, "timeout": timeout}, "start", _START_SECONDS)

@@ -1,6 +1,7 @@
 """Which policy a word on the command line means."""
 
 import difflib
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,13 +89,18 @@ def _trained(run: Path, checkpoint: Path | None, asked: Asked) -> Candidate:
         if checkpoint is None:
             why = f"{problems[0]}: restore it" if problems else "train it first"
             raise ValueError(f"{run} has no whole checkpoint: {why}")
-    verify(checkpoint)
+        for problem in problems:
+            print(f"passed over a damaged checkpoint: {problem}", file=sys.stderr)
+    else:
+        verify(checkpoint)
     state = read_state(checkpoint)
+    template, engine = _loaded(str(checkpoint / "model"))
     agent = Agent(
         config.agent,
-        *_loaded(str(checkpoint / "model")),
+        template,
+        engine,
         changed(config.sampling, "sampling", asked.get("sampling", {})),
-        f"{run.name} step {state['step']}",
+        _named(f"{run.name} step {state['step']}", engine),
     )
     env, seen = config.env, frozenset(state["seen"])
     return Candidate(agent, env.id, env.args, env.wrappers, seen, config.rollout.max_turns)
@@ -110,7 +116,14 @@ def _model(word: str, asked: Asked) -> Candidate:
         raise ModelError(
             f"agent.max_context = {config.max_context}, but {word} knows {limit} positions: give at most that"
         )
-    return Candidate(Agent(config, template, engine, sampling, word))
+    return Candidate(Agent(config, template, engine, sampling, _named(word, engine)))
+
+
+def _named(name: str, engine: Any) -> str:
+    """The name with its weights: an interrupted evaluation must not go on with others of the same name."""
+    from manyturn.trainers.checkpoint import weights_hash
+
+    return f"{name}, weights {weights_hash(engine.model)[:16]}"
 
 
 def _of_a_model(asked: Asked) -> tuple[AgentConfig, Sampling]:

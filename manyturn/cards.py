@@ -1,9 +1,9 @@
-"""Cards of environments, with figures that are measured when they are asked for, and the table of recipes."""
+"""Cards of environments, with figures that are measured when they are asked for."""
 
 import importlib.metadata
 import inspect
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin
 
@@ -166,34 +166,3 @@ def print_card(found: Card, console: Console) -> None:
 
 def _share(rate: float | None) -> str:
     return "-" if rate is None else f"{rate:.0%}"
-
-
-def recipe_rows() -> list[dict[str, str]]:
-    """For each recipe that comes along: name, its first comment, environment, model, advantage and objective."""
-    from manyturn.recipes import FOLDER, load_recipe, names
-    from manyturn.trainers.config import parse_config
-
-    rows = []
-    for name in names():
-        config = parse_config(load_recipe(name))
-        lines = (FOLDER / f"{name}.toml").read_text(encoding="utf-8").splitlines()
-        head = [
-            line.removeprefix("#").strip() for line in lines[: next(i for i, x in enumerate(lines) if x[:1] != "#")]
-        ]
-        model = config.model
-        size = f"tiny, {model.width} wide, {model.layers} layers" if model.kind == "tiny" else model.path
-        row = {"name": name, "about": " ".join(head), "env": config.env.id, "model": size}
-        row |= {"advantage": config.credit.advantage.name, "objective": config.objective.name}
-        rows.append(row)
-    return rows
-
-
-def print_recipes(rows: Sequence[Mapping[str, str]], console: Console) -> None:
-    """A table of ``recipe_rows``."""
-    table = Table("recipe", "what it is", show_lines=True)
-    for row in rows:
-        facts = ", ".join(f"{key} {row[key]}" for key in ("env", "model", "advantage", "objective"))
-        table.add_row(
-            Text(row["name"], overflow="fold"), Text.assemble(row["about"], "\n", (facts, "dim"), overflow="fold")
-        )
-    console.print(table)

@@ -39,13 +39,13 @@ def quickstart(*overrides: Overrides, out: Path = Path("runs/quickstart"), seed:
     seed
         All randomness derives from it.
     """
-    _train(_recipe("quickstart", overrides, {"seed": seed}), out)
+    _train(_recipe(("quickstart",), overrides, {"seed": seed}), out)
 
 
 @app.command
 def train(
     *words: Overrides,
-    recipe: str | None = None,
+    recipe: tuple[str, ...] = (),
     out: Path | None = None,
     resume: Path | None = None,
 ) -> None:
@@ -57,7 +57,9 @@ def train(
         The environment, an id such as manyturn/Maze-v0 or FILE.py:Class, unless a recipe names it; then entries of the
         configuration, such as --learner.lr 1e-4 --credit.advantage.name grpo --steps 40.
     recipe
-        A TOML file, or the name of a recipe that comes with manyturn.
+        A TOML file, or the name of a recipe that comes with manyturn: a whole run or a method, see manyturn recipes.
+        May be given several times: a later recipe changes what it names, and adds its reward stages and modulations
+        to those of the earlier ones.
     out
         Folder of the run; default: runs/ENV, numbered.
     resume
@@ -69,8 +71,6 @@ def train(
         _train(None, resume)
         return
     env = words[0] if words and not words[0].startswith("--") else None
-    if env is None and recipe is None and not any(word.startswith("--env") for word in words):
-        raise ValueError("which environment? Name one, such as manyturn/Maze-v0 (see manyturn envs), or give --recipe")
     config = _recipe(recipe, words[1:] if env else words, {"env": {"id": _located(env)}} if env else {})
     _train(config, out or _fresh_folder(config.env.id))
 
@@ -296,13 +296,22 @@ def doctor() -> None:
 
 
 @app.command
-def recipes() -> None:
-    """List the recipes that come along, for train --recipe NAME."""
+def recipes(name: str | None = None) -> None:
+    """List the recipes that come along, for train --recipe NAME; with a name, its page: formulas, options, metrics.
+
+    Parameters
+    ----------
+    name
+        A recipe of the list, or a TOML file.
+    """
     from rich.console import Console
 
-    from manyturn.cards import print_recipes, recipe_rows
+    from manyturn.methods import print_page, print_recipes
 
-    print_recipes(recipe_rows(), Console(highlight=False))
+    if name is None:
+        print_recipes(Console(highlight=False))
+    else:
+        print_page(name, Console(highlight=False))
 
 
 @app.command
@@ -353,11 +362,15 @@ def _list_envs() -> None:
     from rich.table import Table
 
     from manyturn.envs.host import Host
-    from manyturn.envs.registry import env_ids
+    from manyturn.envs.registry import NeedsData, env_ids
 
     table = Table("environment", "splits (tasks)", "most turns", "expert")
     for name in env_ids():
-        host = Host(name)
+        try:
+            host = Host(name)
+        except NeedsData as reason:
+            table.add_row(name, str(reason), "", "")
+            continue
         sizes = ", ".join(f"{split} {len(host.tasks(split)):,}" for split in host.splits)
         table.add_row(
             name, sizes, str(getattr(host.env.unwrapped, "max_turns", "-")), "yes" if host.has_expert else "no"
@@ -373,11 +386,21 @@ def _cards(names: tuple[str, ...], as_json: bool, samples: int, env_args: dict[s
     from rich.console import Console
 
     from manyturn.cards import card, print_card
-    from manyturn.envs.registry import env_ids
+    from manyturn.envs.registry import NeedsData, env_ids
 
     if env_args and not names:
         raise ValueError("--env-args needs an environment that they are for: name it, such as manyturn/Maze-v0")
-    found = (card(name, env_args, samples) for name in names or env_ids())
+
+    def cards():
+        for name in names or env_ids():
+            try:
+                yield card(name, env_args, samples)
+            except NeedsData as error:
+                if names:
+                    raise
+                print(f"{name} is left out: {error}", file=sys.stderr)
+
+    found = cards()
     if as_json:
         print(json.dumps([asdict(one) for one in found], indent=1))
         return
@@ -389,9 +412,12 @@ def _table(text: str | None) -> dict[str, Any]:
     import tomllib
 
     try:
-        return tomllib.loads(f"value = {text}")["value"] if text else {}
+        table = tomllib.loads(f"value = {text}")["value"] if text else {}
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f'env-args is no TOML table, such as {{difficulty = "hard"}}: {error}') from None
+    if not isinstance(table, dict):
+        raise ValueError(f'env-args is no TOML table, such as {{difficulty = "hard"}}, but {text}')
+    return table
 
 
 def _located(env: str) -> str:
@@ -400,12 +426,20 @@ def _located(env: str) -> str:
     return f"{Path(file).resolve()}:{name}" if colon and file.endswith(".py") else env
 
 
-def _recipe(name: str | None, words: tuple[str, ...], given: dict[str, Any]) -> Any:
+def _recipe(names: tuple[str, ...], words: tuple[str, ...], given: dict[str, Any]) -> Any:
     from manyturn.overrides import parse_overrides
     from manyturn.recipes import load_recipe
+    from manyturn.recipes.stack import named_env, stacked
     from manyturn.trainers.config import configure
 
-    return configure(load_recipe(name) if name else {}, given, parse_overrides(words))
+    changes, recipes = parse_overrides(words), [load_recipe(name) for name in names]
+    env = named_env(changes, given)
+    if env is None and named_env(*recipes) is None:
+        raise ValueError(
+            "which environment? Name one, such as manyturn/Maze-v0 (see manyturn envs), or give --recipe with a whole "
+            "run (see manyturn recipes)"
+        )
+    return configure(stacked(recipes, env), given, changes)
 
 
 def _fresh_folder(env: str) -> Path:

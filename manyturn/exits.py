@@ -12,8 +12,8 @@ from types import FrameType
 UNFORESEEN, BAD_INPUT, LEARNING_FAILED, DISK, TOO_MANY_ERRORS, INTERRUPTED, TERMINATED = 1, 2, 3, 4, 5, 130, 143
 HELP = (
     "Exit codes: 0 done; 1 something unforeseen, or a check that failed; 2 bad input; 3 learning failed; 4 the disk is "
-    "full or cannot be written; 5 too many episodes ended in errors; 130 Ctrl-C; 143 SIGTERM. MANYTURN_DEBUG=1 shows "
-    "where an error came from."
+    "full or cannot be written; 5 too many episodes ended in errors; 130 Ctrl-C; 143 SIGTERM, or 0 for a "
+    "training run that saved itself. MANYTURN_DEBUG=1 shows where an error came from."
 )
 # By name, so that no command has to import what raises them.
 _BY_NAME = {"LearningFailed": LEARNING_FAILED, "DiskFull": DISK, "TooManyErrors": TOO_MANY_ERRORS}

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from manyturn.envs.options import Options
-from manyturn.trainers.config import overlay
+from manyturn.trainers.config import overlay, told
 
 # Sections that are one of several parts: a text alone is the part's name.
 _PARTS = frozenset({"agent.context", "agent.format", "credit.advantage", "objective"})
@@ -75,5 +75,4 @@ def changed(base: Section, section: str, given: Any) -> Section:
     try:
         return type(base).model_validate(overlay(base.model_dump(mode="json"), dict(given)))
     except ValidationError as error:
-        told = (f"{'.'.join(map(str, (section, *fault['loc'])))}: {fault['msg']}" for fault in error.errors())
-        raise OverrideError("; ".join(told).replace("Value error, ", "")) from None
+        raise OverrideError(told(error, section)) from None

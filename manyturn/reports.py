@@ -51,8 +51,8 @@ class TrainingReport:
 
     def __exit__(self, *exception: object) -> None:
         self._bar.stop()
-        if exception[0] is not None:
-            self._say(f"stopped; if {self._out} holds a run, manyturn train --resume {self._out} continues it")
+        if exception[0] is not None and (self._out / "config.toml").is_file():
+            self._say(f"stopped: manyturn train --resume {self._out} continues it")
 
     def __call__(self, line: dict[str, Any]) -> None:
         head = _HEADS[line["phase"]].format(**line)

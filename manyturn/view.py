@@ -118,14 +118,18 @@ def view_app(follower: Follower, token: str, port: int) -> ASGIApp:
         return Response(body, media_type="application/json", headers={"etag": tag})
 
     def chunk(request: Request) -> Response:
+        number = request.path_params["number"]
+        if not re.fullmatch(r"[0-9]{1,9}", number):
+            return PlainTextResponse("chunks have numbers", 404)
         try:
-            return Response(follower.chunk(request.path_params["index"]), media_type="application/json")
+            traces = follower.chunk(int(number), request.headers.get("if-match", ""))
+            return Response(traces, media_type="application/json")
         except IndexError as error:
             return PlainTextResponse(str(error), 404)
         except (ReportError, RecordsError) as error:
             return PlainTextResponse(str(error), 409)
 
-    routes = [Route("/", index), Route("/api/document", document), Route("/api/chunk/{index:int}", chunk)]
+    routes = [Route("/", index), Route("/api/document", document), Route("/api/chunk/{number}", chunk)]
     return Guard(Starlette(routes=routes), token, port)
 
 

@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from manyturn.agents.models import LanguageModel
-from manyturn.envs.durable import sync
+from manyturn.envs.durable import clear_leftovers, sync
 
 MANIFEST = "manifest.json"
 FORMAT = 1  # of the files and of the state's entries; another number cannot be continued from
@@ -45,12 +45,11 @@ def save_checkpoint(
         state: plain values that a resumed run needs.
     """
     target, aside = folder / f"step_{step:06d}", folder / f".step_{step:06d}.writing"
-    for leftover in folder.glob(".step_*.writing"):
-        shutil.rmtree(leftover)
+    clear_leftovers(folder)
     aside.mkdir(parents=True)
     language.save(aside / "model")
     save_file(tensors, aside / "learner.safetensors")
-    (aside / "state.json").write_text(json.dumps(state, indent=1, sort_keys=True))
+    (aside / "state.json").write_text(json.dumps(state, indent=1))
     files = sorted(path for path in aside.rglob("*") if path.is_file())
     for path in files:
         sync(path)
@@ -128,10 +127,10 @@ def read_tensors(checkpoint: Path) -> dict[str, torch.Tensor]:
     return load_file(checkpoint / "learner.safetensors")
 
 
-def weights_hash(language: LanguageModel) -> str:
+def weights_hash(model: torch.nn.Module) -> str:
     """Hash of all weights to the bit: two runs that agree here are the same run."""
     state = hashlib.sha256()
-    for name, tensor in sorted(language.model.state_dict().items()):
+    for name, tensor in sorted(model.state_dict().items()):
         state.update(name.encode())
         state.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
     return state.hexdigest()

@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import tomli_w
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, model_validator
 
 from manyturn.agents.agent import AgentConfig
 from manyturn.agents.engine import Sampling
 from manyturn.agents.model_config import ModelConfig, TinyModel
 from manyturn.envs.options import Options
+from manyturn.envs.pressure import Limits
+from manyturn.trainers.combinations import OF_A_RUN, UNFINISHED, check
 from manyturn.trainers.credit import CreditConfig
 from manyturn.trainers.curricula.horizon import Horizon
 from manyturn.trainers.curricula.uniform import UniformConfig
@@ -21,19 +23,6 @@ from manyturn.trainers.stages import CurriculumField, ObjectiveField
 
 class ConfigError(ValueError):
     """The configuration cannot be used; the text says which entry and what would do."""
-
-
-class WorkerLimits(Options):
-    """What a worker may hold, with all that it started, before it is replaced between episodes; see ``Limits``."""
-
-    memory_mb: int = Field(2048, ge=1)
-    """Resident memory in MB."""
-    files: int = Field(512, ge=1)
-    """Open files."""
-    threads: int = Field(256, ge=1)
-    """Threads."""
-    processes: int = Field(64, ge=1)
-    """Processes that it started."""
 
 
 class EnvConfig(Options):
@@ -47,7 +36,7 @@ class EnvConfig(Options):
     """Processes that host the environment; 0 keeps it in this process."""
     timeout: float = Field(60.0, gt=0)
     """Seconds after which a worker counts as hung."""
-    limits: WorkerLimits = WorkerLimits()
+    limits: Limits = Limits()
     """What a worker may hold before it is replaced."""
 
 
@@ -166,31 +155,9 @@ class RunConfig(Options):
     """How many checkpoints stay on disk."""
 
     @model_validator(mode="after")
-    def _columns_are_there(self) -> Self:
-        """What a stage needs must be supplied, and what is supplied must be needed."""
-        credit = self.credit
-        stages = (*credit.rewards, credit.advantage, *credit.modulation)
-        needed = {column: stage.name for stage in stages for column in stage.needs}
-        for column, section in _HEADS.items():
-            there = getattr(self, section) is not None
-            if column in needed and not there:
-                raise ValueError(f"{needed[column]} needs a head that predicts: add a section [{section}]")
-            if there and column not in needed:
-                raise ValueError(f"[{section}] has no effect: no stage of credit needs what it predicts")
-        for column in sorted(needed.keys() - _HEADS.keys() - _PLAYED):
-            raise ValueError(f"{needed[column]} needs the column {column!r}, which nobody supplies in training yet")
-        kl = self.objective.kl
-        if kl is not None and kl.place == "reward" and "reward" not in credit.advantage.uses:
-            raise ValueError(
-                f"objective.kl.place = 'reward' has no effect with {credit.advantage.name}: it takes no rewards of "
-                "tokens; leave place out"
-            )
+    def _combination_makes_sense(self, info: ValidationInfo) -> Self:
+        check(self, OF_A_RUN, info.context)
         return self
-
-
-# Columns of a batch: those that a head predicts, by the head's section, and those that episodes bring.
-_HEADS = {"value": "value", "contribution": "progress"}
-_PLAYED = frozenset({"progress", "entropy"})
 
 
 _SWITCHES: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -209,7 +176,7 @@ def configure(recipe: dict[str, Any], *layers: dict[str, Any]) -> RunConfig:
         layers: changes, such as the environment and the command line's options.
     """
     identity = overlay(recipe, {"env": {"id": env["id"]}}) if (env := _named_env(layers)) else recipe
-    whole = parse_config(identity).model_dump(mode="json")
+    whole = parse_config(identity, UNFINISHED).model_dump(mode="json")
     for layer in layers:
         whole = overlay(whole, layer)
     config = parse_config(whole)
@@ -227,13 +194,25 @@ def _named_env(layers: tuple[dict[str, Any], ...]) -> dict[str, Any] | None:
     return next((layer["env"] for layer in layers if "id" in layer.get("env", {})), None)
 
 
-def parse_config(values: dict[str, Any]) -> RunConfig:
-    """Check a configuration; unknown or wrong entries raise ConfigError in one line each."""
+def parse_config(values: dict[str, Any], context: dict[str, Any] | None = None) -> RunConfig:
+    """Check a configuration; unknown or wrong entries raise ConfigError in one line each.
+
+    Args:
+        context: UNFINISHED leaves combinations unchecked, of which changes on top may still mend one.
+    """
     try:
-        return RunConfig.model_validate(values)
+        return RunConfig.model_validate(values, context=context)
     except ValidationError as error:
-        lines = [f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()]
-        raise ConfigError("; ".join(lines).replace("Value error, ", "")) from None
+        raise ConfigError(told(error)) from None
+
+
+def told(error: ValidationError, *above: str) -> str:
+    """What is wrong, in one line: each entry by its place, below the sections ``above``."""
+    lines = []
+    for problem in error.errors():
+        place = ".".join(map(str, (*above, *problem["loc"])))
+        lines.append(f"{place}: {problem['msg']}" if place else problem["msg"])
+    return "; ".join(lines).replace("Value error, ", "")
 
 
 def read_toml(path: Path) -> dict[str, Any]:

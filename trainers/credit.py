@@ -3,12 +3,14 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
-from pydantic import field_validator
+from pydantic import ValidationInfo, field_validator, model_validator
 
 from manyturn.envs.options import Options
 from manyturn.trainers.advantages.groups import group_statistics
+from manyturn.trainers.combinations import OF_CREDIT, check
 from manyturn.trainers.stages import (
     ADVANTAGES,
     MODULATIONS,
@@ -41,6 +43,11 @@ class CreditConfig(Options):
         if twice:
             raise ValueError(f"{twice[0]} is named twice: its effect would count twice; put it into one entry")
         return stages
+
+    @model_validator(mode="after")
+    def _combination_makes_sense(self, info: ValidationInfo) -> Self:
+        check(self, OF_CREDIT, info.context)
+        return self
 
 
 @dataclass(frozen=True, eq=False)

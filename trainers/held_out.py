@@ -28,7 +28,7 @@ async def held_out(parts: Parts, policy: Policy, seen: Collection[str] = (), out
         seed=config.seed,
         max_turns=config.rollout.max_turns,
         patience=parts.patience,
-        label=f"{policy.name}, weights {weights_hash(parts.language)[:16]}" if out else policy.name,
+        label=f"{policy.name}, weights {weights_hash(parts.language.model)[:16]}" if out else policy.name,
         out=out,
     )
 
@@ -54,7 +54,7 @@ async def conclude(parts: Parts, state: State, path: Path) -> dict[str, Any]:
         "steps": state.step,
         "updates": parts.learner.updates,
         "warmup": state.warmup,
-        "weights": weights_hash(parts.language),
+        "weights": weights_hash(parts.language.model),
     }
     panel = {"id": random.panel.id, "hash": random.panel.hash, "n_tasks": len(random.panel)}
     return summarise_run(panel, found, facts)

@@ -120,7 +120,9 @@ async def _begin(parts: Parts, folder: RunFolder, log: Report) -> State:
         parts.learner.load_tensors(read_tensors(checkpoint))
         parts.publish()
         folder.rewind(state.step)
+        folder.saved(state.step, (state.step, state.validated))
         return state
+    folder.check_new()
     folder.rewind(-1)
     state = State()
     began = time.monotonic()
@@ -134,6 +136,8 @@ async def _begin(parts: Parts, folder: RunFolder, log: Report) -> State:
 
 def _save(parts: Parts, state: State, folder: RunFolder, last: bool = False) -> None:
     """Write a checkpoint; one that the disk refuses is left out once, unless it is the last."""
+    if folder.is_saved((state.step, state.validated)):
+        return
     plain = {**state.plain(), "learner": parts.learner.plain()}
     tensors, keep = parts.learner.tensors(), parts.config.keep_checkpoints
     try:
@@ -141,4 +145,4 @@ def _save(parts: Parts, state: State, folder: RunFolder, last: bool = False) -> 
     except (OSError, SafetensorError) as error:
         folder.not_saved(error, last or state.step in (0, parts.config.steps))
     else:
-        folder.saved(state.step)
+        folder.saved(state.step, (state.step, state.validated))

@@ -16,7 +16,6 @@ from manyturn.agents.models import LanguageModel, build_tiny, load_pretrained
 from manyturn.agents.transformers_engine import TransformersEngine
 from manyturn.agents.vocabulary import texts_of
 from manyturn.envs.host import Host
-from manyturn.envs.pressure import Limits
 from manyturn.envs.seats import Seats, open_seats
 from manyturn.envs.task import Task
 from manyturn.trainers.config import ConfigError, RunConfig
@@ -84,7 +83,7 @@ async def open_parts(config: RunConfig) -> AsyncIterator[Parts]:
         limit=rollout.concurrency,
         workers=env.workers,
         timeout=env.timeout,
-        limits=Limits(**env.limits.model_dump()),
+        limits=env.limits,
     ) as seats:
         language = _language_model(config, device)
         if config.learner.lora_rank:
@@ -98,7 +97,8 @@ async def open_parts(config: RunConfig) -> AsyncIterator[Parts]:
         learner = Learner(
             language, config.learner, config.objective, config.sampling.temperature, config.value, config.progress
         )
-        breaker = Breaker(rollout.error_share)
+        window = max(200, rollout.tasks * rollout.group)
+        breaker = Breaker(rollout.error_share, window, least=window)
         yield Parts(config, seats, seats.tasks("train"), language, engine, agent, learner, breaker)
 
 

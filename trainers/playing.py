@@ -37,6 +37,8 @@ async def play_groups(parts: Parts, plan: Plan, folder: RunFolder, step: int, ro
         path.unlink(missing_ok=True)
     missing = [(task, key) for task, key in plan if key not in found]
     if missing:
+        # What is played now may differ from before, and then later rounds and steps were played by other weights.
+        folder.forget_journals_after(step, round)
         with folder.writing(), _journal(path, parts.learner.updates) as journal:
 
             def keep(episode: Episode) -> None:

@@ -14,11 +14,12 @@ from numpy.typing import ArrayLike
 
 from manyturn.agents.episode import Episode
 from manyturn.agents.records import write_episodes, write_turns
-from manyturn.envs.durable import replace_text
+from manyturn.envs.durable import clear_leftovers, replace_text
 from manyturn.trainers.config import ConfigError, RunConfig, parse_config, read_toml, to_toml
 from manyturn.trainers.metrics import checked
 
 _TABLES = ("episodes", "turns")
+_FOLDERS = (*_TABLES, "journal", "checkpoints", ".")  # a folder comes after those in it
 
 
 class RunFolderError(RuntimeError):
@@ -41,6 +42,7 @@ class RunFolder:
         self.path, self._resume = path, resume
         self._lock: TextIO | None = None
         self._unsaved: str | None = None
+        self._saved: object = None
 
     @property
     def config_file(self) -> Path:
@@ -57,26 +59,42 @@ class RunFolder:
     def __enter__(self) -> Self:
         if self._resume and not self.config_file.is_file():
             raise RunFolderError(no_run(self.path))
+        with self.writing():
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = (self.path / "lock").open("w")
+        try:
+            self._claim(self._lock)
+            for name in _FOLDERS:
+                (self.path / name).mkdir(exist_ok=True)
+                clear_leftovers(self.path / name)
+        except BaseException:
+            self._lock.close()
+            raise
+        return self
+
+    def _claim(self, lock: TextIO) -> None:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise RunFolderError(f"{self.path} is being written by another process: wait for it, or stop it") from None
         if not self._resume and self.config_file.is_file():
             raise RunFolderError(
                 f"{self.path} holds a run already: name another folder with --out, or continue it with "
                 f"manyturn train --resume {self.path}"
             )
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._lock = (self.path / "lock").open("w")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._lock.close()
-            raise RunFolderError(f"{self.path} is being written by another process: wait for it, or stop it") from None
-        for name in (*_TABLES, "journal"):
-            (self.path / name).mkdir(exist_ok=True)
-        self.checkpoints.mkdir(exist_ok=True)
-        return self
 
     def __exit__(self, *exception: object) -> None:
         assert self._lock is not None
         self._lock.close()
+        if not self.config_file.is_file():
+            self._leave_nothing()
+
+    def _leave_nothing(self) -> None:
+        """Remove the folder of a run that could not begin, if nothing else is in it."""
+        (self.path / "lock").unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            for name in _FOLDERS:
+                (self.path / name).rmdir()
 
     def write_config(self, config: RunConfig) -> None:
         replace_text(self.config_file, to_toml(config))
@@ -89,6 +107,13 @@ class RunFolder:
         known = {n: None if isinstance(v, float) and not math.isfinite(v) else v for n, v in checked(line).items()}
         with self.writing(), self.metrics_file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(known, allow_nan=False) + "\n")
+
+    def check_new(self) -> None:
+        """Raise RunFolderError where steps were recorded though there is no checkpoint: they would be lost."""
+        if any(line["step"] > 0 for line in read_metrics(self.path)) or any((self.path / "turns").glob("step_*")):
+            raise RunFolderError(
+                f"{self.path} has steps but no checkpoint: restore {self.checkpoints}, or begin anew in another folder"
+            )
 
     def rewind(self, step: int) -> None:
         """Remove what was written after a step, a torn last line too: it will be written again."""
@@ -108,7 +133,14 @@ class RunFolder:
 
     def journal_file(self, step: int, round: int = 0) -> Path:
         """Where the episodes of a round of a step stand until the step is part of a checkpoint."""
-        return self.path / "journal" / f"step_{step:06d}_{round}.jsonl"
+        return self.path / "journal" / f"step_{step:06d}_{round:02d}.jsonl"
+
+    def forget_journals_after(self, step: int, round: int) -> None:
+        """Remove the journals of later rounds and steps."""
+        here = self.journal_file(step, round)
+        for file in here.parent.glob("step_*.jsonl"):
+            if file.name > here.name:
+                file.unlink()
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
@@ -128,9 +160,13 @@ class RunFolder:
         if free < 2 * size:
             raise DiskFull(self._cannot_write(f"{free / 1e6:.0f} MB are free, {2 * size / 1e6:.0f} MB are needed"))
 
-    def saved(self, step: int) -> None:
+    def is_saved(self, state: object) -> bool:
+        """Whether the newest checkpoint is of this state."""
+        return state == self._saved
+
+    def saved(self, step: int, state: object) -> None:
         """A checkpoint of this step is on the disk: the journals up to it have done their service."""
-        self._unsaved = None
+        self._unsaved, self._saved = None, state
         for file in (self.path / "journal").glob("step_*.jsonl"):
             if int(file.stem.split("_")[1]) <= step:
                 file.unlink()
@@ -144,8 +180,7 @@ class RunFolder:
         Raises:
             DiskFull: it is the last, or the second that failed in a row.
         """
-        for leftover in self.checkpoints.glob(".step_*.writing"):
-            shutil.rmtree(leftover, ignore_errors=True)
+        clear_leftovers(self.checkpoints)
         if last or self._unsaved is not None:
             raise DiskFull(self._cannot_write(error)) from error
         self._unsaved = str(error)

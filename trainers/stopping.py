@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from collections.abc import Coroutine
+from types import FrameType
 from typing import Any, Self, TypeVar
 
 Result = TypeVar("Result")
@@ -31,7 +32,8 @@ class Stopped(Exception):
 class Stopping:
     """Listens for SIGTERM, SIGINT and SIGHUP, as a context manager in a running event loop.
 
-    Outside the main thread signals cannot be heard; then nothing stops the run.
+    Outside the main thread signals cannot be heard; then nothing stops the run. A signal that is ignored, as under
+    nohup, stays so. The second one raises KeyboardInterrupt, while the weights are being updated too.
 
     Args:
         drain: seconds that unfinished episodes have to end.
@@ -44,20 +46,23 @@ class Stopping:
         self.asked: signal.Signals | None = None
         self._drain = drain
         self._bell = asyncio.Event()
-        self._heard: list[signal.Signals] = []
+        self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
         for name in _SIGNALS:
+            if signal.getsignal(name) is signal.SIG_IGN:
+                continue
             try:
-                self._loop.add_signal_handler(name, self._hear, name)
-            except (RuntimeError, ValueError):
+                # Not the event loop's own handlers, which are not heard while a step is being learnt from.
+                self._before[name] = signal.signal(name, self._hear)
+            except ValueError:
                 break
-            self._heard.append(name)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._deafen()
+        for name, handler in self._before.items():
+            signal.signal(name, handler)
 
     async def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """The result of ``work``; once a stop is asked for, it has ``drain`` seconds before it is cancelled.
@@ -82,12 +87,8 @@ class Stopping:
             task.cancel()
             await asyncio.wait((task,))
 
-    def _hear(self, name: signal.Signals) -> None:
-        self.asked = name
-        self._bell.set()
-        self._deafen()  # the next one has its usual effect
-
-    def _deafen(self) -> None:
-        for name in self._heard:
-            self._loop.remove_signal_handler(name)
-        self._heard.clear()
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        if self.asked is not None:
+            raise KeyboardInterrupt
+        self.asked = signal.Signals(number)
+        self._loop.call_soon_threadsafe(self._bell.set)

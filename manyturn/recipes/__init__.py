@@ -1,24 +1,44 @@
-"""Recipes that come with manyturn: configurations in TOML, by name."""
+"""Recipes that come with manyturn, in TOML, by name: whole runs, which name an environment, and methods, which do not.
 
-import tomllib
+A method holds only what it is: stages, heads, regularisers, a curriculum, and its authors' settings as far as they make
+sense at any scale. Recipes are laid on top of each other; see ``stack``.
+"""
+
 from pathlib import Path
 from typing import Any
 
+from manyturn.envs.options import unknown
 from manyturn.trainers.config import ConfigError, read_toml
 
 FOLDER = Path(__file__).parent
 
 
 def names() -> list[str]:
-    """Names of the recipes."""
+    """Names of all recipes."""
     return sorted(file.stem for file in FOLDER.glob("*.toml"))
+
+
+def whole_runs() -> list[str]:
+    """Names of the recipes of whole runs."""
+    return [name for name in names() if "id" in load_recipe(name).get("env", {})]
+
+
+def methods() -> list[str]:
+    """Names of the recipes of methods."""
+    runs = whole_runs()
+    return [name for name in names() if name not in runs]
 
 
 def load_recipe(name: str) -> dict[str, Any]:
     """The values of a recipe: a name from ``names``, or a file's path."""
+    return read_toml(file_of(name))
+
+
+def file_of(name: str) -> Path:
+    """Where a recipe stands."""
     file = FOLDER / f"{name}.toml"
     if file.is_file():
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return file
     if name.endswith(".toml"):
-        return read_toml(Path(name))
-    raise ConfigError(f"no recipe {name!r}: there are {', '.join(names())}; a file ends in .toml")
+        return Path(name)
+    raise ConfigError(f"{unknown('recipe', name, names())}; a file ends in .toml")

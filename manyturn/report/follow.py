@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from manyturn.report.document import document_of, waiting_document
+from manyturn.report.head import ReportError
 
 _FOLDERS = ("", "episodes", "turns", "evaluation")
 
@@ -48,15 +49,20 @@ class Follower:
                 self._answer = Answer(body, f'"{hashlib.sha256(body).hexdigest()[:32]}"')
             return self._answer
 
-    def chunk(self, index: int) -> bytes:
-        """Traces of the document that was given last, as JSON.
+    def chunk(self, index: int, tag: str) -> bytes:
+        """Traces of a document, as JSON.
+
+        Args:
+            tag: of the document that the index is of.
 
         Raises:
             IndexError: there is no such chunk.
-            ReportError, RecordsError: its files have changed since, or are gone.
+            ReportError, RecordsError: another document was given since, or its files have changed or are gone.
         """
         with self._lock:
             document = self._document
+            if tag != self._answer.tag:
+                raise ReportError("the list of episodes has changed: ask for the document again")
         return _json(document.chunk(index))
 
     def _read(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from manyturn.envs.panel import portable_name
 from manyturn.report.evaluation import error_warnings, evaluation_tables, made_with
 from manyturn.report.head import Head, Plain, ReportError, ends, figure, number, read_json, said, table
 from manyturn.trainers.config import read_toml
-from manyturn.trainers.run_folder import read_metrics
+from manyturn.trainers.run_folder import RunFolderError, read_metrics
 
 _PHASES = ("warmup", "train", "validation")
 # Title, unit, whether it is a share, and the metrics that are drawn together.
@@ -91,7 +91,7 @@ def _lines(run: Path) -> dict[str, list[Plain]]:
         for line in read_metrics(run):
             found[line["phase"]].append(line)
             line["step"] = int(line["step"])
-    except (KeyError, TypeError, ValueError, OSError) as error:
+    except (KeyError, TypeError, ValueError, OSError, RunFolderError) as error:
         raise ReportError(
             f"{run}/metrics.jsonl is damaged ({type(error).__name__}: {error}): manyturn train --resume {run} writes "
             "again what came after the last checkpoint"

@@ -208,6 +208,5 @@ def test_a_policy_that_raises_is_not_hidden():
         async with InlineSeats("manyturn/Maze-v0", {}, [], 2) as seats:
             await gather(seats, Broken(), plan_of(seats, 3), max_turns=5)
 
-    with pytest.raises(BaseExceptionGroup) as caught:
+    with pytest.raises(ZeroDivisionError):
         asyncio.run(run())
-    assert caught.group_contains(ZeroDivisionError)

@@ -49,7 +49,5 @@ def _fill(path: Path, limit: int, step: int) -> None:
 
     try:
         asyncio.run(train(short_run(), path, report=after))
-    except BaseException as error:
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        sys.exit(_STATUS if isinstance(error, DiskFull) else 1)
+    except DiskFull:
+        sys.exit(_STATUS)

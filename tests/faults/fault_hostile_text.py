@@ -2,6 +2,7 @@
 
 import asyncio
 import codecs
+import contextlib
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ from manyturn.agents.records import Row, read_episodes, read_turns
 from manyturn.agents.template import ChatTemplate, well_formed
 from manyturn.envs.host import Host
 from manyturn.envs.panel import make_panel
-from manyturn.envs.registry import env_ids
+from manyturn.envs.registry import NeedsData, env_ids
 from manyturn.envs.seats import open_seats
 from manyturn.visible import visible
 
@@ -33,10 +34,17 @@ _JOINER = "\u2060"  # marks what would be a control token; shown as <U+2060>
 _PROBLEM = Iterator[str]  # what a door finds wrong with a payload
 
 
+def _hosts() -> Iterator[Host]:
+    """Every registered environment that needs no files of its own."""
+    for name in env_ids():
+        with contextlib.suppress(NeedsData):
+            yield Host(name, None, [{"name": "invalid_penalty"}])
+
+
 def run(count: int, seed: int, folder: Path) -> Tally:
     tally = Tally()
     template = _template()
-    hosts = [Host(name, None, [{"name": "invalid_penalty"}]) for name in env_ids()]
+    hosts = list(_hosts())
     environments = [_Environment(host) for host in hosts]
     lookalikes = [text for environment in environments for text in twins(environment.command)]
     corpus = [*lookalikes, *payloads(count - len(lookalikes))]

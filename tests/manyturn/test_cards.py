@@ -8,10 +8,9 @@ from dataclasses import asdict
 import pytest
 from rich.console import Console
 
-from manyturn.cards import card, difficulties, print_card, print_recipes, recipe_rows
+from manyturn.cards import card, difficulties, print_card
 from manyturn.envs.classics.maze import Maze
 from manyturn.envs.household.env import Household
-from manyturn.recipes import names
 
 FOREIGN = '''
 from typing import Literal
@@ -99,18 +98,3 @@ def test_a_foreign_environment_has_a_card_and_cannot_act_on_the_terminal(foreign
 def test_no_samples_are_refused():
     with pytest.raises(ValueError, match="samples"):
         card("manyturn/Maze-v0", samples=0)
-
-
-def test_every_recipe_is_listed_with_what_it_is():
-    rows = recipe_rows()
-    assert [row["name"] for row in rows] == names()
-    for row in rows:
-        assert all(row.values()) and not row["about"].startswith("#"), row
-    [paper] = [row for row in rows if row["name"].startswith("household-gigpo")]
-    assert "2505.10978" in paper["about"] and paper["advantage"] == "gigpo"
-
-
-def test_no_recipe_is_cut_off_on_a_narrow_terminal():
-    console = Console(file=io.StringIO(), width=60)
-    print_recipes(recipe_rows(), console)
-    assert "…" not in console.file.getvalue() and "2505.10978" in console.file.getvalue()

@@ -1,27 +1,261 @@
 """Recipes are configurations that nobody may find broken on an expensive machine."""
 
+import asyncio
+import doctest
+import io
+import itertools
+import re
+import shutil
 import tomllib
 
 import pytest
+from rich.console import Console
+from short_runs import figures
 
-from manyturn.recipes import load_recipe, names
+from manyturn.methods import Head, method_rows, pieces, print_page, print_recipes, recipe_rows, telling_metrics
+from manyturn.recipes import load_recipe, methods, names, stack, whole_runs
+from manyturn.recipes.stack import stacked
 from manyturn.trainers.config import ConfigError, configure, overlay, parse_config, to_toml
+from manyturn.trainers.loop import train
+from manyturn.trainers.metrics import METRICS
+from manyturn.trainers.run_folder import read_metrics
+
+MAZE = {"env": {"id": "manyturn/Maze-v0"}}
+SHORT = {"env": {"id": "manyturn/Maze-v0", "args": {"max_turns": 6}}}
+# Curricula that choose between kinds of tasks need an environment that has several.
+KINDS = {"env": {"id": "manyturn/Household-v0", "args": {"difficulty": "easy", "max_turns": 4}}}
+ENVS = {"dump": KINDS, "sec": KINDS}
+
+
+def of_method(*names, env=MAZE, **changes):
+    """The configuration of methods on an environment."""
+    return configure(stacked([load_recipe(name) for name in names]), env, changes)
+
+
+def tiny(name, **changes):
+    """A run of two steps that takes about a second."""
+    recipe = load_recipe(name)
+    alone = recipe.get("rollout", {}).get("group") == 1
+    rollout = (
+        {"tasks": 6}
+        if alone
+        else {"tasks": 3, "group": 3, "rounds": min(recipe.get("rollout", {}).get("rounds", 1), 2)}
+    )
+    if "horizon" in recipe.get("rollout", {}):
+        rollout["horizon"] = {"every": 1}
+    sizes = {
+        "model": {"kind": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 4},
+        "agent": {"max_context": 512},
+        "sampling": {"max_tokens": 4},
+        "warmup": {"episodes": 24, "batch": 4, "max_updates": 12, "check_every": 12, "check_episodes": 1},
+        "rollout": rollout,
+        "learner": {"minibatch": 9},
+        "evaluation": {"limit": 2},
+        "steps": 2,
+        "checkpoint_every": 1,
+        "device": "cpu",
+    }
+    return of_method(name, env=ENVS.get(name, SHORT), **overlay(sizes, changes))
+
+
+def shown(show, *given, width=120) -> str:
+    console = Console(file=io.StringIO(), width=width)
+    show(*given, console)
+    return console.file.getvalue()
 
 
 @pytest.mark.parametrize("name", names())
 def test_recipe_is_valid_and_round_trips(name):
-    config = parse_config(load_recipe(name))
+    config = of_method(name)
     assert parse_config(tomllib.loads(to_toml(config))) == config
 
 
-@pytest.mark.parametrize("name", names())
-def test_recipe_names_an_environment_that_takes_its_arguments(name):
+@pytest.mark.parametrize("name", whole_runs())
+def test_recipe_of_a_whole_run_names_an_environment_that_takes_its_arguments(name):
     from manyturn.envs.host import Host
 
     env = parse_config(load_recipe(name)).env
     host = Host(env.id, env.args)
     assert len(host.tasks("train")) > 0
     host.close()
+
+
+@pytest.mark.parametrize("name", methods())
+def test_a_method_holds_only_what_it_is(name):
+    """What belongs to a run stays the run's: its environment, its model, how it samples, warms up and is measured."""
+    recipe = load_recipe(name)
+    assert recipe.keys() <= {"rollout", "curriculum", "credit", "objective", "learner", "value", "progress"}
+    assert not recipe.get("learner", {}).keys() & {"lr", "lr_end", "micro_tokens", "lora_rank"}
+
+
+# Those of the default suite reach every place that a method can: heads, groups of one, rounds, regularisers, curricula.
+OFTEN = frozenset("gigpo ppo spo dapo mt-grpo empg epo sec scaling-inter tis loop gigpo-spa-epo-gra".split())
+
+
+@pytest.mark.parametrize("name", [n if n in OFTEN else pytest.param(n, marks=pytest.mark.slow) for n in methods()])
+def test_every_method_trains_and_logs_what_its_page_says(name, tmp_path):
+    asyncio.run(train(tiny(name), tmp_path / "run"))
+    lines = [line for line in read_metrics(tmp_path / "run") if line["phase"] == "train"]
+    assert len(lines) == 2 and all(line["skipped_updates"] == 0 for line in lines)
+    assert set(telling_metrics(name)) <= {key for line in lines for key in line}
+
+
+def test_the_combined_method_goes_on_to_the_bit_after_a_kill(tmp_path):
+    """Its gate, estimator, entropy history and KL reference are all in the checkpoint."""
+    calm, killed = tmp_path / "calm", tmp_path / "killed"
+
+    def copy_when_half_done(line):
+        if line["phase"] == "train" and line["step"] == 3:  # checkpoint 2 is on disk, step 3 is done and not yet saved
+            shutil.copytree(calm, killed)
+
+    config = tiny("gigpo-spa-epo-gra", steps=4, checkpoint_every=2)
+    asyncio.run(train(config, calm, report=copy_when_half_done))
+    assert not (killed / "summary.json").exists()
+    asyncio.run(train(None, killed, resume=True))
+    assert figures(killed) == figures(calm)
+    assert "epo_reference" in read_metrics(calm)[-1] and "progress_loss" in read_metrics(calm)[-1]
+
+
+# ---- recipes on top of each other
+
+
+def test_the_examples_of_stacking_hold():
+    assert doctest.testmod(stack).failed == 0
+
+
+def test_any_recipe_goes_on_top_of_a_whole_run():
+    below = load_recipe("quickstart")
+    for name in methods():
+        config = configure(stacked([below, load_recipe(name)]))
+        assert config.env.id == "manyturn/Maze-v0" and config.warmup.noise == 0.8
+
+
+def test_reward_stages_add_up_and_those_of_one_name_are_changed_in_place():
+    whole = stacked([load_recipe(name) for name in ("quickstart", "ssl", "gra")])
+    stricter = {"credit": {"rewards": [{"name": "invalid_penalty", "coef": 0.5}]}}
+    rewards = configure(stacked([whole, stricter])).credit.rewards
+    assert [stage.name for stage in rewards] == ["invalid_penalty", "tiers", "gated"] and rewards[0].coef == 0.5
+    listed = configure(whole, {"credit": {"rewards": ["invalid_penalty"]}}).credit.rewards
+    assert [stage.name for stage in listed] == ["invalid_penalty"], "a list on the command line is the list"
+
+
+def test_a_stage_that_a_recipe_names_twice_is_still_refused():
+    twice = {"credit": {"rewards": ["invalid_penalty", "invalid_penalty"]}}
+    for recipes in ([twice], [twice, load_recipe("ssl")], [load_recipe("ssl"), twice]):
+        with pytest.raises(ConfigError, match="named twice"):
+            configure(stacked(recipes), MAZE)
+
+
+@pytest.mark.parametrize("names", [*itertools.combinations(["gspo", "epo", "ssl", "empg", "sec", "scaling-inter"], 2)])
+def test_recipes_that_say_different_things_add_up_in_any_order(names):
+    assert of_method(*names) == of_method(*reversed(names))
+
+
+def test_another_objective_keeps_the_regularisers():
+    objective = of_method("gigpo", "gspo", "icepop").objective
+    assert (objective.name, objective.kl.coef, objective.correction.floor) == ("gspo", 0.01, 0.5)
+    assert of_method("gigpo", "gspo", "grpo").objective.kl.coef == 0.04, "and a later recipe changes them"
+
+
+def test_epo_and_the_entropy_bonus_replace_each_other():
+    below, above = of_method("gigpo", "epo").objective, of_method("epo", "gigpo").objective
+    assert below.entropy is None and below.epo is not None and below.kl is not None
+    assert above.entropy is not None and above.epo is None
+
+
+def test_what_names_no_part_changes_the_default_one():
+    default = configure({}, MAZE)
+    config = of_method("epo")
+    assert config.objective.high == default.objective.high and config.credit == default.credit
+    assert configure(stacked([{"credit": {"advantage": {"gamma": 0.9}}}]), MAZE).credit.advantage.gamma == 0.9
+
+
+def test_another_environment_takes_a_methods_wrappers_and_not_a_runs_arguments():
+    costly = {"env": {"wrappers": [{"name": "turn_cost"}]}}
+    for order in itertools.permutations([load_recipe("quickstart"), costly]):
+        recipe = stacked(order, env="manyturn/GuessNumber-v0")
+        env = configure(recipe, {"env": {"id": "manyturn/GuessNumber-v0"}}).env
+        assert (env.id, env.args, env.wrappers) == ("manyturn/GuessNumber-v0", {}, [{"name": "turn_cost"}])
+
+
+def test_of_two_whole_runs_the_later_ones_environment_counts():
+    runs = [load_recipe("household-smollm2-lora"), load_recipe("quickstart")]
+    assert configure(stacked(runs)).env.args == {"difficulty": "easy"}
+
+
+def test_a_combination_may_be_mended_on_the_command_line():
+    recipes = stacked([load_recipe("dapo"), load_recipe("spo")])
+    with pytest.raises(ConfigError, match=r"rollout.rounds = 10"):
+        configure(recipes, MAZE)
+    assert configure(recipes, MAZE, {"rollout": {"rounds": 1}}).rollout.group == 1
+
+
+def test_the_command_line_takes_several_recipes(command, tmp_path):
+    words = [
+        "train",
+        "--recipe",
+        "quickstart",
+        "--recipe",
+        "epo",
+        "--recipe",
+        "gspo",
+        "--steps",
+        "0",
+        "--out",
+        tmp_path / "run",
+    ]
+    smallest = ["--warmup.episodes", "0", "--evaluation.limit", "2", "--model.width", "16"]
+    assert command(*words, *smallest).code == 0
+    told = tomllib.loads((tmp_path / "run" / "config.toml").read_text())
+    assert told["objective"]["name"] == "gspo" and told["objective"]["epo"]["horizon"] == 60
+
+
+@pytest.mark.parametrize("words", [["--recipe", "gigpo"], ["--recipe", "gigpo", "--env", "nonsense"], ["--steps", "3"]])
+def test_a_method_without_an_environment_asks_for_one(command, words):
+    ended = command("train", *words)
+    assert ended.code == 2 and "which environment" in ended.err
+
+
+# ---- the table and the pages
+
+
+def test_every_recipe_is_listed_with_what_it_is():
+    assert sorted(row["name"] for row in (*recipe_rows(), *method_rows())) == names()
+    assert all(all(row.values()) and not row["about"].startswith("#") for row in (*recipe_rows(), *method_rows()))
+    for row in method_rows():
+        assert re.search(r"arXiv \d{4}\.\d{5}|, 20\d\d", row["paper"]), row
+
+
+def test_no_recipe_is_cut_off_on_a_narrow_terminal():
+    text = shown(print_recipes, width=60)
+    assert "…" not in text and "2505.10978" in text and "reinforce-pp" in text
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_page_tells_formulas_options_and_metrics(name):
+    text = shown(print_page, name)
+    for piece in pieces(name):
+        assert piece.text and piece.text in text
+        assert all(option.about and option.name in text for option in piece.options), piece
+    assert set(telling_metrics(name)) <= METRICS.keys() and Head.of(name).notes in text
+    assert all(f"  {key}: " in text for key in telling_metrics(name))
+
+
+def test_a_page_shows_what_a_recipe_changes(command):
+    found = command("recipes", "gigpo")
+    assert found.code == 0 and "norm(x) = x - mean" in found.out and '"mean_std_norm"' in found.out
+    wrong = command("recipes", "gigppo")
+    assert wrong.code == 2 and "did you mean 'gigpo'" in wrong.err
+
+
+def test_a_file_of_somebodys_own_has_a_page(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('# Mine: \u202ea turned one.\n[credit.advantage]\nname = "rloo"\n')
+    text = shown(print_page, str(file))
+    assert "<U+202E>a turned one" in text and "REINFORCE leave-one-out" in text
+
+
+# ---- what a configuration refuses
 
 
 def test_unknown_recipe_names_those_that_exist():
@@ -50,9 +284,6 @@ def test_another_kind_of_part_does_not_inherit_the_old_ones_options():
     base = {"credit": {"advantage": {"name": "gigpo", "gamma": 0.9}}}
     merged = overlay(base, {"credit": {"advantage": {"name": "grpo"}}})
     assert merged == {"credit": {"advantage": {"name": "grpo"}}}
-
-
-MAZE = {"env": {"id": "manyturn/Maze-v0"}}
 
 
 @pytest.mark.parametrize(

@@ -104,11 +104,12 @@ def test_the_page_its_document_and_its_chunks(client, run):
     assert (
         document == json.loads(json.dumps(here.plain)) and document["done"] and len(document["episodes"]["task"]) == 19
     )
-    assert [client.get(f"/api/chunk/{n}").json() for n in range(len(here))] == json.loads(
+    listed = {"If-Match": client.get("/api/document").headers["etag"]}
+    assert [client.get(f"/api/chunk/{n}", headers=listed).json() for n in range(len(here))] == json.loads(
         json.dumps(list(here.chunks()))
     )
-    assert client.get(f"/api/chunk/{len(here)}").status_code == 404
-    assert client.get(f"/api/chunk/{10**30}").status_code == 404
+    assert client.get(f"/api/chunk/{len(here)}", headers=listed).status_code == 404
+    assert client.get(f"/api/chunk/{10**30}", headers=listed).status_code == 404
 
 
 def test_whoever_lacks_the_token_learns_nothing(client):
@@ -232,7 +233,8 @@ def test_a_run_grows_on_the_page_while_it_is_written(run, tmp_path):
         assert len({len(one) for one in names}) >= 4 and len(names[-1]) == 19
         whole = document_of(out, live=True)
         assert shown[-1] == json.loads(json.dumps(whole.plain)) and not whole.plain["warnings"]
-        assert client.get("/api/chunk/0").json() == json.loads(json.dumps(whole.chunk(0)))
+        chunk = client.get("/api/chunk/0", headers={"If-Match": tag})
+        assert chunk.json() == json.loads(json.dumps(whole.chunk(0)))
 
 
 def test_a_step_is_read_once(run, tmp_path):
@@ -253,9 +255,10 @@ def test_turns_that_were_played_anew_are_not_shown_under_the_old_list(run, tmp_p
     """A run that is resumed writes again what came after its last checkpoint."""
     resumed = shutil.copytree(run, tmp_path / "run")
     with serving(resumed) as client:
-        assert client.get("/api/document").status_code == client.get("/api/chunk/0").status_code == 200
+        listed = {"If-Match": client.get("/api/document").headers["etag"]}
+        assert client.get("/api/chunk/0", headers=listed).status_code == 200
         shutil.copy(run / "turns" / "step_000002.parquet", resumed / "turns" / "step_000001.parquet")
-        assert client.get("/api/chunk/0").status_code == 409
+        assert client.get("/api/chunk/0", headers=listed).status_code == 409
         found = client.get("/api/document").json()
         assert "does not hold the turns" in found["warnings"][0] and len(found["episodes"]["task"]) == 15
         shutil.copy(run / "turns" / "step_000001.parquet", resumed / "turns" / "step_000001.parquet")

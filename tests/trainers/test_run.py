@@ -85,3 +85,20 @@ def test_a_run_without_a_whole_checkpoint_is_not_begun_anew(calm, tmp_path):
     with pytest.raises(CheckpointError, match="restore"):
         asyncio.run(train(None, run, resume=True))
     assert read_metrics(run) == lines
+
+
+def test_a_run_whose_checkpoints_are_gone_is_not_begun_anew(calm, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(calm[0], run)
+    shutil.rmtree(run / "checkpoints")
+    lines = read_metrics(run)
+    with pytest.raises(RunFolderError, match="no checkpoint"):
+        asyncio.run(train(None, run, resume=True))
+    assert read_metrics(run) == lines and list((run / "turns").iterdir())
+
+
+def test_a_run_that_cannot_begin_leaves_no_folder(tmp_path):
+    config = short_run(env={"id": "manyturn/Nowhere-v0"})
+    with pytest.raises(ValueError, match="Nowhere"):
+        asyncio.run(train(config, tmp_path / "run"))
+    assert not (tmp_path / "run").exists()

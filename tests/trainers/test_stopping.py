@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import threading
+import time
 
 import pytest
 
@@ -50,6 +51,42 @@ def test_an_error_of_the_work_is_its_own():
 
     with pytest.raises(ZeroDivisionError):
         _stopped(work, signal.SIGTERM, 1.0)
+
+
+def test_the_second_signal_ends_work_that_does_not_listen():
+    """While weights are updated the event loop does not run."""
+
+    async def main():
+        with Stopping() as stopping:
+            threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+            await stopping.run(_busy())
+
+    async def _busy():
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            pass
+
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(main())
+    assert time.monotonic() - began < 10
+
+
+def test_a_signal_that_is_ignored_stays_ignored():
+    """As nohup wants it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+
+        async def main():
+            with Stopping() as stopping:
+                os.kill(os.getpid(), signal.SIGHUP)
+                await asyncio.sleep(0.05)
+                return stopping.asked
+
+        assert asyncio.run(main()) is None
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_the_usual_handlers_come_back():

@@ -66,7 +66,8 @@ class Served {
   }
 
   async chunk(number) {
-    return (await this.#get(`api/chunk/${number}`)).json();
+    // Numbers mean something in one document only: the server refuses them once it has given another.
+    return (await this.#get(`api/chunk/${number}`, this.#tag === null ? {} : { "If-Match": this.#tag })).json();
   }
 }
 

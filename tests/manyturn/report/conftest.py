@@ -105,7 +105,7 @@ def opened(browser, tmp_path) -> Iterator[Callable[..., Seen]]:
             address = file.as_uri()
         contexts.append(browser.new_context(viewport=size or {"width": 1366, "height": 768}, **options))
         seen = Seen(contexts[-1].new_page(), address)
-        seen.page.set_default_timeout(10_000)
+        seen.page.set_default_timeout(60_000)
         seen.page.on("request", lambda request: seen.requests.append(request.url))
         seen.page.on("dialog", lambda dialog: (seen.dialogs.append(dialog.message), dialog.dismiss()))
         seen.page.on("console", lambda message: seen.complaints.append(f"{message.type}: {message.text}"))

@@ -1,0 +1,1 @@
+"""Shop: search a catalogue, read pages, choose options and buy, with WebShop's pages, ranking and reward."""

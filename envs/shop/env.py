@@ -1,0 +1,48 @@
+"""WebShop in text, played natively from its official files."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from manyturn.envs.shop.catalogue import Catalogue
+from manyturn.envs.shop.goals import Goal
+from manyturn.envs.shop.official import KINDS, load
+from manyturn.envs.shop.tasks import goal_of, tasks_of
+from manyturn.envs.shop.visit_env import VisitEnv
+from manyturn.envs.task import Task
+
+
+class WebShop(VisitEnv):
+    """Search the official WebShop catalogue and buy what the instruction asks for.
+
+    Args:
+        split: train, validation or test, as far as they have goals.
+        data: folder of the official files of 1,000 products.
+        goals: ``synthetic`` (from attributes and options) or ``human`` (instructions that people wrote).
+        mode, reward, max_turns: see ``VisitEnv``.
+        original: seed of a run of the original to repeat: prices and price limits as after ``random.seed(original)``,
+            and its splits (test: its first 500 goals, validation: the next 1,000). Default: prices and limits that
+            depend on the product alone, and splits that share no product.
+    """
+
+    def __init__(
+        self,
+        split: str = "train",
+        data: str | Path | None = None,
+        goals: str = "synthetic",
+        mode: str = "text",
+        reward: str = "official",
+        original: int | None = None,
+        max_turns: int | None = None,
+    ):
+        if goals not in KINDS:
+            raise ValueError(f"no goals {goals!r}: choose {', '.join(KINDS)}")
+        self._shop = load(data, goals, original)
+        self._tasks = tasks_of(self._shop, goals, original)
+        self.splits = tuple(self._tasks)  # type: ignore[misc]  # those that have goals
+        super().__init__(split, mode, reward, max_turns)
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        return self._tasks[split]
+
+    def errand(self, task: Task) -> tuple[Catalogue, Goal]:
+        return self._shop.catalogue, goal_of(self._shop, task)

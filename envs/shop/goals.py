@@ -1,0 +1,26 @@
+"""What an agent is sent to buy."""
+
+from dataclasses import dataclass
+
+from manyturn.envs.shop.catalogue import Product
+
+NO_LIMIT = 1_000_000.0  # dollars
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """An instruction and what it means.
+
+    Args:
+        product: the product it was written about; others may serve as well.
+        instruction: the text that the agent reads.
+        attributes: what the product must be; at least one.
+        options: what must be chosen: values, or pairs of option name and value.
+        price_limit: the most it may cost, in dollars.
+    """
+
+    product: Product
+    instruction: str
+    attributes: tuple[str, ...]
+    options: tuple[str | tuple[str, str], ...]
+    price_limit: float

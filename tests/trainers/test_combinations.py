@@ -1,0 +1,200 @@
+"""Combinations that cannot work are refused before a run begins, not after its warm-up, with what would do instead.
+
+Beside each refusal stands its neighbour that must be let through: a rule that refuses too much is as wrong.
+"""
+
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from credit_batches import advantage, batches, quick
+from hypothesis import given
+
+from manyturn.trainers.combinations import OF_A_RUN, OF_CREDIT
+from manyturn.trainers.config import ConfigError, RunConfig, configure, overlay, parse_config
+from manyturn.trainers.credit import CreditConfig, credit
+from manyturn.trainers.stages import ADVANTAGES
+from manyturn.trainers.turn_batch import TurnBatch
+
+BASE = {"env": {"id": "manyturn/Maze-v0"}}
+SPA = {"name": "spa", "completeness": "residual_to_last"}
+OUTCOME_GATE = {"name": "gated", "gates": [{"threshold": 0.5}]}
+CONTRIBUTION_GATE = {"name": "gated", "gates": [{"part": "contribution", "threshold": 0.5}]}
+# What an advantage cannot be configured without.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "stratified": {"stratum": "turns"},
+    "spo": {"forgetting": "steady", "low": -99, "high": 99},
+}
+OF_GROUPS = ["grpo", "rloo", "gigpo", "loop", "opo", "stratified", "mt_grpo", "igpo", "reinforce_pp_baseline"]
+
+
+def of(name: str) -> dict[str, Any]:
+    return {"name": name, **OPTIONS.get(name, {})}
+
+
+def sections(**entries: Any) -> dict[str, Any]:
+    """``{"rollout.group": 1}`` as nested sections."""
+    nested: dict[str, Any] = {}
+    for name, value in entries.items():
+        for key in reversed(name.split(".")):
+            value = {key: value}
+        nested = overlay(nested, value)
+    return nested
+
+
+def run(**entries: Any) -> RunConfig:
+    return parse_config(overlay(BASE, sections(**{"credit.advantage": "gigpo", **entries})))
+
+
+REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
+    (
+        {"credit.advantage": "gae", "value": {}, "credit.modulation": ["empg"]},
+        "empg weighs turns, but gae gives credit to tokens: take an advantage of turns",
+        {"credit.advantage": "turn_gae"},
+    ),
+    (
+        {"credit.modulation": ["empg", "entropy_weight"]},
+        "empg and entropy_weight both weigh turns by their entropy",
+        {"credit.modulation": ["empg"]},
+    ),
+    (
+        {"credit.rewards": [SPA, OUTCOME_GATE], "progress": {}},
+        "gated looks at the outcome, which spa has paid out before it and left at 0: put it before spa",
+        {"credit.rewards": [OUTCOME_GATE, SPA]},
+    ),
+    (
+        {"credit.rewards": [SPA, {"name": "part_weights", "weights": {"outcome": 2.0}}], "progress": {}},
+        "part_weights looks at the outcome, which spa has paid out",
+        {"credit.rewards": [{"name": "part_weights", "weights": {"outcome": 2.0}}, SPA]},
+    ),
+    (
+        {"credit.rewards": [CONTRIBUTION_GATE, SPA], "progress": {}},
+        "gated names the part 'contribution', which spa adds: put it behind that stage",
+        {"credit.rewards": [SPA, CONTRIBUTION_GATE]},
+    ),
+    ({"credit.advantage": "gae"}, r"gae needs a head that predicts: add a section \[value\]", {"value": {}}),
+    ({"credit.rewards": ["spa"]}, r"spa needs a head that predicts: add a section \[progress\]", {"progress": {}}),
+    ({"value": {}}, r"\[value\] has no effect: .*; leave it out", {"credit.advantage": "gae"}),
+    (
+        {"credit.advantage": "spo"},
+        "needs the column 'drift', which nobody supplies in training: .* forgetting = \"steady\"",
+        {"credit.advantage": {"name": "spo", "forgetting": "steady"}},
+    ),
+    (
+        {"credit.advantage": {"name": "stratified", "stratum": "tool_calls"}},
+        "stratum = 'tool_calls' is nothing that a run knows of its turns: turns, progress",
+        {"credit.advantage": {"name": "stratified", "stratum": "progress"}},
+    ),
+    (
+        {"objective": {"name": "clip", "kl": {"coef": 0.1, "place": "reward"}}},
+        "place = 'reward' has no effect with gigpo",
+        {"credit.advantage": "reinforce_pp"},
+    ),
+    (
+        {"credit.advantage": "reinforce_pp", "objective": {"name": "gmpo"}},
+        "reinforce_pp gives credit to tokens, which gmpo averages away over a reply: take an advantage of turns",
+        {"objective": {"name": "gspo"}},
+    ),
+    (
+        {"credit.advantage": {"name": "spo", "forgetting": "steady"}, "rollout": {"group": 1, "rounds": 3}},
+        "rollout.rounds = 3 plays groups again .* raise rollout.group, or leave rounds out",
+        {"rollout": {"group": 2, "rounds": 3}},
+    ),
+    (
+        {"objective": {"name": "clip", "correction": {}}, "learner.old_logprobs": "engine"},
+        "objective.correction compares the engine with the learner, .* set it to 'learner'",
+        {"learner.old_logprobs": "learner"},
+    ),
+    (
+        {"objective": {"name": "clip", "reject": [{"upper": 0.1}]}, "learner.old_logprobs": "engine"},
+        "objective.reject compares the engine with the learner",
+        {"objective": {"name": "clip"}},
+    ),
+    (
+        {"objective": {"name": "reinforce"}, "learner.epochs": 2},
+        "learner.epochs = 2 learns from samples of an older policy, .* set it to 1, or take the objective clip",
+        {"objective": {"name": "clip"}},
+    ),
+    (
+        {"rollout.horizon": {"first": 4, "by": 2, "every": 10, "last": 12}, "steps": 10},
+        "every = 10 is never reached in 10 steps, .* lower it, or set rollout.max_turns",
+        {"steps": 11},
+    ),
+    (
+        {"credit.rewards": [{"name": "overlong", "max_tokens": 40, "buffer": 24, "over": "reply"}]},
+        "overlong has no effect: it begins behind 16 tokens of a reply, .* lower its max_tokens",
+        {"sampling.max_tokens": 17},
+    ),
+]
+
+
+@pytest.mark.parametrize(("entries", "told", "mend"), REFUSED)
+def test_a_senseless_combination_is_refused_and_its_mend_works(entries, told, mend):
+    with pytest.raises(ConfigError, match=told) as refusal:
+        run(**entries)
+    assert "\n" not in str(refusal.value)
+    run(**{**entries, **mend})
+
+
+def test_no_rule_is_without_a_refusal():
+    """A rule that never speaks would be a rule that cannot fail."""
+    silent = {rule.__name__ for rule in (*OF_CREDIT, *OF_A_RUN)}
+    for entries, _, _ in REFUSED:
+        values = overlay(BASE, sections(**{"credit.advantage": "gigpo", **entries}))
+        config = parse_config(values, {"unfinished": True})
+        silent -= {rule.__name__ for rule in OF_CREDIT if rule(config.credit)}
+        silent -= {rule.__name__ for rule in OF_A_RUN if rule(config)}
+    assert not silent
+
+
+def test_credit_alone_refuses_what_concerns_credit():
+    with pytest.raises(ValueError, match="gives credit to tokens"):
+        CreditConfig(advantage="reinforce_pp", modulation=("entropy_weight",))
+
+
+@pytest.mark.parametrize("name", ADVANTAGES.names())
+def test_modulations_are_refused_exactly_where_credit_is_of_tokens(name):
+    values = {"value": [[[0.25], [0.5]], [[0.5]]]}
+    batch = TurnBatch.from_episodes([[0, 1], [0]], [0, 0], anchors=[["a", "b"], ["a"]], token_columns=values)
+    by_token = credit(batch, CreditConfig(advantage=of(name))).token_T is not None
+    with pytest.raises(ValueError, match="gives credit to tokens") if by_token else nullcontext():
+        CreditConfig(advantage=of(name), modulation=("empg",))
+
+
+@pytest.mark.parametrize("name", sorted({*OF_GROUPS} - {"gigpo"}))
+@quick
+@given(batch=batches(penalties=False))
+def test_a_group_of_one_that_is_refused_would_give_no_credit(name, batch):
+    """GiGPO is left out: turns of one episode in the same situation may differ in what followed, which is no comparison
+    of episodes."""
+    alone = {int(episode): str(episode) for episode in np.unique(batch.episode_K)}
+    batch = replace(batch, group_K=batch.episode_K, group_names=alone)
+    assert not advantage(batch, of(name)).any()
+
+
+@pytest.mark.parametrize("name", ["gae", "turn_gae", "bilevel_gae", "spo", "reinforce_pp"])
+def test_methods_without_groups_take_one_episode_of_each_task(name):
+    heads = {"value": {}} if name.endswith("gae") else {}
+    assert run(**{"credit.advantage": of(name), "rollout.group": 1, **heads}).rollout.group == 1
+
+
+@pytest.mark.parametrize("name", OF_GROUPS)
+def test_methods_of_groups_need_a_group(name):
+    with pytest.raises(ConfigError, match=r"raise rollout\.group, or take spo, reinforce_pp or gae"):
+        run(**{"credit.advantage": of(name), "rollout.group": 1})
+    run(**{"credit.advantage": of(name), "rollout.group": 2})
+
+
+def test_a_raw_return_may_be_learnt_from_alone():
+    assert run(**{"credit.advantage": {"name": "rloo", "singleton": "raw"}, "rollout.group": 1})
+
+
+def test_a_change_on_top_may_mend_a_recipe():
+    recipe = sections(**{"credit.advantage": "grpo", "rollout.group": 1})
+    with pytest.raises(ConfigError, match="nothing to compare"):
+        configure(recipe, BASE)
+    assert configure(recipe, BASE, {"rollout": {"group": 4}}).rollout.group == 4
+    with pytest.raises(ConfigError, match="nothing to compare"):
+        configure(recipe, BASE, {"rollout": {"tasks": 4}})

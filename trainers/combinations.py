@@ -1,0 +1,203 @@
+"""Combinations of options that cannot work, or in which one does nothing: each is refused with the reason and the mend.
+
+A rule takes a configuration whose parts are valid by themselves, and returns why it is refused, or None. What a part
+forbids by itself stands beside its options. Rules for stages know those of this project; a registered function of
+somebody else's is judged when it runs.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from manyturn.envs.turn import OUTCOME
+from manyturn.trainers.advantages.groups import GroupConfig
+from manyturn.trainers.advantages.opo import OpoConfig
+from manyturn.trainers.advantages.turn_levels import TurnLevelConfig
+from manyturn.trainers.stages import StageConfig
+
+Rule = Callable[[Any], str | None]
+
+# Columns of a batch: those that a head predicts, by the head's section, and those that episodes bring.
+_HEADS = {"value": "value", "contribution": "progress"}
+_PLAYED = frozenset({"progress", "entropy"})
+_BY_TOKEN = frozenset({"gae", "bilevel_gae", "reinforce_pp"})
+_BY_ENTROPY = frozenset({"empg", "entropy_weight"})
+# Reward stages that add parts.
+_ADDED = {"spa": {"contribution", "grounding"}, "tiers": {"tier"}, "overlong": {"overlong"}, "igpo": {"gain"}}
+
+
+UNFINISHED = {"unfinished": True}
+
+
+def check(config: Any, rules: Collection[Rule], context: Mapping[str, Any] | None = None) -> None:
+    """Raise ValueError with the reason of the first rule that refuses the configuration.
+
+    Args:
+        context: of the validation; where it is UNFINISHED nothing is refused yet.
+    """
+    for rule in () if context == UNFINISHED else rules:
+        if reason := rule(config):
+            raise ValueError(reason)
+
+
+# ---- within credit: rules that take a CreditConfig
+
+
+def _turn_weights_on_tokens(credit: Any) -> str | None:
+    if credit.modulation and credit.advantage.name in _BY_TOKEN:
+        return (
+            f"{credit.modulation[0].name} weighs turns, but {credit.advantage.name} gives credit to tokens: take an "
+            "advantage of turns, such as turn_gae or gigpo, or leave the modulation out"
+        )
+    return None
+
+
+def _weighed_by_entropy_twice(credit: Any) -> str | None:
+    names = [stage.name for stage in credit.modulation if stage.name in _BY_ENTROPY]
+    if len(names) > 1:
+        return f"{names[0]} and {names[1]} both weigh turns by their entropy, against each other: leave one out"
+    return None
+
+
+def _parts_in_order(credit: Any) -> str | None:
+    """A stage that names a part of the reward stands behind what adds it, and before what empties it."""
+    for place, stage in enumerate(credit.rewards):
+        named = _named_parts(stage)
+        later = {part: other.name for other in credit.rewards[place:] for part in _ADDED.get(other.name, ())}
+        if early := sorted(named & later.keys()):
+            return f"{stage.name} names the part {early[0]!r}, which {later[early[0]]} adds: put it behind that stage"
+        if OUTCOME in named and "spa" in {other.name for other in credit.rewards[:place]}:
+            return (
+                f"{stage.name} looks at the outcome, which spa has paid out before it and left at 0: put it before "
+                "spa, or name the part 'contribution'"
+            )
+    return None
+
+
+def _named_parts(stage: StageConfig) -> set[str]:
+    if stage.name == "gated":
+        return {*(gate.part for gate in stage.gates), *stage.ungated}
+    return set(stage.weights) if stage.name == "part_weights" else set()
+
+
+# ---- of a whole run: rules that take a RunConfig
+
+
+def _columns_are_there(config: Any) -> str | None:
+    """What a stage needs must be supplied, and what is supplied must be needed."""
+    credit = config.credit
+    needed = {
+        column: stage.name
+        for stage in (*credit.rewards, credit.advantage, *credit.modulation)
+        for column in stage.needs
+    }
+    for column, section in _HEADS.items():
+        there = getattr(config, section) is not None
+        if column in needed and not there:
+            return f"{needed[column]} needs a head that predicts: add a section [{section}]"
+        if there and column not in needed:
+            return f"[{section}] has no effect: no stage of credit needs what it predicts; leave it out"
+    for column in sorted(needed.keys() - _HEADS.keys() - _PLAYED):
+        mend = ', or set forgetting = "steady"' if column == "drift" else ""
+        return f"{needed[column]} needs the column {column!r}, which nobody supplies in training: leave it out{mend}"
+    return None
+
+
+def _stratum_is_there(config: Any) -> str | None:
+    if config.credit.advantage.name != "stratified":
+        return None
+    known = ["turns", "progress", *(["contribution"] if config.progress is not None else [])]
+    if (stratum := config.credit.advantage.stratum) not in known:
+        return f"credit.advantage.stratum = {stratum!r} is nothing that a run knows of its turns: {', '.join(known)}"
+    return None
+
+
+def _kl_is_paid(config: Any) -> str | None:
+    kl, advantage = config.objective.kl, config.credit.advantage
+    if kl is not None and kl.place == "reward" and "reward" not in advantage.uses:
+        return (
+            f"objective.kl.place = 'reward' has no effect with {advantage.name}: it takes no rewards of tokens; leave "
+            "place out"
+        )
+    return None
+
+
+def _credit_of_tokens_counts(config: Any) -> str | None:
+    if config.objective.name == "gmpo" and (advantage := config.credit.advantage.name) in _BY_TOKEN:
+        return (
+            f"{advantage} gives credit to tokens, which gmpo averages away over a reply: take an advantage of turns, "
+            "such as turn_gae or gigpo, or another objective"
+        )
+    return None
+
+
+def _groups_can_be_compared(config: Any) -> str | None:
+    rollout, advantage = config.rollout, config.credit.advantage
+    if rollout.group > 1:
+        return None
+    relative = isinstance(advantage, GroupConfig | OpoConfig | TurnLevelConfig)
+    if relative and getattr(advantage, "singleton", "zero") == "zero":
+        return (
+            f"rollout.group = 1 leaves {advantage.name} nothing to compare an episode with: raise rollout.group, or "
+            "take spo, reinforce_pp or gae"
+        )
+    if rollout.rounds > 1:
+        return (
+            f"rollout.rounds = {rollout.rounds} plays groups again whose episodes earn the same, as every group of one "
+            "does: raise rollout.group, or leave rounds out"
+        )
+    return None
+
+
+def _engine_and_learner_differ(config: Any) -> str | None:
+    given = [name for name in ("correction", "reject") if getattr(config.objective, name)]
+    if given and config.learner.old_logprobs == "engine":
+        return (
+            f"objective.{given[0]} compares the engine with the learner, which learner.old_logprobs = 'engine' takes "
+            "for the same: set it to 'learner', or leave it out"
+        )
+    return None
+
+
+def _samples_are_fresh(config: Any) -> str | None:
+    if config.objective.name == "reinforce" and config.learner.epochs > 1:
+        return (
+            f"learner.epochs = {config.learner.epochs} learns from samples of an older policy, for which reinforce has "
+            "no ratio: set it to 1, or take the objective clip"
+        )
+    return None
+
+
+def _horizon_grows(config: Any) -> str | None:
+    horizon = config.rollout.horizon
+    if horizon is not None and 0 < config.steps <= horizon.every:
+        return (
+            f"rollout.horizon.every = {horizon.every} is never reached in {config.steps} steps, so that the turn limit "
+            "does not grow: lower it, or set rollout.max_turns instead of a horizon"
+        )
+    return None
+
+
+def _length_can_be_passed(config: Any) -> str | None:
+    for stage in config.credit.rewards:
+        if stage.name == "overlong" and stage.over == "reply":
+            free, longest = stage.max_tokens - stage.buffer, config.sampling.max_tokens
+            if free >= longest:
+                return (
+                    f"overlong has no effect: it begins behind {free} tokens of a reply, and sampling.max_tokens = "
+                    f"{longest} ends it before: lower its max_tokens"
+                )
+    return None
+
+
+OF_CREDIT: tuple[Rule, ...] = (_turn_weights_on_tokens, _weighed_by_entropy_twice, _parts_in_order)
+OF_A_RUN: tuple[Rule, ...] = (
+    _columns_are_there,
+    _stratum_is_there,
+    _kl_is_paid,
+    _credit_of_tokens_counts,
+    _groups_can_be_compared,
+    _engine_and_learner_differ,
+    _samples_are_fresh,
+    _horizon_grows,
+    _length_can_be_passed,
+)
