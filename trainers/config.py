@@ -191,7 +191,7 @@ def configure(recipe: dict[str, Any], *layers: dict[str, Any]) -> RunConfig:
 
 
 def _named_env(layers: tuple[dict[str, Any], ...]) -> dict[str, Any] | None:
-    return next((layer["env"] for layer in layers if "id" in layer.get("env", {})), None)
+    return next((layer["env"] for layer in layers if isinstance(layer.get("env"), dict) and "id" in layer["env"]), None)
 
 
 def parse_config(values: dict[str, Any], context: dict[str, Any] | None = None) -> RunConfig:

@@ -47,8 +47,9 @@ def turn_batch(
         part_names: parts that the environment lists, which are there even if no turn earned them.
         columns, token_columns: what the learner adds to "progress" (K) and "entropy" (T).
     """
-    names = sorted({name for episode in episodes for turn in episode.turns for name in turn.parts}.union(part_names))
-    names = names or [OUTCOME]
+    # The outcome is there although no episode of this batch may have earned one.
+    earned = {name for episode in episodes for turn in episode.turns for name in turn.parts}
+    names = sorted({OUTCOME, *earned, *part_names})
     batch = TurnBatch.from_episodes(
         {name: [[turn.parts.get(name, 0.0) for turn in episode.turns] for episode in episodes] for name in names},
         groups=[episode.key.task for episode in episodes],
