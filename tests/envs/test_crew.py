@@ -74,12 +74,11 @@ def test_a_worker_that_is_large_from_the_start_still_plays():
 
 def test_what_a_process_holds_is_counted_with_all_that_it_started():
     with contextlib.ExitStack() as stack:
-        before = held_below(os.getppid())
-        for _ in range(7):
+        for _ in range(40):
             stack.enter_context(Path(__file__).open())
         keeper = asyncio.run(_grown())
-        after = held_below(os.getppid())
-    assert after["files"] - before["files"] >= 7
+        here = held_below(os.getppid())  # this process is below the one that started it
+    assert here["files"] >= 40
     assert keeper["processes"] == 3 and keeper["files"] >= 8 and keeper["memory_mb"] > 100 and keeper["threads"] >= 8
 
 

@@ -50,6 +50,9 @@ def start(work: Work) -> int:
     child = os.fork()
     if child == 0:
         status = 0
+        # A job in the background, or under nohup, inherits them as ignored.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
         try:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             work()

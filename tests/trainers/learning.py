@@ -1,12 +1,16 @@
 """A training of seconds in which held-out success must rise well above the warmed-up policy's."""
 
 import asyncio
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from manyturn.trainers.config import parse_config
 from manyturn.trainers.loop import train
 
+OFTEN = frozenset({"gigpo", "grpo", "gae", "spo", "empg", "gspo", "topr"})
 DOORS = f"{Path(__file__).with_name('doors.py')}:Doors"
 CRITIC: dict[str, Any] = {"value": {"lr": 1e-2}}
 # What a method cannot do without, or what this small world asks of it.
@@ -40,3 +44,8 @@ def learns(name: str, stage: dict[str, Any], path: Path) -> None:
     summary = asyncio.run(train(config, path))
     assert summary["difference"]["ci_low"] > 0.1, summary
     assert summary["after"]["success"] > 0.7, summary
+
+
+def often(names: Iterable[str]) -> list[Any]:
+    """The methods as parameters: one of each kind in the default tests, all of them in make test-all."""
+    return [name if name in OFTEN else pytest.param(name, marks=pytest.mark.slow) for name in names]

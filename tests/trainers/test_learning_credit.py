@@ -1,16 +1,16 @@
 """Every way to give credit learns."""
 
 import pytest
-from learning import learns
+from learning import learns, often
 
 from manyturn.trainers.stages import ADVANTAGES, MODULATIONS
 
 
-@pytest.mark.parametrize("name", ADVANTAGES.names())
+@pytest.mark.parametrize("name", often(ADVANTAGES.names()))
 def test_every_advantagelearns(name, tmp_path):
     learns(name, {"credit": {"advantage": name if name != "stratified" else "grpo"}}, tmp_path / "run")
 
 
-@pytest.mark.parametrize("name", MODULATIONS.names())
+@pytest.mark.parametrize("name", often(MODULATIONS.names()))
 def test_every_modulationlearns(name, tmp_path):
     learns(name, {"credit": {"advantage": "grpo", "modulation": [name]}}, tmp_path / "run")

@@ -1,0 +1,180 @@
+"""Methods of giving credit against GRPO: the same worlds, held-out panels, budget and warmed-up weights, seed by seed.
+
+    python benchmarks/credit.py RUN-FOLDER --seeds 8 --jobs 2
+    python benchmarks/credit.py RUN-FOLDER --worlds tempting repeated --methods grpo gigpo --seeds 2 --minutes 30
+
+The same command continues where it was: finished runs are left alone, one that was begun goes on, and with --minutes
+those that go on at the end of the time are asked to stop and save. Seeds are worked off one after the other, so that an
+unfinished benchmark has all methods on fewer seeds. What is finished goes to --out, one line of JSON for each run;
+``credit_table.py`` makes a table and a figure of it, which are shown and drawn at the end.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from credit_plan import METHODS, WORLDS, Cell, config_of, plan
+from credit_table import draw, show
+
+from manyturn.agents.compare import read_evaluation, values_over
+from manyturn.envs.durable import replace_text
+from manyturn.envs.panel import portable_name
+from manyturn.trainers.config import configure
+from manyturn.trainers.run_folder import read_config, read_metrics
+
+RESULTS = Path(__file__).parent / "results" / "credit.jsonl"
+_ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+
+
+class Runner:
+    """Works off cells, each in a process of its own, until the time is over.
+
+    Args:
+        root: the benchmark's folder.
+        steps: of each run; None for the benchmark's own number.
+        seconds: after which no cell begins, and those that go on are asked to stop.
+    """
+
+    def __init__(self, root: Path, steps: int | None, seconds: float):
+        self.root, self.steps = root, steps
+        self._end = time.monotonic() + seconds
+        self._saying = threading.Lock()
+        self.failed: list[Cell] = []
+
+    def work(self, cells: Sequence[Cell]) -> None:
+        """Cells that share a warm-up, one after the other."""
+        for cell in cells:
+            if time.monotonic() < self._end and not (self.root / cell.folder / "made.json").is_file():
+                self._run(cell)
+
+    def _run(self, cell: Cell) -> None:
+        began, log = time.monotonic(), self.root / cell.folder.with_suffix(".log")
+        log.parent.mkdir(parents=True, exist_ok=True)
+        words = [str(self.root), cell.world, cell.method, str(cell.seed), *([] if self.steps is None else [self.steps])]
+        command = [sys.executable, str(Path(__file__).with_name("credit_cell.py")), *map(str, words)]
+        with log.open("a") as file:
+            process = subprocess.Popen(command, stdout=file, stderr=file, env={**os.environ, **_ONE_THREAD})
+            try:
+                process.wait(max(0.0, self._end - began))
+                asked = False
+            except subprocess.TimeoutExpired:
+                process.terminate()
+                process.wait()
+                asked = True
+        told = f"{time.monotonic() - began:.0f} s"
+        if not (self.root / cell.folder / "made.json").is_file():
+            told = "stopped, to be continued" if asked else f"failed, see {log}"
+            self.failed += [] if asked else [cell]
+        with self._saying:
+            print(f"{cell.world:10} {cell.method:20} seed {cell.seed}  {told}", flush=True)
+
+
+def result(root: Path, cell: Cell) -> dict[str, Any]:
+    """What is kept of a finished run.
+
+    ``successes`` has a digit for each task of the panel, in its order: how many of its ``repeats`` episodes succeeded.
+    Each point of ``curve`` is [step, updates, tokens, seconds, success]: gradient updates, tokens in trained sequences
+    and seconds of play and learning since the warm-up, and success on validation tasks; at step 0 on the panel.
+    """
+    folder = root / cell.folder
+    config, summary = read_config(folder), json.loads((folder / "summary.json").read_text())
+    evaluation = read_evaluation(folder)
+    panel = evaluation.panel
+    scores = values_over(evaluation.rows, "success", dict(zip(panel.contents, panel.tasks, strict=True)))
+    repeats = config.evaluation.repeats
+    if any(len(scores.get(task, ())) != repeats for task in panel.tasks):
+        raise SystemExit(f"{folder}: episodes of the evaluation ended in errors: remove the folder and run it again")
+    values = beyond(config.model_dump(mode="json"), configure({"env": {"id": config.env.id}}).model_dump(mode="json"))
+    values["env"] = {**values.get("env", {}), "id": portable_name(config.env.id)}
+    return {
+        **cell._asdict(),
+        **json.loads((folder / "made.json").read_text()),
+        "config": values,
+        "panel": panel.hash,
+        "repeats": repeats,
+        "successes": "".join(str(int(sum(scores[task]))) for task in panel.tasks),
+        **{name: summary[name]["success"] for name in ("before", "after", "random", "expert")},
+        "curve": curve(read_metrics(folder), summary["before"]["success"]),
+    }
+
+
+def beyond(values: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """The entries that differ from the defaults; a part's name stays with its options."""
+    told = {}
+    for name, value in values.items():
+        default = defaults.get(name)
+        if isinstance(value, dict) and isinstance(default, dict) and value.get("name") == default.get("name"):
+            value = beyond(value, default)
+            if value.keys() - {"name"}:
+                told[name] = value
+        elif value != default or name == "name":
+            told[name] = value
+    return told
+
+
+def curve(lines: Sequence[dict[str, Any]], before: float) -> list[list[float]]:
+    """Points of the learning curve, from the lines of a run's metrics."""
+    start = max((line.get("updates", 0) for line in lines if line["phase"] == "warmup"), default=0)
+    points, updates, tokens, seconds = [[0, 0, 0, 0.0, before]], 0, 0, 0.0
+    for line in lines:
+        if line["phase"] == "train":
+            updates = line["version"] - start
+            tokens += line["trained_tokens"]
+            seconds += line["rollout_seconds"] + line["learn_seconds"]
+        elif line["phase"] == "validation":
+            points.append([line["step"], updates, tokens, round(seconds, 1), line["success"]])
+    return points
+
+
+def gather(root: Path) -> list[dict[str, Any]]:
+    """All finished runs in the folder but the warm-ups."""
+    folders = sorted(made.parent for made in root.glob("*/*/seed-*/made.json"))
+    cells = [Cell(f.parts[-3], f.parts[-2], int(f.name.removeprefix("seed-"))) for f in folders]
+    return [result(root, cell) for cell in cells if cell.method != "warmup"]
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="where the runs lie")
+    parser.add_argument("--worlds", nargs="+", default=list(WORLDS), choices=list(WORLDS))
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), help="recipes, or several joined by +")
+    parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--jobs", type=int, default=2, help="processes side by side, of one thread each")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="time to work for")
+    parser.add_argument("--steps", type=int, help="steps of each run, to try things out")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="file for the results; the figure goes beside it")
+    chosen = parser.parse_args()
+    if min(chosen.seeds, chosen.jobs) < 1:
+        parser.error("--seeds and --jobs are at least 1")
+    return chosen
+
+
+def main() -> None:
+    chosen = options()
+    groups = plan(chosen.worlds, chosen.methods, chosen.seeds)
+    for cell in {(cell.world, cell.method): cell for group in groups for cell in group}.values():
+        config_of(cell, chosen.steps)  # a wrong name is told before anything runs
+    runner = Runner(chosen.folder.resolve(), chosen.steps, 60 * chosen.minutes)
+    with ThreadPoolExecutor(chosen.jobs) as pool:
+        list(pool.map(runner.work, groups))
+    results = gather(chosen.folder)
+    chosen.out.parent.mkdir(parents=True, exist_ok=True)
+    replace_text(chosen.out, "".join(json.dumps(line, allow_nan=False) + "\n" for line in results))
+    print(show(results))
+    draw(results, chosen.out.with_suffix(".png"))
+    planned = [cell for group in groups for cell in group]
+    left = sum(not (chosen.folder / cell.folder / "made.json").is_file() for cell in planned)
+    print(f"{len(results)} runs are in {chosen.out}; {left} of those asked for are not finished")
+    sys.exit(1 if runner.failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""One run of the benchmark of credit methods, in a process of its own; ``credit.py`` starts it.
+
+    python benchmarks/credit_cell.py RUN-FOLDER WORLD METHOD SEED [STEPS]
+
+A run that is finished is left alone, one that was begun goes on. Methods of one world and seed begin with the same
+warmed-up weights: the warm-up is run once, and planted into each run as the checkpoint that its own would have written.
+"""
+
+import asyncio
+import json
+import os
+import platform
+import shutil
+import sys
+from pathlib import Path
+
+from credit_plan import Cell, config_of, shares_warmup, warmup_of
+from quickstart import commit
+
+from manyturn.envs.durable import replace_text
+from manyturn.trainers.checkpoint import newest_checkpoint, read_state, save_checkpoint
+from manyturn.trainers.config import RunConfig, to_toml
+from manyturn.trainers.loop import train
+from manyturn.trainers.parts import open_parts
+from manyturn.trainers.run_folder import read_config
+from manyturn.trainers.stopping import Stopped
+
+WARMUP = "warmup"
+
+
+async def run_cell(root: Path, cell: Cell, steps: int | None = None) -> None:
+    """Bring a cell to its end."""
+    config, folder = config_of(cell, steps), root / cell.folder
+    warmup, source = warmup_of(cell), root / cell._replace(method=WARMUP).folder
+    if shares_warmup(config, warmup) and not (folder / "config.toml").is_file():
+        await finish(warmup, source)
+        await plant(config, source, folder)
+    await finish(config, folder)
+
+
+async def finish(config: RunConfig, folder: Path) -> None:
+    """Run or continue the run in a folder, unless it is finished."""
+    begun = (folder / "config.toml").is_file()
+    if begun and read_config(folder) != config:
+        raise SystemExit(f"{folder} holds a run of another configuration: name another RUN-FOLDER, or remove it")
+    if not (folder / "summary.json").is_file():
+        await train(None if begun else config, folder, resume=begun)
+    if not (folder / "made.json").is_file():
+        made = {"commit": commit(), "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"}
+        replace_text(folder / "made.json", json.dumps(made) + "\n")
+
+
+async def plant(config: RunConfig, source: Path, folder: Path) -> None:
+    """Give a run that has not begun the end of another's warm-up; its heads and reference are as new."""
+    checkpoint, problems = newest_checkpoint(source / "checkpoints")
+    if checkpoint is None:
+        raise SystemExit(f"{source} has no whole checkpoint ({'; '.join(problems)}): remove the folder")
+    async with open_parts(config) as parts:
+        state = read_state(checkpoint)
+        parts.learner.load_plain({**parts.learner.plain(), "updates": state["learner"]["updates"]})
+        parts.language.load_weights(checkpoint / "model")
+        parts.learner.begin_reinforcement()
+        plain = {**state, "learner": parts.learner.plain()}
+        folder.mkdir(parents=True, exist_ok=True)
+        save_checkpoint(folder / "checkpoints", 0, parts.language, parts.learner.tensors(), plain, keep=1)
+    shutil.copy(source / "metrics.jsonl", folder / "metrics.jsonl")
+    replace_text(folder / "config.toml", to_toml(config))  # last: with it the run has begun
+
+
+def main() -> None:
+    root, world, method, seed, *steps = sys.argv[1:]
+    try:
+        asyncio.run(run_cell(Path(root), Cell(world, method, int(seed)), int(steps[0]) if steps else None))
+    except Stopped as stopped:
+        sys.exit(stopped.exit_code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""Table and figure of the benchmark of credit methods, from its raw results.
+
+    python benchmarks/credit_table.py [RESULTS.jsonl]
+
+A difference is that of two runs of one world and seed, which began with the same weights. Pairs are counted by seed:
+the interval, Student's over the seeds' differences, is for other seeds on the same panel of tasks. ``detectable`` is
+the smallest true difference that so many seeds would show in four of five times, and the last column says how many
+seeds a difference of 0.05 would take by the spread that was seen. p is of the sign-flip test, adjusted for the number
+of methods compared in a world (Holm). With few pairs it cannot be small: 2/2^n at least for n seeds.
+"""
+
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from credit_plan import BASELINE
+
+from manyturn.agents.statistics import (
+    Interval,
+    Values,
+    detectable_difference,
+    holm,
+    mean_interval,
+    paired_difference,
+    sign_flip_p,
+)
+
+WANTED = 0.05
+AXES = {1: "updates", 2: "million tokens", 3: "seconds"}
+Result = Mapping[str, Any]
+
+
+class Row(NamedTuple):
+    """A method in a world; ``difference`` and what follows are None for the baseline.
+
+    Attributes:
+        success: mean over seeds, held-out tasks.
+        before: mean over seeds of the warmed-up policies' success.
+        difference: to the baseline, over the seeds that both have.
+        detectable: NaN where no spread was seen.
+        seeds_wanted: seeds that would show a difference of 0.05; None where that cannot be told.
+        p: of the sign-flip test, not adjusted.
+    """
+
+    world: str
+    method: str
+    success: Interval
+    before: float
+    difference: Interval | None = None
+    detectable: float | None = None
+    seeds_wanted: int | None = None
+    p: float | None = None
+
+
+def by_seed(results: Sequence[Result], world: str, method: str) -> dict[str, list[float]]:
+    """Seed -> success of each task of the panel; raises ValueError if panels differ."""
+    chosen = [line for line in results if (line["world"], line["method"]) == (world, method)]
+    if len({line["panel"] for line in results if line["world"] == world}) > 1:
+        raise ValueError(f"runs on {world} were evaluated on different panels: run them again with one version")
+    return {str(line["seed"]): [int(digit) / line["repeats"] for digit in line["successes"]] for line in chosen}
+
+
+def rows(results: Sequence[Result]) -> list[Row]:
+    """All methods in all worlds, the baseline first."""
+    pairs = {(line["world"], line["method"]) for line in results}
+    ordered = sorted(pairs, key=lambda pair: (pair[0], pair[1] != BASELINE, pair[1]))
+    return [_row(results, world, method) for world, method in ordered]
+
+
+def _row(results: Sequence[Result], world: str, method: str) -> Row:
+    ours, theirs = by_seed(results, world, method), by_seed(results, world, BASELINE)
+    starts = [line["before"] for line in results if (line["world"], line["method"]) == (world, method)]
+    row = Row(world, method, mean_interval(ours, proportion=True), sum(starts) / len(starts))
+    shared = sorted(ours.keys() & theirs.keys())
+    if method == BASELINE or not shared:
+        return row
+    a, b = ({seed: side[seed] for seed in shared} for side in (ours, theirs))
+    return row._replace(difference=paired_difference(a, b), p=sign_flip_p(a, b), **power(a, b))
+
+
+def power(ours: Values, theirs: Values) -> dict[str, Any]:
+    """What the pairs could show, and how many would show a difference of 0.05."""
+    detectable = detectable_difference(ours, theirs)
+    wanted = None if math.isnan(detectable) else max(2, math.ceil(len(ours) * (detectable / WANTED) ** 2))
+    return {"detectable": detectable, "seeds_wanted": wanted}
+
+
+def show(results: Sequence[Result]) -> str:
+    """The table as Markdown."""
+    lines = [
+        f"| world | method | seeds | warmed up | success | minus {BASELINE} | p | detectable | seeds for {WANTED} |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    found = rows(results)
+    for row in found:
+        family = [other.p for other in found if other.world == row.world and other.p is not None]
+        head = f"| {row.world} | {row.method} | {row.success.n_tasks} | {row.before:.3f} | {_told(row.success)} |"
+        if row.difference is None or row.p is None:
+            lines.append(f"{head} | | | |")
+            continue
+        adjusted = holm(family)[family.index(row.p)]
+        wanted = "?" if row.seeds_wanted is None else row.seeds_wanted
+        lines.append(f"{head} {_told(row.difference, '+')} | {adjusted:.3f} | {row.detectable:.3f} | {wanted} |")
+    return "\n".join(lines)
+
+
+def _told(interval: Interval, sign: str = "") -> str:
+    mean, low, high = (f"{value:{sign}.3f}" for value in interval[:3])
+    return mean if math.isnan(interval.low) else f"{mean} [{low}, {high}]"
+
+
+def mean_curve(curves: Sequence[Sequence[Sequence[float]]]) -> list[list[float]]:
+    """Mean over seeds, point by point, as far as all of them go."""
+    return [
+        [sum(column) / len(column) for column in zip(*points, strict=True)] for points in zip(*curves, strict=False)
+    ]
+
+
+def draw(results: Sequence[Result], path: Path) -> None:
+    """Draw success against updates, tokens and seconds: a row for each world, the mean over seeds of each method."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    worlds = sorted({line["world"] for line in results})
+    methods = sorted({line["method"] for line in results}, key=lambda method: (method != BASELINE, method))
+    if not worlds:
+        return
+    colour = {method: pyplot.get_cmap("tab10")(number % 10) for number, method in enumerate(methods)}
+    figure, axes = pyplot.subplots(
+        len(worlds), len(AXES), figsize=(11, 2.7 * len(worlds)), sharey=True, layout="constrained", squeeze=False
+    )
+    for row, world in zip(axes, worlds, strict=True):
+        for method in methods:
+            curves = [line["curve"] for line in results if (line["world"], line["method"]) == (world, method)]
+            points = mean_curve(curves)
+            for panel, column in zip(row, AXES, strict=True):
+                scale = 1e-6 if AXES[column].startswith("million") else 1.0
+                x, y = [point[column] * scale for point in points], [point[4] for point in points]
+                panel.plot(x, y, color=colour[method], lw=2.4 if method == BASELINE else 1.4)
+        row[0].set_ylabel(f"{world}\nsuccess")
+    for panel, name in zip(axes[-1], AXES.values(), strict=True):
+        panel.set_xlabel(f"{name} since the warm-up")
+    for panel in axes.flat:
+        panel.set_ylim(-0.02, 1.02)
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.grid(axis="y", alpha=0.3)
+    handles = [pyplot.Line2D([], [], color=colour[method], label=method) for method in methods]
+    figure.legend(handles=handles, loc="outside upper center", ncols=min(5, len(methods)), frameon=False)
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
+
+
+def read(path: Path) -> list[Result]:
+    """The results in a file; raises SystemExit if there is none."""
+    if not path.is_file():
+        raise SystemExit(f"no file {path}: make it with python benchmarks/credit.py RUN-FOLDER --out {path}")
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def main() -> None:
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "results" / "credit.jsonl"
+    results = read(path)
+    print(show(results))
+    draw(results, path.with_suffix(".png"))
+
+
+if __name__ == "__main__":
+    main()
