@@ -1,8 +1,23 @@
-"""Tests send signals, which a job in the background or under nohup would inherit as ignored."""
+"""What all tests share: signals are heard, and what the faults did stands below the results."""
 
 import signal
 
+import pytest
+
+_SHOWN = ("injected", "survived", "lost", "duplicated", "misattributed", "orphans", "bit_exact", "resumes")
+
 
 def pytest_configure() -> None:
+    # A job in the background, or under nohup, inherits them as ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    # Properties come from the processes that ran the tests, however many there were.
+    reports = [report for found in terminalreporter.stats.values() for report in found]
+    properties = [dict(report.user_properties) for report in reports if getattr(report, "when", None) == "call"]
+    tallies = [found["tally"] for found in properties if "tally" in found]
+    if tallies:
+        line = ", ".join(f"{sum(tally[name] for tally in tallies)} {name}" for name in _SHOWN)
+        terminalreporter.write_line(f"faults in {len(tallies)} classes: {line}")
