@@ -28,8 +28,8 @@ class UnknownArgument(ValueError):
     """The environment's constructor does not take the argument."""
 
 
-class NeedsData(ValueError):
-    """The environment plays files that do not come with this project; the text names them and where they are from."""
+class NeedsSetup(ValueError):
+    """The environment needs files or programs that do not come with this project; the text says which and from where."""
 
 
 def register(id: str, entry_point: Any, **kwargs: Any) -> None:

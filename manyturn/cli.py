@@ -12,6 +12,7 @@ from cyclopts import App, Parameter
 
 import manyturn
 from manyturn import exits
+from manyturn.cli_envs import arguments_table, check, envs, new_env, panel_app, play
 
 app = App(
     name="manyturn",
@@ -21,8 +22,8 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 app.register_install_completion_command(help="Install completion of commands and options for your shell, and exit.")
-panel_app = App(name="panel", help="Fixed lists of tasks on which results are reported.", help_format="plaintext")
-app.command(panel_app)
+for command in (panel_app, play, new_env, envs, check):
+    app.command(command)
 Overrides = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
 
 
@@ -128,7 +129,7 @@ def evaluate(
     from manyturn.evaluation import Settings, evaluate_policy
     from manyturn.overrides import parse_overrides
 
-    table = _table(env_args)
+    table = arguments_table(env_args)
     settings = Settings(env, table, wrappers, split, limit, panel, repeats, seed, workers, out)
     asyncio.run(evaluate_policy(policy, settings, parse_overrides(words)))
 
@@ -202,88 +203,6 @@ def seeds(*runs: Path, out: Path | None = None) -> None:
     compare_seeds(runs, out)
 
 
-@panel_app.command(name="make")
-def panel_make(
-    env: str, *, split: str = "test", limit: int = 200, out: Path = Path("panel.json"), env_args: str | None = None
-) -> None:
-    """Write a panel: the first different problems of a split, pinned by a hash.
-
-    Parameters
-    ----------
-    env
-        Environment: an id, or FILE.py:Class.
-    split
-        The split that the tasks are taken from.
-    limit
-        Tasks on the panel.
-    out
-        The file; one that holds another panel is not overwritten.
-    env_args
-        Arguments of the environment's constructor as a TOML table, such as {difficulty = "hard"}.
-    """
-    from manyturn.comparison import make_panel_file
-
-    make_panel_file(env, split, limit, out, _table(env_args))
-
-
-@panel_app.command(name="verify")
-def panel_verify(panel: Path, *, env: str | None = None) -> None:
-    """Check that the environment still has a panel's tasks; print the panel's name, hash and size.
-
-    Parameters
-    ----------
-    panel
-        The file.
-    env
-        Where the environment lies now, if it is in a file elsewhere.
-    """
-    from manyturn.comparison import verify_panel_file
-
-    verify_panel_file(panel, env)
-
-
-@app.command
-def play(
-    env: str, *, env_args: str | None = None, split: str = "train", task: str | None = None, seed: int = 0
-) -> None:
-    """Play an environment yourself in the terminal: rewards are shown, and the expert can be asked.
-
-    Parameters
-    ----------
-    env
-        Environment: an id, or FILE.py:Class.
-    env_args
-        Arguments of its constructor as a TOML table, such as {difficulty = "hard"}.
-    split
-        The split that tasks are drawn from.
-    task
-        Id of the first task; default: the seed draws one.
-    seed
-        Decides which tasks are drawn, and what is random inside an episode.
-    """
-    from manyturn.play import play as run_play
-
-    if not run_play(env, _table(env_args), split=split, task=task, seed=seed):
-        sys.exit(1)
-
-
-@app.command
-def new_env(name: str, *, out: Path = Path(".")) -> None:
-    """Write a working environment of thirty lines, NAME.py, and its test, to change into your own.
-
-    Parameters
-    ----------
-    name
-        Small letters, digits and _, such as my_world.
-    out
-        Folder that the two files go to.
-    """
-    from manyturn.new_env import new_env as write
-
-    commands = write(name, out)
-    print(f"{out / name}.py and {out / f'test_{name}.py'} are written. Next:", *commands, sep="\n  ")
-
-
 @app.command
 def doctor() -> None:
     """Look at this installation and machine: versions, extras, devices, engines, what fits in memory, and the mends."""
@@ -312,112 +231,6 @@ def recipes(name: str | None = None) -> None:
         print_recipes(Console(highlight=False))
     else:
         print_page(name, Console(highlight=False))
-
-
-@app.command
-def envs(*names: str, long: bool = False, json: bool = False, samples: int = 200, env_args: str | None = None) -> None:
-    """List the environments that are registered; with --long or names, a card of each with figures measured now.
-
-    Parameters
-    ----------
-    names
-        Environments to show: ids, or FILE.py:Class; default: all that are registered.
-    long
-        Show cards: instructions, splits, difficulties, success of expert and chance, speed, anchor, licence.
-    json
-        Print the cards as JSON.
-    samples
-        Tasks that expert and chance play for a card.
-    env_args
-        Arguments of the constructor as a TOML table, such as {difficulty = "hard"}; for named environments only.
-    """
-    if names or long or json:
-        _cards(names, json, samples, _table(env_args))
-        return
-    if env_args:
-        raise ValueError("--env-args has no effect on the list: name the environment, such as manyturn/Maze-v0")
-    _list_envs()
-
-
-@app.command
-def check(env: str, *, env_args: str | None = None) -> None:
-    """Check that an environment keeps the contract: determinism, text of any kind, snapshots, rewards, splits, speed.
-
-    Parameters
-    ----------
-    env
-        Environment: an id, or FILE.py:Class.
-    env_args
-        Arguments of its constructor as a TOML table, such as {difficulty = "hard"}.
-    """
-    from manyturn.envs.check import check as run_check
-    from manyturn.reports import print_check
-
-    if not print_check(run_check(env, _table(env_args))):
-        sys.exit(1)
-
-
-def _list_envs() -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from manyturn.envs.host import Host
-    from manyturn.envs.registry import NeedsData, env_ids
-
-    table = Table("environment", "splits (tasks)", "most turns", "expert")
-    for name in env_ids():
-        try:
-            host = Host(name)
-        except NeedsData as reason:
-            table.add_row(name, str(reason), "", "")
-            continue
-        sizes = ", ".join(f"{split} {len(host.tasks(split)):,}" for split in host.splits)
-        table.add_row(
-            name, sizes, str(getattr(host.env.unwrapped, "max_turns", "-")), "yes" if host.has_expert else "no"
-        )
-        host.close()
-    Console().print(table)
-
-
-def _cards(names: tuple[str, ...], as_json: bool, samples: int, env_args: dict[str, Any]) -> None:
-    import json
-    from dataclasses import asdict
-
-    from rich.console import Console
-
-    from manyturn.cards import card, print_card
-    from manyturn.envs.registry import NeedsData, env_ids
-
-    if env_args and not names:
-        raise ValueError("--env-args needs an environment that they are for: name it, such as manyturn/Maze-v0")
-
-    def cards():
-        for name in names or env_ids():
-            try:
-                yield card(name, env_args, samples)
-            except NeedsData as error:
-                if names:
-                    raise
-                print(f"{name} is left out: {error}", file=sys.stderr)
-
-    found = cards()
-    if as_json:
-        print(json.dumps([asdict(one) for one in found], indent=1))
-        return
-    for one in found:
-        print_card(one, Console(highlight=False))
-
-
-def _table(text: str | None) -> dict[str, Any]:
-    import tomllib
-
-    try:
-        table = tomllib.loads(f"value = {text}")["value"] if text else {}
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f'env-args is no TOML table, such as {{difficulty = "hard"}}: {error}') from None
-    if not isinstance(table, dict):
-        raise ValueError(f'env-args is no TOML table, such as {{difficulty = "hard"}}, but {text}')
-    return table
 
 
 def _located(env: str) -> str:

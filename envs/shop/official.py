@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
-from manyturn.envs.registry import NeedsData
+from manyturn.envs.registry import NeedsSetup
 from manyturn.envs.shop.catalogue import Catalogue, Product
 from manyturn.envs.shop.draws import Draws, KeyedDraws, OriginalDraws, price_limit
 from manyturn.envs.shop.goals import NO_LIMIT, Goal
@@ -32,7 +32,7 @@ _MEND = (
 Record = Mapping[str, Any]
 
 
-class DataError(NeedsData):
+class DataError(NeedsSetup):
     """The folder lacks a file, or a file is not what it should be; the text names the mend."""
 
 

@@ -7,7 +7,7 @@ import gymnasium
 import pytest
 
 import manyturn
-from manyturn.envs.registry import NeedsData, UnknownEnv, env_ids, make, register
+from manyturn.envs.registry import NeedsSetup, UnknownEnv, env_ids, make, register
 from manyturn.envs.text_env import TextEnv
 
 
@@ -56,7 +56,7 @@ def test_every_registered_environment_can_be_made_and_reset():
     for name in (name for name in env_ids() if name.startswith("manyturn/")):  # tests register others
         try:
             env = manyturn.make(name)
-        except NeedsData as reason:
+        except NeedsSetup as reason:
             assert "give data=" in str(reason)
             continue
         text, info = env.reset(seed=1)

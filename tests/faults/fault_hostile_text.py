@@ -23,7 +23,7 @@ from manyturn.agents.records import Row, read_episodes, read_turns
 from manyturn.agents.template import ChatTemplate, well_formed
 from manyturn.envs.host import Host
 from manyturn.envs.panel import make_panel
-from manyturn.envs.registry import NeedsData, env_ids
+from manyturn.envs.registry import NeedsSetup, env_ids
 from manyturn.envs.seats import open_seats
 from manyturn.visible import visible
 
@@ -37,7 +37,7 @@ _PROBLEM = Iterator[str]  # what a door finds wrong with a payload
 def _hosts() -> Iterator[Host]:
     """Every registered environment that needs no files of its own."""
     for name in env_ids():
-        with contextlib.suppress(NeedsData):
+        with contextlib.suppress(NeedsSetup):
             yield Host(name, None, [{"name": "invalid_penalty"}])
 
 

@@ -1,0 +1,194 @@
+"""Commands about environments and their tasks."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from cyclopts import App
+
+panel_app = App(name="panel", help="Fixed lists of tasks on which results are reported.", help_format="plaintext")
+
+
+@panel_app.command(name="make")
+def panel_make(
+    env: str, *, split: str = "test", limit: int = 200, out: Path = Path("panel.json"), env_args: str | None = None
+) -> None:
+    """Write a panel: the first different problems of a split, pinned by a hash.
+
+    Parameters
+    ----------
+    env
+        Environment: an id, or FILE.py:Class.
+    split
+        The split that the tasks are taken from.
+    limit
+        Tasks on the panel.
+    out
+        The file; one that holds another panel is not overwritten.
+    env_args
+        Arguments of the environment's constructor as a TOML table, such as {difficulty = "hard"}.
+    """
+    from manyturn.comparison import make_panel_file
+
+    make_panel_file(env, split, limit, out, arguments_table(env_args))
+
+
+@panel_app.command(name="verify")
+def panel_verify(panel: Path, *, env: str | None = None) -> None:
+    """Check that the environment still has a panel's tasks; print the panel's name, hash and size.
+
+    Parameters
+    ----------
+    panel
+        The file.
+    env
+        Where the environment lies now, if it is in a file elsewhere.
+    """
+    from manyturn.comparison import verify_panel_file
+
+    verify_panel_file(panel, env)
+
+
+def play(
+    env: str, *, env_args: str | None = None, split: str = "train", task: str | None = None, seed: int = 0
+) -> None:
+    """Play an environment yourself in the terminal: rewards are shown, and the expert can be asked.
+
+    Parameters
+    ----------
+    env
+        Environment: an id, or FILE.py:Class.
+    env_args
+        Arguments of its constructor as a TOML table, such as {difficulty = "hard"}.
+    split
+        The split that tasks are drawn from.
+    task
+        Id of the first task; default: the seed draws one.
+    seed
+        Decides which tasks are drawn, and what is random inside an episode.
+    """
+    from manyturn.play import play as run_play
+
+    if not run_play(env, arguments_table(env_args), split=split, task=task, seed=seed):
+        sys.exit(1)
+
+
+def new_env(name: str, *, out: Path = Path(".")) -> None:
+    """Write a working environment of thirty lines, NAME.py, and its test, to change into your own.
+
+    Parameters
+    ----------
+    name
+        Small letters, digits and _, such as my_world.
+    out
+        Folder that the two files go to.
+    """
+    from manyturn.new_env import new_env as write
+
+    commands = write(name, out)
+    print(f"{out / name}.py and {out / f'test_{name}.py'} are written. Next:", *commands, sep="\n  ")
+
+
+def envs(*names: str, long: bool = False, json: bool = False, samples: int = 200, env_args: str | None = None) -> None:
+    """List the environments that are registered; with --long or names, a card of each with figures measured now.
+
+    Parameters
+    ----------
+    names
+        Environments to show: ids, or FILE.py:Class; default: all that are registered.
+    long
+        Show cards: instructions, splits, difficulties, success of expert and chance, speed, anchor, licence.
+    json
+        Print the cards as JSON.
+    samples
+        Tasks that expert and chance play for a card.
+    env_args
+        Arguments of the constructor as a TOML table, such as {difficulty = "hard"}; for named environments only.
+    """
+    if names or long or json:
+        _cards(names, json, samples, arguments_table(env_args))
+        return
+    if env_args:
+        raise ValueError("--env-args has no effect on the list: name the environment, such as manyturn/Maze-v0")
+    _list_envs()
+
+
+def check(env: str, *, env_args: str | None = None) -> None:
+    """Check that an environment keeps the contract: determinism, text of any kind, snapshots, rewards, splits, speed.
+
+    Parameters
+    ----------
+    env
+        Environment: an id, or FILE.py:Class.
+    env_args
+        Arguments of its constructor as a TOML table, such as {difficulty = "hard"}.
+    """
+    from manyturn.envs.check import check as run_check
+    from manyturn.reports import print_check
+
+    if not print_check(run_check(env, arguments_table(env_args))):
+        sys.exit(1)
+
+
+def _list_envs() -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from manyturn.envs.host import Host
+    from manyturn.envs.registry import NeedsSetup, env_ids
+
+    table = Table("environment", "splits (tasks)", "most turns", "expert")
+    for name in env_ids():
+        try:
+            host = Host(name)
+        except NeedsSetup as reason:
+            table.add_row(name, str(reason), "", "")
+            continue
+        sizes = ", ".join(f"{split} {len(host.tasks(split)):,}" for split in host.splits)
+        table.add_row(
+            name, sizes, str(getattr(host.env.unwrapped, "max_turns", "-")), "yes" if host.has_expert else "no"
+        )
+        host.close()
+    Console().print(table)
+
+
+def _cards(names: tuple[str, ...], as_json: bool, samples: int, env_args: dict[str, Any]) -> None:
+    import json
+    from dataclasses import asdict
+
+    from rich.console import Console
+
+    from manyturn.cards import card, print_card
+    from manyturn.envs.registry import NeedsSetup, env_ids
+
+    if env_args and not names:
+        raise ValueError("--env-args needs an environment that they are for: name it, such as manyturn/Maze-v0")
+
+    def cards():
+        for name in names or env_ids():
+            try:
+                yield card(name, env_args, samples)
+            except NeedsSetup as error:
+                if names:
+                    raise
+                print(f"{name} is left out: {error}", file=sys.stderr)
+
+    found = cards()
+    if as_json:
+        print(json.dumps([asdict(one) for one in found], indent=1))
+        return
+    for one in found:
+        print_card(one, Console(highlight=False))
+
+
+def arguments_table(text: str | None) -> dict[str, Any]:
+    """The arguments of an environment's constructor, from ``--env-args``."""
+    import tomllib
+
+    try:
+        table = tomllib.loads(f"value = {text}")["value"] if text else {}
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f'env-args is no TOML table, such as {{difficulty = "hard"}}: {error}') from None
+    if not isinstance(table, dict):
+        raise ValueError(f'env-args is no TOML table, such as {{difficulty = "hard"}}, but {text}')
+    return table
