@@ -29,7 +29,7 @@ class UnknownArgument(ValueError):
 
 
 class NeedsSetup(ValueError):
-    """The environment needs files or programs that do not come with this project; the text says which and from where."""
+    """The environment needs files or programs that do not come along; the text says which, and where they are from."""
 
 
 def register(id: str, entry_point: Any, **kwargs: Any) -> None:
