@@ -11,7 +11,7 @@ OUT ?= runs/quickstart$(if $(filter-out 0,$(SEED)),-$(SEED))
 $(STAMP): pyproject.toml setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,gguf,openai,web,test]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,gguf,openai,web,miniwob,test]'
 	touch $@
 
 quickstart: $(STAMP)
