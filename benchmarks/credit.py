@@ -3,16 +3,18 @@
     python benchmarks/credit.py RUN-FOLDER --seeds 8 --jobs 2
     python benchmarks/credit.py RUN-FOLDER --worlds tempting repeated --methods grpo gigpo --seeds 2 --minutes 30
 
-The same command continues where it was: finished runs are left alone, one that was begun goes on, and with --minutes
-those that go on at the end of the time are asked to stop and save. Seeds are worked off one after the other, so that an
-unfinished benchmark has all methods on fewer seeds. What is finished goes to --out, one line of JSON for each run;
-``credit_table.py`` makes a table and a figure of it, which are shown and drawn at the end.
+The same command continues where it was: runs whose results lie in --out or in the folder are left alone, one that was
+begun goes on, and with --minutes those that go on at the end of the time are asked to stop and save. Seeds are worked
+off one after the other, so that an unfinished benchmark has all methods on fewer seeds. What is finished goes to --out,
+one line of JSON for each run; ``credit_table.py`` makes a table and a figure of it, which are shown and drawn at the
+end.
 """
 
 import argparse
 import json
+import math
+import multiprocessing
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -21,17 +23,20 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from credit_cell import in_child
 from credit_plan import METHODS, WORLDS, Cell, config_of, plan
-from credit_table import draw, show
+from credit_table import draw, read, show
 
 from manyturn.agents.compare import read_evaluation, values_over
 from manyturn.envs.durable import replace_text
 from manyturn.envs.panel import portable_name
-from manyturn.trainers.config import configure
+from manyturn.trainers.config import RunConfig, configure
 from manyturn.trainers.run_folder import read_config, read_metrics
 
 RESULTS = Path(__file__).parent / "results" / "credit.jsonl"
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+_IMPORTED_ONCE = ["manyturn.trainers.loop", "transformers.models.llama.modeling_llama"]  # as long as a tenth of a run
+_PROCESSES = multiprocessing.get_context("forkserver")
 
 
 class Runner:
@@ -58,17 +63,13 @@ class Runner:
     def _run(self, cell: Cell) -> None:
         began, log = time.monotonic(), self.root / cell.folder.with_suffix(".log")
         log.parent.mkdir(parents=True, exist_ok=True)
-        words = [str(self.root), cell.world, cell.method, str(cell.seed), *([] if self.steps is None else [self.steps])]
-        command = [sys.executable, str(Path(__file__).with_name("credit_cell.py")), *map(str, words)]
-        with log.open("a") as file:
-            process = subprocess.Popen(command, stdout=file, stderr=file, env={**os.environ, **_ONE_THREAD})
-            try:
-                process.wait(max(0.0, self._end - began))
-                asked = False
-            except subprocess.TimeoutExpired:
-                process.terminate()
-                process.wait()
-                asked = True
+        process = _PROCESSES.Process(target=in_child, args=(self.root, cell, self.steps, log))
+        process.start()
+        process.join(None if math.isinf(self._end) else max(0.0, self._end - began))
+        asked = process.is_alive()
+        if asked:
+            process.terminate()
+            process.join()
         told = f"{time.monotonic() - began:.0f} s"
         if not (self.root / cell.folder / "made.json").is_file():
             told = "stopped, to be continued" if asked else f"failed, see {log}"
@@ -80,30 +81,38 @@ class Runner:
 def result(root: Path, cell: Cell) -> dict[str, Any]:
     """What is kept of a finished run.
 
-    ``successes`` has a digit for each task of the panel, in its order: how many of its ``repeats`` episodes succeeded.
-    Each point of ``curve`` is [step, updates, tokens, seconds, success]: gradient updates, tokens in trained sequences
-    and seconds of play and learning since the warm-up, and success on validation tasks; at step 0 on the panel.
+    ``training`` is the success of each step's training episodes. ``successes`` has a digit for each task of the panel,
+    in its order: how many of its ``repeats`` episodes succeeded. Each point of ``curve`` is [step, updates, tokens,
+    seconds, success]: gradient updates, tokens in trained sequences and seconds of play and learning since the warm-up,
+    and success on validation tasks; at step 0 on the panel.
     """
     folder = root / cell.folder
-    config, summary = read_config(folder), json.loads((folder / "summary.json").read_text())
+    config, lines = read_config(folder), read_metrics(folder)
+    summary = json.loads((folder / "summary.json").read_text())
     evaluation = read_evaluation(folder)
     panel = evaluation.panel
     scores = values_over(evaluation.rows, "success", dict(zip(panel.contents, panel.tasks, strict=True)))
     repeats = config.evaluation.repeats
     if any(len(scores.get(task, ())) != repeats for task in panel.tasks):
         raise SystemExit(f"{folder}: episodes of the evaluation ended in errors: remove the folder and run it again")
-    values = beyond(config.model_dump(mode="json"), configure({"env": {"id": config.env.id}}).model_dump(mode="json"))
-    values["env"] = {**values.get("env", {}), "id": portable_name(config.env.id)}
     return {
         **cell._asdict(),
         **json.loads((folder / "made.json").read_text()),
-        "config": values,
+        "config": told_of(config),
         "panel": panel.hash,
         "repeats": repeats,
         "successes": "".join(str(int(sum(scores[task]))) for task in panel.tasks),
         **{name: summary[name]["success"] for name in ("before", "after", "random", "expert")},
-        "curve": curve(read_metrics(folder), summary["before"]["success"]),
+        "training": [round(line["success"], 4) for line in lines if line["phase"] == "train"],
+        "curve": curve(lines, summary["before"]["success"]),
     }
+
+
+def told_of(config: RunConfig) -> dict[str, Any]:
+    """A configuration as results tell it: what differs from the environment's defaults, wherever it was run."""
+    values = beyond(config.model_dump(mode="json"), configure({"env": {"id": config.env.id}}).model_dump(mode="json"))
+    values["env"] = {**values.get("env", {}), "id": portable_name(config.env.id)}
+    return values
 
 
 def beyond(values: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
@@ -141,6 +150,15 @@ def gather(root: Path) -> list[dict[str, Any]]:
     return [result(root, cell) for cell in cells if cell.method != "warmup"]
 
 
+def earlier(path: Path, steps: int | None) -> dict[Cell, dict[str, Any]]:
+    """The results in a file; those of another configuration than the cell has now are told and left out."""
+    found = {Cell(line["world"], line["method"], line["seed"]): line for line in (read(path) if path.is_file() else ())}
+    kept = {cell: line for cell, line in found.items() if line["config"] == told_of(config_of(cell, steps))}
+    if len(kept) < len(found):
+        print(f"{len(found) - len(kept)} results in {path} are of another configuration and will be dropped")
+    return kept
+
+
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where the runs lie")
@@ -159,19 +177,24 @@ def options() -> argparse.Namespace:
 
 def main() -> None:
     chosen = options()
-    groups = plan(chosen.worlds, chosen.methods, chosen.seeds)
+    os.environ.update(_ONE_THREAD)
+    _PROCESSES.set_forkserver_preload(_IMPORTED_ONCE)
+    known = earlier(chosen.out, chosen.steps)
+    groups = [
+        [cell for cell in group if cell not in known] for group in plan(chosen.worlds, chosen.methods, chosen.seeds)
+    ]
     for cell in {(cell.world, cell.method): cell for group in groups for cell in group}.values():
         config_of(cell, chosen.steps)  # a wrong name is told before anything runs
     runner = Runner(chosen.folder.resolve(), chosen.steps, 60 * chosen.minutes)
     with ThreadPoolExecutor(chosen.jobs) as pool:
         list(pool.map(runner.work, groups))
-    results = gather(chosen.folder)
+    made = {Cell(line["world"], line["method"], line["seed"]): line for line in gather(chosen.folder)}
+    results = [line for _, line in sorted((known | made).items())]
     chosen.out.parent.mkdir(parents=True, exist_ok=True)
     replace_text(chosen.out, "".join(json.dumps(line, allow_nan=False) + "\n" for line in results))
     print(show(results))
     draw(results, chosen.out.with_suffix(".png"))
-    planned = [cell for group in groups for cell in group]
-    left = sum(not (chosen.folder / cell.folder / "made.json").is_file() for cell in planned)
+    left = sum(cell not in made for group in groups for cell in group)
     print(f"{len(results)} runs are in {chosen.out}; {left} of those asked for are not finished")
     sys.exit(1 if runner.failed else 0)
 

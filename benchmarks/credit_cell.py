@@ -1,6 +1,4 @@
-"""One run of the benchmark of credit methods, in a process of its own; ``credit.py`` starts it.
-
-    python benchmarks/credit_cell.py RUN-FOLDER WORLD METHOD SEED [STEPS]
+"""One run of the benchmark of credit methods; ``credit.py`` starts it in a process of its own.
 
 A run that is finished is left alone, one that was begun goes on. Methods of one world and seed begin with the same
 warmed-up weights: the warm-up is run once, and planted into each run as the checkpoint that its own would have written.
@@ -67,13 +65,12 @@ async def plant(config: RunConfig, source: Path, folder: Path) -> None:
     replace_text(folder / "config.toml", to_toml(config))  # last: with it the run has begun
 
 
-def main() -> None:
-    root, world, method, seed, *steps = sys.argv[1:]
+def in_child(root: Path, cell: Cell, steps: int | None, log: Path) -> None:
+    """Bring a cell to its end in this process, which is for nothing else; what it says goes to ``log``."""
+    with log.open("a") as file:
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(file.fileno(), stream.fileno())
     try:
-        asyncio.run(run_cell(Path(root), Cell(world, method, int(seed)), int(steps[0]) if steps else None))
+        asyncio.run(run_cell(root, cell, steps))
     except Stopped as stopped:
         sys.exit(stopped.exit_code)
-
-
-if __name__ == "__main__":
-    main()

@@ -14,7 +14,8 @@ from manyturn.trainers.config import ConfigError, RunConfig, configure
 
 WORLDS_FILE = Path(__file__).resolve().with_name("credit_worlds.py")
 BASELINE = "grpo"
-METHODS = ("grpo", "ppo", "rloo", "gigpo", "turn-ppo", "grpo+gra", "grpo+epo", "ppo+spa")
+
+METHODS = ("grpo", "ppo", "turn-ppo", "gigpo", "grpo+gra", "grpo+epo", "ppo+spa", "turn-ppo+spa", "gigpo-spa-epo-gra")
 
 EPISODES = 128  # of a step, whatever the size of a group
 
@@ -32,7 +33,7 @@ COMMON: dict[str, Any] = {
     "rollout": {"tasks": EPISODES // 8, "group": 8},
     "learner": {"lr": 5e-4, "minibatch": 16, "old_logprobs": "engine"},
     "evaluation": {"limit": 150, "repeats": 2, "every": 5, "every_limit": 64},
-    "steps": 30,
+    "steps": 15,
     "checkpoint_every": 10,
     "device": "cpu",
     "threads": 1,
@@ -60,7 +61,7 @@ WORLDS: dict[str, dict[str, Any]] = {
     "decisive": {
         "env": _own("Decisive"),
         "warmup": {"noise": 0.4, "check_every": 5, "check_episodes": 64},
-        "learner": {"lr": 2e-4},
+        "learner": {"lr": 4e-4},
     },
 }
 

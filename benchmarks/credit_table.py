@@ -4,8 +4,9 @@
 
 A difference is that of two runs of one world and seed, which began with the same weights. Pairs are counted by seed:
 the interval, Student's over the seeds' differences, is for other seeds on the same panel of tasks. ``detectable`` is
-the smallest true difference that so many seeds would show in four of five times, and the last column says how many
-seeds a difference of 0.05 would take by the spread that was seen. p is of the sign-flip test, adjusted for the number
+the smallest true difference that so many seeds would show in four of five times, and the column beside it says how many
+seeds a difference of 0.05 would take by the spread that was seen. The last column compares the mean success of all
+training episodes: who learns sooner has more of it. p is of the sign-flip test, adjusted for the number
 of methods compared in a world (Holm). With few pairs it cannot be small: 2/2^n at least for n seeds.
 """
 
@@ -40,6 +41,7 @@ class Row(NamedTuple):
         success: mean over seeds, held-out tasks.
         before: mean over seeds of the warmed-up policies' success.
         difference: to the baseline, over the seeds that both have.
+        sooner: the same of the mean success of all training episodes: who learns sooner has more of it.
         detectable: NaN where no spread was seen.
         seeds_wanted: seeds that would show a difference of 0.05; None where that cannot be told.
         p: of the sign-flip test, not adjusted.
@@ -50,6 +52,7 @@ class Row(NamedTuple):
     success: Interval
     before: float
     difference: Interval | None = None
+    sooner: Interval | None = None
     detectable: float | None = None
     seeds_wanted: int | None = None
     p: float | None = None
@@ -77,8 +80,19 @@ def _row(results: Sequence[Result], world: str, method: str) -> Row:
     shared = sorted(ours.keys() & theirs.keys())
     if method == BASELINE or not shared:
         return row
-    a, b = ({seed: side[seed] for seed in shared} for side in (ours, theirs))
-    return row._replace(difference=paired_difference(a, b), p=sign_flip_p(a, b), **power(a, b))
+    a, b = _only(shared, ours), _only(shared, theirs)
+    sooner = paired_difference(*(_only(shared, over_training(results, world, name)) for name in (method, BASELINE)))
+    return row._replace(difference=paired_difference(a, b), sooner=sooner, p=sign_flip_p(a, b), **power(a, b))
+
+
+def over_training(results: Sequence[Result], world: str, method: str) -> dict[str, list[float]]:
+    """Seed -> mean success of all training episodes, as a list of one."""
+    chosen = [line for line in results if (line["world"], line["method"]) == (world, method)]
+    return {str(line["seed"]): [sum(line["training"]) / len(line["training"])] for line in chosen}
+
+
+def _only(seeds: Sequence[str], values: Mapping[str, list[float]]) -> dict[str, list[float]]:
+    return {seed: values[seed] for seed in seeds}
 
 
 def power(ours: Values, theirs: Values) -> dict[str, Any]:
@@ -91,19 +105,21 @@ def power(ours: Values, theirs: Values) -> dict[str, Any]:
 def show(results: Sequence[Result]) -> str:
     """The table as Markdown."""
     lines = [
-        f"| world | method | seeds | warmed up | success | minus {BASELINE} | p | detectable | seeds for {WANTED} |",
-        "|---|---|---|---|---|---|---|---|---|",
+        f"| world | method | seeds | warmed up | success | minus {BASELINE} | p | detectable | seeds for {WANTED} "
+        f"| over training minus {BASELINE} |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     found = rows(results)
     for row in found:
         family = [other.p for other in found if other.world == row.world and other.p is not None]
         head = f"| {row.world} | {row.method} | {row.success.n_tasks} | {row.before:.3f} | {_told(row.success)} |"
-        if row.difference is None or row.p is None:
-            lines.append(f"{head} | | | |")
+        if row.difference is None or row.sooner is None or row.p is None:
+            lines.append(f"{head} | | | | |")
             continue
         adjusted = holm(family)[family.index(row.p)]
         wanted = "?" if row.seeds_wanted is None else row.seeds_wanted
-        lines.append(f"{head} {_told(row.difference, '+')} | {adjusted:.3f} | {row.detectable:.3f} | {wanted} |")
+        told = f"{_told(row.difference, '+')} | {adjusted:.3f} | {row.detectable:.3f} | {wanted}"
+        lines.append(f"{head} {told} | {_told(row.sooner, '+')} |")
     return "\n".join(lines)
 
 
