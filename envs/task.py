@@ -1,5 +1,6 @@
 """Tasks: what an environment can be asked to do, and the splits that keep training and testing apart."""
 
+import abc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -34,8 +35,31 @@ class Task:
         return digest(self.params)
 
 
-class GeneratedTasks(Sequence[Task]):
-    """A long list of tasks that are made when asked for.
+class LazyTasks(Sequence[Task], abc.ABC):
+    """A list of tasks that are made when asked for; override ``__len__``, ``task_at`` and ``find``."""
+
+    @abc.abstractmethod
+    def task_at(self, place: int) -> Task:
+        """The task at a place from 0 to below the length."""
+
+    @abc.abstractmethod
+    def find(self, task_id: str) -> Task | None:
+        """The task with this id, or None, without making the others."""
+
+    @overload
+    def __getitem__(self, index: int) -> Task: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Task]: ...
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            return [self.task_at(place) for place in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"task {index} of {len(self)}")
+        return self.task_at(index % len(self))
+
+
+class GeneratedTasks(LazyTasks):
+    """A long list of tasks that are made from their numbers.
 
     Args:
         make: number -> task; must depend on the number alone and give the id ``f"{prefix}{number}"``.
@@ -49,19 +73,10 @@ class GeneratedTasks(Sequence[Task]):
     def __len__(self) -> int:
         return self._size
 
-    @overload
-    def __getitem__(self, index: int) -> Task: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Task]: ...
-    def __getitem__(self, index):
-        if isinstance(index, slice):
-            return [self._make(i) for i in range(*index.indices(self._size))]
-        if not -self._size <= index < self._size:
-            raise IndexError(f"task {index} of {self._size}")
-        return self._make(index % self._size)
+    def task_at(self, place: int) -> Task:
+        return self._make(place)
 
     def find(self, task_id: str) -> Task | None:
-        """The task with this id, or None, without making the others."""
         number = task_id.removeprefix(self._prefix)
         if task_id.startswith(self._prefix) and number.isdecimal() and str(int(number)) == number:
             return self._make(int(number)) if int(number) < self._size else None

@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 
 import manyturn
 from manyturn import exits
-from manyturn.cli_envs import arguments_table, check, envs, new_env, panel_app, play
+from manyturn.cli_envs import arguments_table, check, data_app, envs, new_env, panel_app, play, shop
 
 app = App(
     name="manyturn",
@@ -22,7 +22,7 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 app.register_install_completion_command(help="Install completion of commands and options for your shell, and exit.")
-for command in (panel_app, play, new_env, envs, check):
+for command in (panel_app, data_app, play, shop, new_env, envs, check):
     app.command(command)
 Overrides = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from cyclopts import App
 
+data_app = App(name="data", help="Data that does not come along: check and prepare it.", help_format="plaintext")
 panel_app = App(name="panel", help="Fixed lists of tasks on which results are reported.", help_format="plaintext")
 
 
@@ -49,6 +50,27 @@ def panel_verify(panel: Path, *, env: str | None = None) -> None:
     verify_panel_file(panel, env)
 
 
+@data_app.command(name="webshop")
+def data_webshop(folder: Path, *, original: int | None = None, nouns: bool = False, accept: bool = False) -> None:
+    """Check WebShop's official files by hash and count; prepare all 1.18 million products if it is these.
+
+    Parameters
+    ----------
+    folder
+        Folder of the files of 1,000 products, or of all.
+    original
+        Prices and price limits as in a run of the original that was given this seed.
+    nouns
+        Record the nouns of all titles with spaCy, for the reward "spacy" in processes without it.
+    accept
+        Take the files as they are, whatever is known or was recorded of them.
+    """
+    from manyturn.datasets import webshop
+
+    if not webshop(folder, original, nouns, accept):
+        sys.exit(1)
+
+
 def play(
     env: str, *, env_args: str | None = None, split: str = "train", task: str | None = None, seed: int = 0
 ) -> None:
@@ -71,6 +93,34 @@ def play(
 
     if not run_play(env, arguments_table(env_args), split=split, task=task, seed=seed):
         sys.exit(1)
+
+
+def shop(
+    *,
+    env: str = "manyturn/Shop-v0",
+    env_args: str | None = None,
+    split: str = "train",
+    seed: int = 0,
+    port: int = 0,
+) -> None:
+    """Go shopping yourself, in your own browser: the pages that ShopPages shows an agent, and the score at the end.
+
+    Parameters
+    ----------
+    env
+        A shop: its id, or FILE.py:Class.
+    env_args
+        Arguments of its constructor as a TOML table, such as {difficulty = "hard"}.
+    split
+        The split that tasks are drawn from.
+    seed
+        Decides which tasks are drawn.
+    port
+        Of 127.0.0.1; 0 takes any that is free.
+    """
+    from manyturn.shop import serve_shop
+
+    serve_shop(env, arguments_table(env_args), port=port, split=split, seed=seed)
 
 
 def new_env(name: str, *, out: Path = Path(".")) -> None:

@@ -83,7 +83,7 @@ class GuessNumber(TextEnv):
         guess = int(match[1])
         if guess == self._secret:
             self._low, self._high = guess + 1, guess
-            return self.succeed(f"{self.answer()} You found it.")
+            return self.succeed(f"The number is {guess}. You found it.")
         if guess < self._secret:
             self._low = max(self._low, guess + 1)
             return self.go_on(f"{guess} is too low.")
@@ -107,7 +107,7 @@ class GuessNumber(TextEnv):
         return f"guess {(self._low + self._high) // 2}"
 
     def answer(self) -> str:
-        return f"The number is {self._secret}."
+        return f"guess {self._secret}"
 
     def save(self) -> bytes:
         return json.dumps([self._low, self._high]).encode()

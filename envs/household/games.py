@@ -10,13 +10,12 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import overload
 
 from manyturn.envs.household.pddl import GameError, load_game
 from manyturn.envs.household.problem import Problem
 from manyturn.envs.household.text import Grammar
 from manyturn.envs.household.world import Tables
-from manyturn.envs.task import Task
+from manyturn.envs.task import LazyTasks, Task
 
 FOLDERS = {"train": "train", "valid_seen": "validation", "valid_unseen": "test"}
 _OFFICIAL_KINDS = {
@@ -29,7 +28,7 @@ _OFFICIAL_KINDS = {
 }
 
 
-class GameTasks(Sequence[Task]):
+class GameTasks(LazyTasks):
     """The games of one split of a folder; a file is read when its task is asked for.
 
     Args:
@@ -46,17 +45,10 @@ class GameTasks(Sequence[Task]):
     def __len__(self) -> int:
         return len(self._ids)
 
-    @overload
-    def __getitem__(self, index: int) -> Task: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Task]: ...
-    def __getitem__(self, index):
-        if isinstance(index, slice):
-            return [self._make(task_id) for task_id in self._ids[index]]
-        return self._make(self._ids[index])
+    def task_at(self, place: int) -> Task:
+        return self._make(self._ids[place])
 
     def find(self, task_id: str) -> Task | None:
-        """The task with this id, or None, without reading the other files."""
         return self._make(task_id) if task_id in self.files else None
 
     def _make(self, task_id: str) -> Task:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import cache
 from zlib import crc32
 
-from manyturn.envs.household.draws import Draws
+from manyturn.envs.draws import Draws
 from manyturn.envs.household.layouts import LEVELS, Layout, choices, order_key, possible_goals
 from manyturn.envs.household.problem import Goal, Problem
 from manyturn.envs.household.things import FITS, LAMPS, OPENABLE, TRAITS, objects_of
@@ -38,13 +38,9 @@ class HouseholdTasks(GeneratedTasks):
     def __len__(self) -> int:
         return self._length
 
-    def __getitem__(self, index):
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(self._length))]
-        if not -self._length <= index < self._length:
-            raise IndexError(f"task {index} of {self._length}")
-        turn, place = divmod(index % self._length, len(self._places))
-        return self._make(turn * self._period + self._places[place])
+    def task_at(self, place: int) -> Task:
+        turn, at = divmod(place, len(self._places))
+        return self._make(turn * self._period + self._places[at])
 
 
 def make_task(split: str, difficulty: str, number: int) -> Task:

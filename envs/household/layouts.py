@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 
-from manyturn.envs.household.draws import Draws
+from manyturn.envs.draws import Draws
 from manyturn.envs.household.problem import STATIONS
 from manyturn.envs.household.things import FITS, LAMPS, OPENABLE, ROOMS, goal_pairs
 from manyturn.envs.keys import digest

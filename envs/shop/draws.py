@@ -49,3 +49,8 @@ def price_limit(draws: Draws, key: str, price: float) -> float | None:
     """The larger of two of the next four multiples of ten dollars above a price; None above 970 dollars."""
     steps = [step for step in _STEPS if step > price][:4]
     return draws.second_of_two(key, steps) if len(steps) >= 2 else None
+
+
+def draws_of(original: int | None) -> Draws:
+    """Where prices and price limits come from, see ``official.load``."""
+    return KeyedDraws() if original is None else OriginalDraws(original)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from manyturn.envs.shop.catalogue import Catalogue
 from manyturn.envs.shop.goals import Goal
-from manyturn.envs.shop.official import KINDS, load
+from manyturn.envs.shop.official import load
+from manyturn.envs.shop.records import KINDS
 from manyturn.envs.shop.tasks import goal_of, tasks_of
 from manyturn.envs.shop.visit_env import VisitEnv
 from manyturn.envs.task import Task
@@ -16,7 +17,7 @@ class WebShop(VisitEnv):
 
     Args:
         split: train, validation or test, as far as they have goals.
-        data: folder of the official files of 1,000 products.
+        data: folder of the official files, of 1,000 products or of all; ``manyturn data webshop`` prepares these.
         goals: ``synthetic`` (from attributes and options) or ``human`` (instructions that people wrote).
         mode, reward, max_turns: see ``VisitEnv``.
         original: seed of a run of the original to repeat: prices and price limits as after ``random.seed(original)``,

@@ -19,7 +19,7 @@ def next_action(session: Session, catalogue: Catalogue, goal: Goal) -> str:
         return f"click[{missing[0] if missing else pages.BUY}]"
     if session.product is goal.product and session.place == "detail":
         return f"click[{pages.PREVIOUS}]"
-    query, number = _way(catalogue, goal)
+    query, number = _way(catalogue, goal, session.window)
     if session.place == "home":
         return f"search[{query}]"
     if session.place != "results" or session.query != query:
@@ -30,17 +30,19 @@ def next_action(session: Session, catalogue: Catalogue, goal: Goal) -> str:
 
 
 def wording(goal: Goal) -> str:
-    """The instruction as a query: without the price limit, which no product's text contains."""
+    """What to search for: the goal's own query, or its instruction without the price limit, which no text contains."""
+    if goal.query is not None:
+        return goal.query
     return goal.instruction.partition(", and price lower than")[0].translate(_BRACKETS).lower()
 
 
-def _way(catalogue: Catalogue, goal: Goal) -> tuple[str, int]:
+def _way(catalogue: Catalogue, goal: Goal, window: int) -> tuple[str, int]:
     """The query that brings the product on the earliest page, and that page; of equal ones the more natural query."""
     ways = []
     for query in _queries(goal):
         found = catalogue.search(query)
         if goal.product in found:
-            ways.append((found.index(goal.product) // pages.WINDOW + 1, query))
+            ways.append((found.index(goal.product) // window + 1, query))
             if ways[-1][0] == 1:
                 break
     number, query = min(ways, key=lambda way: way[0], default=(1, wording(goal)))
@@ -50,6 +52,8 @@ def _way(catalogue: Catalogue, goal: Goal) -> tuple[str, int]:
 def _queries(goal: Goal) -> Iterator[str]:
     """From what the instruction says to what always finds the product."""
     yield wording(goal)
+    if goal.query is not None:
+        return
     for words in ((goal.product.kind, *goal.attributes), (goal.product.title,), ("<q>", goal.product.kind)):
         yield " ".join(words).translate(_BRACKETS).lower()
 

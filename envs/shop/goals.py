@@ -17,6 +17,7 @@ class Goal:
         attributes: what the product must be; at least one.
         options: what must be chosen: values, or pairs of option name and value.
         price_limit: the most it may cost, in dollars.
+        query: words of the instruction that find the product; None if none are known to.
     """
 
     product: Product
@@ -24,3 +25,4 @@ class Goal:
     attributes: tuple[str, ...]
     options: tuple[str | tuple[str, str], ...]
     price_limit: float
+    query: str | None = None

@@ -1,17 +1,22 @@
-"""A full-text index with the ranking of Lucene's BM25 similarity, in NumPy arrays."""
+"""A full-text index with the ranking of Lucene's BM25 similarity, in NumPy arrays, in memory or on disk."""
 
 import math
 from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from manyturn.envs.shop import postings
 from manyturn.envs.shop.analyzer import terms
+from manyturn.envs.shop.lines import Places, load_array, write_lines
+from manyturn.envs.shop.postings import Gatherer, Postings
 
 _K1, _B, _ONE = np.float32(0.9), np.float32(0.4), np.float32(1)
 _EXACT = 24  # lengths up to 40 are kept, longer ones with four significant bits
+_BLOCK = 4_000_000  # postings that are weighed at a time
 
 
 def kept_length(length: int) -> int:
@@ -34,49 +39,81 @@ class Index:
     so that ties fall alike.
 
     Args:
-        texts: id -> text. Documents of equal score are ranked by id.
+        texts: id -> text, or such pairs; a document's number is its place among them. Documents of equal score are
+            ranked by id.
+        folder: to be made, for the index; default: memory.
     """
 
-    def __init__(self, texts: Mapping[str, str]):
-        self.ids = sorted(texts)
-        postings: dict[str, tuple[array, array]] = {}
-        lengths = np.zeros(len(self.ids), np.int64)
-        for number, name in enumerate(self.ids):
-            found = terms(texts[name])
-            lengths[number] = len(found)
-            for term, count in Counter(found).items():
-                numbers, counts = postings.setdefault(term, (array("i"), array("i")))
-                numbers.append(number)
-                counts.append(count)
-        self._place = {term: place for place, term in enumerate(postings)}
-        self._start = np.zeros(len(postings) + 1, np.int64)
-        np.cumsum([len(numbers) for numbers, _ in postings.values()], out=self._start[1:])
-        self._numbers = _joined([numbers for numbers, _ in postings.values()])
-        counts = _joined([counts for _, counts in postings.values()])
-        kept = np.array([kept_length(int(length)) for length in lengths], np.float32)
-        mean = np.float32(lengths.sum() / max(np.count_nonzero(lengths), 1) or 1)
-        inverse = _ONE / (_K1 * ((_ONE - _B) + _B * kept / mean))
-        self._below = _ONE + counts.astype(np.float32) * inverse[self._numbers]
-        frequencies = np.diff(self._start)
-        total = np.count_nonzero(lengths)
-        self._rarity = np.array([math.log(1 + (total - n + 0.5) / (n + 0.5)) for n in frequencies], np.float32)
+    def __init__(self, texts: Mapping[str, str] | Iterable[tuple[str, str]], folder: Path | None = None):
+        gatherer, names, lengths = Gatherer(folder), [], array("q")
+        for number, (name, text) in enumerate(texts.items() if isinstance(texts, Mapping) else texts):
+            found = terms(text)
+            names.append(name)
+            lengths.append(len(found))
+            gatherer.add(number, Counter(found))
+        self._postings = gatherer.finish()
+        self._rarity = _weigh(self._postings, np.array(lengths, np.int64))
+        order = sorted(range(len(names)), key=names.__getitem__)
+        self._order = np.array(order, np.int32)
+        self._rank = np.empty_like(self._order)
+        self._rank[self._order] = np.arange(len(order), dtype=np.int32)
+        self.ids: Sequence[str] = [names[number] for number in order]
+        self._places: Mapping[str, int] | Places = {name: place for place, name in enumerate(self.ids)}
+        if folder:
+            for what, array_ in (("rarity", self._rarity), ("order", self._order), ("rank", self._rank)):
+                np.save(folder / f"{what}.npy", array_)
+            write_lines(folder / "ids", self.ids)
+
+    @classmethod
+    def opened(cls, folder: Path) -> "Index":
+        """The index that lies in a folder, mapped."""
+        index = cls.__new__(cls)
+        index._postings = postings.opened(folder)
+        index._rarity, index._order, index._rank = (load_array(folder / name) for name in ("rarity", "order", "rank"))
+        index._places = Places(folder / "ids")
+        index.ids = index._places.texts
+        return index
+
+    def number(self, name: str) -> int | None:
+        """The number of the document with an id, or None."""
+        place = self._places.get(name)
+        return None if place is None else int(self._order[place])
 
     def search(self, query: str, limit: int) -> list[tuple[str, float]]:
         """The best documents that share a term with the query, best first: id and score."""
+        numbers, scores = self.ranked(query, limit)
+        return [(self.ids[self._rank[n]], float(score)) for n, score in zip(numbers, scores, strict=True)]
+
+    def ranked(self, query: str, limit: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Numbers and scores of the best documents that share a term with the query, best first."""
         scores = np.zeros(len(self.ids))
         for term, count in Counter(terms(query)).items():
-            place = self._place.get(term)
+            place = self._postings.places.get(term)
             if place is not None:
-                span = slice(self._start[place], self._start[place + 1])
+                span = self._postings.span(place)
                 weight = np.float32(count) * self._rarity[place]
-                scores[self._numbers[span]] += weight - weight / self._below[span]
+                scores[self._postings.numbers[span]] += weight - weight / self._postings.weights[span]
         ranked = scores.astype(np.float32)
         found = np.flatnonzero(ranked)
         if len(found) > limit:
             found = found[ranked[found] >= np.partition(ranked[found], -limit)[-limit]]
-        best = found[np.argsort(-ranked[found], kind="stable")][:limit]
-        return [(self.ids[number], float(ranked[number])) for number in best]
+        best = found[np.lexsort((self._rank[found], -ranked[found]))][:limit]
+        return best, ranked[best]
 
 
-def _joined(parts: list[array]) -> NDArray[np.int32]:
-    return np.frombuffer(b"".join(part.tobytes() for part in parts), np.int32) if parts else np.zeros(0, np.int32)
+def _weigh(found: Postings, lengths: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Turn the weights of postings, which are counts, into ``1 + f / norm``, and return each term's rarity.
+
+    Args:
+        found: of the terms.
+        lengths: [documents] in terms.
+    """
+    kept = np.array([kept_length(int(length)) for length in lengths], np.float32)
+    total = np.count_nonzero(lengths)
+    mean = np.float32(lengths.sum() / max(total, 1) or 1)
+    inverse = _ONE / (_K1 * ((_ONE - _B) + _B * kept / mean))
+    for start in range(0, len(found.weights), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        found.weights[block] = _ONE + found.weights[block] * inverse[found.numbers[block]]
+    frequencies = np.diff(found.starts)
+    return np.array([math.log(1 + (total - n + 0.5) / (n + 0.5)) for n in frequencies], np.float32)

@@ -1,22 +1,31 @@
 """Fuzzy equality of two short texts: the token-set ratio of the library thefuzz (0.22), number for number."""
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 _LATIN_1 = {code: None for code in range(128, 256)}  # thefuzz drops these, and only these, to "force ASCII"
 _NO_WORD = re.compile(r"\W")
 
 
-@lru_cache(maxsize=8192)
 def same(one: str, other: str) -> bool:
     """Whether the ratio is above 85."""
-    ours, letters, length = _known(one)
+    return any_same((one,), other)
+
+
+def any_same(texts: Iterable[str], other: str) -> bool:
+    """Whether one of the texts has a ratio above 85."""
     theirs, other_letters, other_length = _known(other)
-    if ours.isdisjoint(theirs) and len(letters ^ other_letters) > 0.15 * (length + other_length):
-        return False  # a letter that only one text has costs an edit: so most pairs are told apart without the ratio
-    return token_set_ratio(one, other) > 85
+    for text in texts:
+        ours, letters, length = _known(text)
+        # A letter that only one of two texts has costs an edit: so most pairs are told apart without the ratio.
+        far = (letters ^ other_letters).bit_count() > 0.15 * (length + other_length)
+        if not (far and ours.isdisjoint(theirs)) and token_set_ratio(text, other) > 85:
+            return True
+    return False
 
 
+@lru_cache(maxsize=8192)
 def token_set_ratio(one: str, other: str) -> int:
     """How alike two texts are as sets of words, 0 to 100; 100 if one's words are all among the other's.
 
@@ -43,11 +52,13 @@ def _ratio(distance: int, length: int) -> float:
 
 
 @lru_cache(maxsize=8192)
-def _known(text: str) -> tuple[frozenset[str], frozenset[str], int]:
-    """A text's different words; the letters, and the length, of these words with spaces between them."""
+def _known(text: str) -> tuple[frozenset[str], int, int]:
+    """A text's different words; their letters, a bit for each (128 letters share one), and length with spaces."""
     words = frozenset(_NO_WORD.sub(" ", text.translate(_LATIN_1)).lower().split())
-    joined = " ".join(words)
-    return words, frozenset(joined), len(joined)
+    joined, letters = " ".join(words), 0
+    for letter in set(joined):
+        letters |= 1 << (ord(letter) & 127)
+    return words, letters, len(joined)
 
 
 def _longest_common_subsequence(one: str, other: str) -> int:

@@ -8,12 +8,12 @@ strict reward counts only what is equal, besides what the official one demands, 
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from manyturn.envs.shop.catalogue import Product
 from manyturn.envs.shop.goals import Goal
-from manyturn.envs.shop.matching import same
+from manyturn.envs.shop.matching import any_same
 from manyturn.envs.shop.nouns import Nouns
 
 # The first of these that stands anywhere in an option's value stands for the value (WebShop, MIT licence).
@@ -28,8 +28,7 @@ wine yellow"""
 _COLOURS = tuple(_COLOUR_NAMES.split())
 
 
-@dataclass(frozen=True, slots=True)
-class TypeScore:
+class TypeScore(NamedTuple):
     """How alike the types of two products are.
 
     Attributes:
@@ -45,8 +44,7 @@ class TypeScore:
     factor: float
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(NamedTuple):
     """The reward of a purchase and its parts.
 
     Attributes:
@@ -94,13 +92,13 @@ class Judge:
         if known is None:
             known = type_score(product, goal.product, self._nouns), *attributes_met(product, goal.attributes)
             self._known[product.id] = known
-        met = [option_met(chosen.values(), wanted) for wanted in goal.options]
+        met = [wanted for wanted in goal.options if option_met(chosen.values(), wanted)] if chosen else []
         return Score(
             type=known[0],
             attributes=known[1],
             strict_attributes=known[2],
-            options=sum(met),
-            strict_options=sum(a and _equal(chosen, b) for a, b in zip(met, goal.options, strict=True)),
+            options=len(met),
+            strict_options=sum([_equal(chosen, wanted) for wanted in met]),
             price=product.price <= goal.price_limit,
             parts=len(goal.attributes) + len(goal.options) + 1,
         )
@@ -125,20 +123,20 @@ def _categories(path: str) -> frozenset[str]:
 
 def attributes_met(product: Product, wanted: Collection[str]) -> tuple[int, int]:
     """How many attributes a product meets, and how many of them are equal to one of its own or stand in its texts."""
-    texts = (product.title.lower(), " ".join(product.features).lower(), product.description.lower())
+    title, features = product.title.lower(), " ".join(product.features).lower()
+    description = product.description.lower()
     met = equal = 0
     for attribute in wanted:
-        if any(attribute in text for text in texts):
+        if attribute in title or attribute in features or attribute in description:
             met, equal = met + 1, equal + 1
-        elif any(same(own, attribute) for own in product.attributes):
+        elif any_same(product.attributes, attribute):
             met, equal = met + 1, equal + (attribute in product.attributes)
     return met, equal
 
 
 def option_met(values: Collection[str], wanted: str | tuple[str, str]) -> bool:
     """Whether a chosen value passes for the wanted one."""
-    target = _target(wanted)
-    return any(same(_target(value), target) for value in values)
+    return any_same(map(_target, values), _target(wanted))
 
 
 @lru_cache(maxsize=8192)

@@ -29,10 +29,17 @@ class Session:
         catalogue: the shop.
         instruction: what stands on every page.
         judge: the reward for a product with options, name -> value.
+        window: products on a page of results.
     """
 
-    def __init__(self, catalogue: Catalogue, instruction: str, judge: Callable[[Product, Mapping[str, str]], float]):
-        self._catalogue, self._instruction, self._judge = catalogue, instruction, judge
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        instruction: str,
+        judge: Callable[[Product, Mapping[str, str]], float],
+        window: int = pages.WINDOW,
+    ):
+        self._catalogue, self._instruction, self._judge, self.window = catalogue, instruction, judge, window
         self._return()
 
     def _return(self) -> None:
@@ -54,7 +61,7 @@ class Session:
             return Home(self._instruction)
         if self.place == "results":
             found = self._catalogue.search(self.query)
-            shown = found[(self.number - 1) * pages.WINDOW : self.number * pages.WINDOW]
+            shown = found[(self.number - 1) * self.window : self.number * self.window]
             return Results(self._instruction, self.query, self.number, len(found), shown, self.visited)
         assert self.product is not None
         if self.place == "item":

@@ -14,7 +14,7 @@ Piece = tuple[str, str]  # what it is (text, button, option, link) and the text
 
 def plain(page: Page) -> str:
     """Mode ``text``: the pieces on one line. Which options were chosen is not shown."""
-    return " [SEP] ".join(text.strip() for _, text in pieces(page))
+    return " [SEP] ".join([text.strip() for _, text in pieces(page)])
 
 
 def rich(page: Page) -> str:
@@ -55,7 +55,7 @@ def address(page: Item) -> str:
 def pieces(page: Page) -> list[Piece]:
     """What the original's HTML parser finds on the page: empty pieces are none, blank ones shrink."""
     found = _written(page)
-    if all(text and text[0] not in _BLANK for _, text in found):
+    if not any([text[:1] in _BLANK for _, text in found]):  # an empty text is in every text
         return found
     kept = [(what, text) for what, text in found if text.strip(_BLANK) or (text and "\n" not in text)]
     return [(what, text if text.strip(_BLANK) else " ") for what, text in kept]

@@ -9,7 +9,7 @@ from manyturn.envs.shop.catalogue import Catalogue, Product
 from manyturn.envs.shop.expert import next_action, wording
 from manyturn.envs.shop.goals import Goal
 from manyturn.envs.shop.nouns import plain_nouns, spacy_nouns
-from manyturn.envs.shop.pages import Receipt
+from manyturn.envs.shop.pages import WINDOW, Receipt
 from manyturn.envs.shop.reward import Judge, Score
 from manyturn.envs.shop.session import Session
 from manyturn.envs.shop.text import MODES
@@ -46,6 +46,7 @@ for, then buy. The score counts the type of product, its attributes, the options
 """
     max_turns = 15
     part_names = ()
+    window = WINDOW
 
     @abc.abstractmethod
     def errand(self, task: Task) -> tuple[Catalogue, Goal]:
@@ -66,7 +67,7 @@ for, then buy. The score counts the type of product, its attributes, the options
     def begin(self, task: Task, rng: np.random.Generator) -> str:
         self._catalogue, self._goal = self.errand(task)
         self._judge = Judge(self._goal, self._nouns)
-        self._session = Session(self._catalogue, self._goal.instruction, self._reward)
+        self._session = Session(self._catalogue, self._goal.instruction, self._reward, self.window)
         return self._render(self._session.page)
 
     def respond(self, action: str) -> Turn:

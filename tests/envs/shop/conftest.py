@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from manyturn.envs.shop.official import ATTRIBUTES, HUMAN, PRODUCTS
+from manyturn.envs.shop.records import ATTRIBUTES, HUMAN, PRODUCTS
 
 SHARED = Path(__file__).parents[4] / "shared"
 DATA = Path(os.environ.get("MANYTURN_DATA", SHARED / "data")) / "webshop"

@@ -8,7 +8,8 @@ import pytest
 
 from manyturn.envs.shop.draws import KeyedDraws, OriginalDraws, price_limit
 from manyturn.envs.shop.goals import NO_LIMIT
-from manyturn.envs.shop.official import ATTRIBUTES, HUMAN, PRODUCTS, DataError, load
+from manyturn.envs.shop.official import load
+from manyturn.envs.shop.records import ATTRIBUTES, HUMAN, PRODUCTS, DataError
 from manyturn.envs.shop.tasks import tasks_of
 
 
@@ -123,7 +124,8 @@ def test_a_folder_without_the_files_is_told_where_they_come_from(tmp_path) -> No
     ("name", "edit", "named"),
     [
         (PRODUCTS, lambda records: {"a": 1}, PRODUCTS),
-        (PRODUCTS, lambda records: [1], "record 0"),
+        (PRODUCTS, lambda records: [1], f"{PRODUCTS}.*no text, array or object"),
+        (PRODUCTS, lambda records: [[]], "record 0"),
         (PRODUCTS, lambda records: records[0].pop("asin") and None, "record 0"),
         (PRODUCTS, lambda records: records[1].pop("name") and None, "B000000001.*name"),
         (PRODUCTS, lambda records: records[1].update(pricing="free"), "B000000001.*free"),

@@ -1,0 +1,1 @@
+"""MiniWoB++: small web tasks, played from the files of the package miniwob."""

@@ -1,0 +1,83 @@
+"""The made shop as an environment."""
+
+from collections.abc import Sequence
+
+from manyturn.envs.shop.catalogue import FOUND, Catalogue
+from manyturn.envs.shop.goals import Goal
+from manyturn.envs.shop.made.errands import LEVELS, goal_of, tasks
+from manyturn.envs.shop.made.goods import SHARES, goods
+from manyturn.envs.shop.made.kinds import type_label
+from manyturn.envs.shop.made.shaping import PARTS, potential
+from manyturn.envs.shop.pages import WINDOW
+from manyturn.envs.shop.visit_env import VisitEnv
+from manyturn.envs.task import Task
+from manyturn.envs.turn import Turn
+
+REWARDS = ("outcome", "shaped")
+
+
+class Shop(VisitEnv):
+    """Search a made catalogue and buy the one product that the instruction asks for.
+
+    The reward of the purchase is WebShop's, with the catalogue's own types in place of a title's nouns; it is 1 for
+    the product that the goal is about, with its options, and below 1 for all others. A range of prices is paid at its
+    upper end.
+
+    Args:
+        split: train, validation, test, or test_unseen (sentences that occur nowhere else); no product that one split
+            asks for, and no rival made from it, is asked for in another.
+        difficulty: ``tiny`` (attributes in titles, one option at most), ``easy``, ``medium`` (an attribute stands below
+            the product's page, rivals lack an option), ``hard`` (rivals cost too much, too), ``extreme`` (not on the
+            first page of results, and called by another name than in its title; needs 1,000 products).
+        products: how many there are, a multiple of 5 from 50 to 100,000.
+        catalogue: the seed that they are made from.
+        mode: of observation, ``text`` or ``text_rich``.
+        rewards: ``outcome``, or ``shaped``, which adds the turn-level parts of ``shaping.py``.
+        per_page: products on a page of results, from 1 to 50.
+        max_turns: default 15.
+    """
+
+    splits = tuple(SHARES)
+
+    def __init__(
+        self,
+        split: str = "train",
+        difficulty: str = "easy",
+        products: int = 1000,
+        catalogue: int = 0,
+        mode: str = "text",
+        rewards: str = "outcome",
+        per_page: int = WINDOW,
+        max_turns: int | None = None,
+    ):
+        for what, given, known in (("difficulty", difficulty, LEVELS), ("rewards", rewards, REWARDS)):
+            if given not in known:
+                raise ValueError(f"no {what} {given!r}: choose {', '.join(known)}")
+        if products < LEVELS[difficulty].products:
+            raise ValueError(f"difficulty {difficulty!r} needs at least {LEVELS[difficulty].products} products")
+        if not 1 <= per_page <= FOUND:
+            raise ValueError(f"per_page is {per_page}: it is from 1 to {FOUND}")
+        super().__init__(split, mode, max_turns=max_turns)
+        self.window = per_page
+        goods(catalogue, products)  # made here, so that a wrong number is told here
+        self._tasks = {name: tasks(name, difficulty, catalogue, products) for name in self.splits}
+        self._nouns = type_label
+        self._shaped = rewards == "shaped"
+        if self._shaped:
+            self.part_names = PARTS  # type: ignore[misc]  # those that this instance gives
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        return self._tasks[split]
+
+    def errand(self, task: Task) -> tuple[Catalogue, Goal]:
+        return goods(task.params["catalogue"], task.params["products"]).catalogue, goal_of(task)
+
+    def respond(self, action: str) -> Turn:
+        if not self._shaped:
+            return super().respond(action)
+        before = potential(self._session, self._catalogue, self._goal)
+        turn = super().respond(action)
+        over = turn.terminated or self.turn + 1 >= self.max_turns
+        after = dict.fromkeys(PARTS, 0.0) if over else potential(self._session, self._catalogue, self._goal)
+        parts = {name: after[name] - before[name] for name in PARTS if after[name] != before[name]}
+        return turn._replace(parts={**turn.parts, **parts})

@@ -1,0 +1,170 @@
+"""What customers of a made shop want: goals that one product alone meets, in five difficulties.
+
+A goal is drawn from (catalogue, split, difficulty, number, attempt) until it is as hard as its difficulty says. It is
+about a product of its split's families, so no two splits have a product in common, nor near relatives of one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from manyturn.envs.draws import Draws
+from manyturn.envs.shop import pages
+from manyturn.envs.shop.catalogue import Product
+from manyturn.envs.shop.goals import Goal
+from manyturn.envs.shop.made.goods import Goods, goods, some
+from manyturn.envs.shop.made.kinds import NAMES, title_name
+from manyturn.envs.shop.made.phrases import TEMPLATES, UNSEEN, phrase
+from manyturn.envs.task import GeneratedTasks, Task
+
+SIZES = {"train": 20_000, "validation": 1_000, "test": 1_000, "test_unseen": 1_000}
+_ATTEMPTS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A difficulty.
+
+    Args:
+        attributes: fewest and most that are asked for.
+        options: fewest and most that are asked for.
+        pages: first and last page of results on which the product may stand.
+        below: whether an attribute must stand below the product's page only; else all stand in the title.
+        renamed: whether the instruction calls the product by another name of its kind than the title does.
+        traps: what rivals must lack, each of these at least one of them, and nothing else: ``attribute``, ``option``,
+            ``price``.
+        products: the fewest for which there are enough such goals.
+    """
+
+    attributes: tuple[int, int]
+    options: tuple[int, int]
+    pages: tuple[int, int]
+    below: bool
+    renamed: bool
+    traps: frozenset[str]
+    products: int
+
+
+_ALL = frozenset({"attribute", "option", "price"})
+LEVELS = {
+    "tiny": Level((1, 3), (0, 1), (1, 1), False, False, frozenset({"attribute"}), 50),
+    "easy": Level((1, 3), (1, 2), (1, 1), False, False, frozenset({"attribute"}), 50),
+    "medium": Level((2, 3), (1, 2), (1, 2), True, False, frozenset({"attribute", "option"}), 50),
+    "hard": Level((2, 4), (2, 3), (1, 3), True, False, _ALL, 50),
+    "extreme": Level((2, 3), (2, 3), (2, 5), True, True, _ALL, 1000),
+}
+
+
+def tasks(split: str, difficulty: str, seed: int, size: int) -> GeneratedTasks:
+    """The tasks of a split, made when asked for."""
+    prefix = f"{split}/{difficulty}/{size}-{seed}/"
+    return GeneratedTasks(lambda number: _make(split, difficulty, seed, size, number), SIZES[split], prefix)
+
+
+def goal_of(task: Task) -> Goal:
+    """The goal that a task stands for."""
+    params = task.params
+    return Goal(
+        product=goods(params["catalogue"], params["products"]).catalogue[params["product"]],
+        instruction=params["instruction"],
+        attributes=tuple(params["attributes"]),
+        options=tuple((name, value) for name, value in params["options"]),
+        price_limit=params["price_limit"],
+        query=params["query"],
+    )
+
+
+def _make(split: str, difficulty: str, seed: int, size: int, number: int) -> Task:
+    stock, level = goods(seed, size), LEVELS[difficulty]
+    for attempt in range(_ATTEMPTS):
+        draws = Draws("shop goal", seed, size, split, difficulty, number, attempt)
+        goal = _drawn(draws, stock, split, level)
+        if goal is not None:
+            break
+    else:
+        raise ValueError(
+            f"catalogue {seed} of {size} products has no goals of difficulty {difficulty!r} for split {split!r}: "
+            "take another catalogue, or more products"
+        )
+    params = {
+        "catalogue": seed,
+        "products": size,
+        "product": goal.product.id,
+        "instruction": goal.instruction,
+        "query": goal.query,
+        "attributes": goal.attributes,
+        "options": goal.options,
+        "price_limit": goal.price_limit,
+    }
+    name = f"{split}/{difficulty}/{size}-{seed}/{number}"
+    return Task(name, split, params, difficulty, (goal.product.department,))
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What a product of the right kind must have."""
+
+    attributes: tuple[str, ...]
+    options: tuple[tuple[str, str], ...]
+    limit: int
+
+    def lacking(self, product: Product) -> list[str]:
+        """What a product cannot give, one word for each wish: ``attribute``, ``option``, ``price``."""
+        lacks = ["attribute" for attribute in self.attributes if attribute not in product.attributes]
+        lacks += ["option" for axis, value in self.options if value not in product.options[axis]]
+        return [*lacks, "price"] if product.price > self.limit else lacks
+
+
+def _drawn(draws: Draws, stock: Goods, split: str, level: Level) -> Goal | None:
+    """A goal, or None if the draw is not as hard as the level says."""
+    family = stock.families[draws.pick(stock.of_split[split])]
+    product = draws.pick(family)
+    rivals = [other for other in family if other is not product]
+    wish = _wish(draws, product, rivals, level)
+    if wish is None or not _hard_enough(wish, product, rivals, stock, level):
+        return None
+    name = title_name(product.title)
+    if level.renamed:
+        name = draws.pick([other for other in NAMES[name] if other != name])
+    query = " ".join([name, *wish.attributes])
+    first, last = level.pages
+    if product not in stock.catalogue.search(query)[(first - 1) * pages.WINDOW : last * pages.WINDOW]:
+        return None
+    templates = UNSEEN if split == "test_unseen" else TEMPLATES
+    text = phrase(draws, templates, name, wish.attributes, wish.options, wish.limit)
+    return Goal(product, text, wish.attributes, wish.options, float(wish.limit), query)
+
+
+def _wish(draws: Draws, product: Product, rivals: Sequence[Product], level: Level) -> _Wish | None:
+    """Attributes that rivals lack come first; one option that a rival lacks, if that is a trap, beside common ones."""
+    known = [attribute for attribute in product.attributes if level.below or attribute in product.title]
+    if len(known) < level.attributes[0]:
+        return None
+    known = some(draws, known, len(known))
+    known.sort(key=lambda attribute: all(attribute in rival.attributes for rival in rivals))
+    attributes = known[: draws.between(*level.attributes)]
+    options, count = [], min(draws.between(*level.options), len(product.options))
+    for axis in some(draws, list(product.options), count):
+        special = "option" in level.traps and not options
+        values = product.options[axis]
+        fit = [value for value in values if all(value in rival.options[axis] for rival in rivals) != special]
+        options.append((axis, draws.pick(fit or values)))
+    attributes, options = some(draws, attributes, len(attributes)), some(draws, options, count)
+    return _Wish(tuple(attributes), tuple(options), _limit(draws, product.price))
+
+
+def _hard_enough(wish: _Wish, product: Product, rivals: Sequence[Product], stock: Goods, level: Level) -> bool:
+    """Whether no other product will do, three rivals lack one thing only, and the level's traps are there."""
+    if level.below and all(attribute in product.title for attribute in wish.attributes):
+        return False
+    near = [lacks[0] for lacks in map(wish.lacking, rivals) if len(lacks) == 1]
+    if len(near) < 3 or not level.traps <= set(near):
+        return False
+    relatives = stock.having[product.kind, wish.attributes[0]]
+    return all(other is product or wish.lacking(other) for other in relatives)
+
+
+def _limit(draws: Draws, price: float) -> int:
+    """Up to 1.6 times the price: the next multiple of five dollars, or of one below 20 dollars, or a later one."""
+    step = 5 if price >= 20 else 1
+    lowest = int(price // step + 1) * step
+    return lowest + step * draws.below(max(1, int((1.6 * price - lowest) // step) + 1))

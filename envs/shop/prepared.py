@@ -1,0 +1,150 @@
+"""All of WebShop's products on disk: prepared once, then opened at once by any number of processes.
+
+Products and goals are JSON lines with arrays of their ends, the index is arrays; processes map them, and so share what
+they read. What is prepared lies under the hash of the files that it was made of.
+"""
+
+import fcntl
+import json
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manyturn.envs.durable import clear_leftovers, sync
+from manyturn.envs.keys import digest
+from manyturn.envs.shop import wishes
+from manyturn.envs.shop.catalogue import Catalogue, write_catalogue
+from manyturn.envs.shop.draws import draws_of
+from manyturn.envs.shop.json_stream import array_items, object_items
+from manyturn.envs.shop.lines import Lines, load_array, write_lines
+from manyturn.envs.shop.manifest import cache_folder
+from manyturn.envs.shop.records import DataError, product_of, table, unreadable, usable
+from manyturn.envs.shop.stock import Stock, line_of
+from manyturn.envs.shop.wishes import Goals, Wish
+from manyturn.envs.task import SPLITS
+
+_LAYOUT = 1  # raise it when what is prepared changes
+_INSTRUCTION, _ASKED = -2, -1  # places in a product's line
+Splits = Mapping[str, Sequence[int]]
+
+
+def products_folder(hashes: Sequence[str]) -> Path:
+    """Where the products of files with these hashes are prepared."""
+    return cache_folder() / f"products-{digest(_LAYOUT, tuple(hashes[:2]))}"
+
+
+def goals_folder(hashes: Sequence[str], kind: str, original: int | None) -> Path:
+    """Where the goals of files with these hashes are prepared."""
+    return cache_folder() / f"goals-{digest(_LAYOUT, tuple(hashes), kind, original)}"
+
+
+def opened(
+    files: Sequence[Path], hashes: Sequence[str], kind: str, original: int | None
+) -> tuple[Catalogue, Goals, Splits]:
+    """Catalogue, goals and splits as they were prepared. Raises DataError if they were not."""
+    products, goals = products_folder(hashes), goals_folder(hashes, kind, original)
+    if not products.is_dir() or not goals.is_dir():
+        option = "" if original is None else f" --original {original}"
+        raise DataError(
+            f'{kind} goals of {files[0]} are not prepared: run "manyturn data webshop {files[0].parent}{option}" once'
+        )
+    stock = Stock(Lines(products / "products"), load_array(goals / "prices"))
+    counts, limits, order = (load_array(goals / name) for name in ("counts", "limits", "order"))
+    splits: Splits = wishes.original_splits(len(order))
+    if original is None:
+        splits = {split: load_array(goals / split) for split in SPLITS}
+    made = Goals(stock, Lines(goals / "wishes"), counts, limits, order)
+    return Catalogue.opened(products / "catalogue", stock), made, splits
+
+
+def prepare(files: Sequence[Path], hashes: Sequence[str], kind: str, original: int | None) -> list[Path]:
+    """Prepare what is not prepared yet; the folders. Raises DataError. See ``official.load``.
+
+    Args:
+        files, hashes: products, attributes, and instructions by people for goals of that kind.
+    """
+    products, goals = products_folder(hashes), goals_folder(hashes, kind, original)
+    _once(products, lambda folder: _write_products(folder, files))
+    _once(goals, lambda folder: _write_goals(folder, products, files, original))
+    return [products, goals]
+
+
+def _once(folder: Path, write: Callable[[Path], None]) -> None:
+    """Fill a folder unless it is there; whole or not at all, and one process at a time."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if folder.is_dir():
+            return
+        clear_leftovers(folder.parent)
+        aside = folder.with_name(f".{folder.name}.writing")
+        aside.mkdir()
+        try:
+            write(aside)
+            for path in aside.rglob("*"):
+                sync(path)
+            aside.rename(folder)
+        finally:
+            clear_leftovers(folder.parent)
+        sync(folder.parent)
+
+
+def _write_products(folder: Path, files: Sequence[Path]) -> None:
+    low, high = array("d"), array("d")  # one price, or the ends of a range
+
+    def lines() -> Iterator[list[Any]]:
+        about = _attributes(files[1])
+        for _, record in usable(array_items(files[0]), files[0]):
+            found = json.loads(about.get(record["asin"], b"{}"))
+            product, ends = product_of(record, found, files[0])
+            low.append(ends[0])
+            high.append(ends[1] if len(ends) == 2 else np.nan)
+            yield [*line_of(product), *wishes.instruction_of(found)]
+
+    write_lines(folder / "products", lines())
+    np.save(folder / "low.npy", np.array(low))
+    np.save(folder / "high.npy", np.array(high))
+    write_catalogue(folder / "catalogue", Stock(Lines(folder / "products"), np.array(low)))
+
+
+def _attributes(file: Path) -> dict[str, bytes]:
+    """The file of attributes as small texts: whole records take several times the memory."""
+    try:
+        return {name: json.dumps(about).encode() for name, about in object_items(file)}
+    except (ValueError, TypeError) as error:
+        raise unreadable(file, error) from None
+
+
+def _write_goals(folder: Path, products: Path, files: Sequence[Path], original: int | None) -> None:
+    lines, draws = Lines(products / "products"), draws_of(original)
+    ids = [line[0] for line in lines]
+    low, high = load_array(products / "low").tolist(), load_array(products / "high").tolist()
+    prices = np.array(
+        [a if np.isnan(b) else draws.price(name, a, b) for name, a, b in zip(ids, low, high, strict=True)]
+    )
+    np.save(folder / "prices.npy", prices)
+    try:
+        write_lines(folder / "wishes", _wishes(ids, lines, files))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise unreadable(files[-1], error) from None
+    found, stock = Lines(folder / "wishes"), Stock(lines, prices)
+    if not len(found):
+        raise DataError(f"no product of {files[0].parent} has an instruction: the files must be of one release")
+    counts = np.array([wishes.count(wish, stock[wish.product]) for wish in map(Wish._make, found)])
+    order = wishes.shuffled(int(counts.sum()))
+    np.save(folder / "limits.npy", wishes.limits_of(map(Wish._make, found), prices, draws))
+    np.save(folder / "counts.npy", counts)
+    np.save(folder / "order.npy", order)
+    if original is None:
+        by_product = wishes.product_splits((ids[wish.product] for wish in map(Wish._make, found)), counts, order)
+        for split, places in by_product.items():
+            np.save(folder / f"{split}.npy", places)
+
+
+def _wishes(ids: Sequence[str], lines: Lines, files: Sequence[Path]) -> Iterator[Wish]:
+    if len(files) == 3:
+        return wishes.human_wishes(ids, table(files[2]))
+    return wishes.synthetic_wishes(ids, ((line[_INSTRUCTION], line[_ASKED]) for line in lines))

@@ -1,0 +1,108 @@
+"""A product's text that becomes markup, a button that does something else than it says, a page that loads anything."""
+
+import importlib.util
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from manyturn.envs.shop.html import CHOICE, POLICY, Document, document
+from manyturn.envs.shop.official import load
+from manyturn.envs.shop.session import Session
+
+TAGS = frozenset("html head meta title style body main p form input button ul li div span h1 fieldset legend a".split())
+ATTRIBUTES = frozenset(
+    "lang charset class method autocomplete type name aria-label maxlength required autofocus value aria-pressed "
+    "disabled href".split()
+)
+_FILE = Path(__file__).parents[2] / "manyturn" / "report" / "payloads.py"
+_SPEC = importlib.util.spec_from_file_location("report_payloads", _FILE)
+_PAYLOADS = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(_PAYLOADS)
+PAYLOADS = _PAYLOADS.PAYLOADS
+
+
+class Read(HTMLParser):
+    """What a parser of HTML finds: tags, attributes, and the buttons with their labels."""
+
+    def __init__(self, html: str):
+        super().__init__()
+        self.tags, self.attributes, self.buttons, self._inside = set(), set(), [], False
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attributes}
+        if tag in ("button", "input"):
+            self.buttons.append([dict(attributes), ""])
+            self._inside = tag == "button"
+
+    def handle_endtag(self, tag):
+        self._inside = self._inside and tag != "button"
+
+    def handle_data(self, data):
+        if self._inside:
+            self.buttons[-1][1] += data
+
+
+def visited(folder: Path, *actions: str) -> tuple[Session, Document]:
+    """A session after some actions, and its page."""
+    session = Session(load(folder, "synthetic").catalogue, "Buy <b>a lamp</b>.", lambda product, chosen: 0.5)
+    for action in actions:
+        assert session.act(action), action
+    return session, document(session.page, session.clicks())
+
+
+PLACES = [[], ["search[lamp]"], ["search[lamp]", "click[b000000000]"]]
+PLACES += [[*PLACES[2], f"click[{what}]"] for what in ("description", "features", "buy now")]
+
+
+@pytest.mark.parametrize("text", PAYLOADS)
+def test_hostile_text_in_every_place_stays_text(shop_of, text):
+    values = {"Size": [{"value": text}], text: [{"value": "large"}]}
+    product = {"name": text, "full_description": text, "small_description": [text], "customization_options": values}
+    folder = shop_of(product | {"query": "lamp"}, {})
+    load(folder, "synthetic")
+    for actions in PLACES:
+        actions = [action.replace("search[lamp]", "search[<q> lamp]") for action in actions]
+        session, page = visited(folder, *actions)
+        read = Read(page.html)
+        assert read.tags <= TAGS and read.attributes <= ATTRIBUTES
+        assert "url(" not in page.html.split("</style>")[0]
+    assert session.place == "done"
+
+
+@pytest.mark.parametrize("actions", PLACES)
+def test_each_button_stands_for_the_click_that_it_names(shop_of, actions):
+    sizes = [{"value": value} for value in ("Small", "X/L", "Features", "a[b]", "Search")]
+    folder = shop_of({"customization_options": {"size": sizes, "style": [{"value": "small"}]}}, {})
+    session, page = visited(folder, *actions)
+    read = Read(page.html)
+    assert len(read.buttons) == len(page.actions)
+    for place, (attributes, label) in enumerate(read.buttons):
+        action = page.actions[place]
+        if attributes.get("name") == CHOICE:
+            assert attributes["value"] == str(place) and ("disabled" in attributes) == (not action)
+        if action and action != "search":
+            assert action == f"click[{label.lower()}]" and action in session.clicks()
+    clicked = {action for action in page.actions if action.startswith("click")}
+    assert clicked == set(session.clicks())
+
+
+def test_chosen_options_are_pressed(shop_of):
+    values = {"size": [{"value": "small"}, {"value": "pro"}], "style": [{"value": "pro"}]}
+    folder = shop_of({"customization_options": values}, {})
+    _, page = visited(folder, "search[lamp]", "click[b000000000]", "click[small]", "click[pro]")
+    pressed = {
+        attributes["value"]: attributes["aria-pressed"]
+        for attributes, _ in Read(page.html).buttons
+        if "aria-pressed" in attributes
+    }
+    assert list(pressed.values()) == ["true", "false", "true"]  # a value that is offered twice sets the later option
+
+
+def test_the_policy_allows_the_style_and_the_form_and_nothing_else():
+    rules = dict(rule.strip().split(" ", 1) for rule in POLICY.split(";"))
+    assert rules.pop("default-src") == "'none'" and rules.pop("form-action") == "'self'"
+    assert rules.pop("style-src").startswith("'sha256-") and set(rules.values()) == {"'none'"}

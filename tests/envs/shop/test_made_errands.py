@@ -1,0 +1,124 @@
+"""A made goal must be met by one product, missed narrowly by others, and belong to one split."""
+
+import re
+from functools import cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from manyturn.envs.shop.catalogue import Product
+from manyturn.envs.shop.goals import Goal
+from manyturn.envs.shop.made.errands import LEVELS, SIZES, goal_of, tasks
+from manyturn.envs.shop.made.goods import goods
+from manyturn.envs.shop.made.kinds import title_name, type_label
+from manyturn.envs.shop.made.phrases import UNSEEN
+from manyturn.envs.shop.reward import Judge, Score
+
+SEED, SIZE = 0, 1000
+TASKS = st.builds(
+    lambda split, level, number: tasks(split, level, SEED, SIZE)[number],
+    st.sampled_from(list(SIZES)),
+    st.sampled_from(list(LEVELS)),
+    st.integers(0, 999),
+)
+MARKS = [max(re.split(r"{\w+}", template), key=len) for template in UNSEEN]  # words of unseen templates alone
+
+
+def best(goal: Goal, product: Product) -> Score:
+    """The score for a product with as many wanted options as it offers."""
+    chosen = {axis: value for axis, value in goal.options if value in product.options.get(axis, ())}
+    return Judge(goal, type_label).score(product, chosen)
+
+
+def missing(score: Score) -> int:
+    return score.parts - score.attributes - score.options - score.price
+
+
+@settings(max_examples=40, deadline=None)
+@given(TASKS)
+def test_one_product_is_paid_in_full_and_three_of_its_kind_lack_one_thing(task) -> None:
+    goal = goal_of(task)
+    scores = {product.id: best(goal, product) for product in goods(SEED, SIZE).catalogue.products}
+    assert [name for name, score in scores.items() if score.official == 1] == [goal.product.id]
+    assert all(score.official == score.strict for score in scores.values() if score.type.factor)
+    assert all(score.type.factor == score.type.same_kind for score in scores.values())
+    assert sum(missing(score) == 1 and score.type.same_kind for score in scores.values()) >= 3
+
+
+@settings(max_examples=60, deadline=None)
+@given(TASKS)
+def test_a_goal_is_as_hard_as_its_difficulty_says(task) -> None:
+    goal, level = goal_of(task), LEVELS[task.difficulty]
+    product, stock = goal.product, goods(SEED, SIZE)
+    assert level.attributes[0] <= len(goal.attributes) <= level.attributes[1]
+    axes = len(product.options)
+    assert min(level.options[0], axes) <= len(goal.options) <= min(level.options[1], axes)
+    assert any(attribute not in product.title for attribute in goal.attributes) == level.below
+    page = list(stock.catalogue.search(goal.query)).index(product) // 10 + 1
+    assert level.pages[0] <= page <= level.pages[1]
+    assert (title_name(product.title) not in goal.query) == level.renamed
+    family = next(family for family in stock.families if product in family)
+    near = [score for score in (best(goal, rival) for rival in family) if missing(score) == 1]
+    if "option" in level.traps:
+        assert any(score.options < len(goal.options) for score in near)
+    if "price" in level.traps:
+        assert any(not score.price for score in near)
+
+
+@settings(max_examples=60, deadline=None)
+@given(TASKS)
+def test_the_instruction_says_what_the_goal_means(task) -> None:
+    goal = goal_of(task)
+    assert all(attribute in goal.instruction for attribute in goal.attributes)
+    assert all(re.search(f"{axis}:? {value}", goal.instruction) for axis, value in goal.options)
+    assert f"{goal.price_limit:.0f} dollars" in goal.instruction and goal.price_limit >= goal.product.price
+    assert all(word in goal.instruction for word in goal.query.split())
+    assert any(mark in goal.instruction for mark in MARKS) == (task.split == "test_unseen")
+
+
+@cache
+def askable(split: str) -> frozenset[str]:
+    """Ids of the products that a split may ask for, their rivals included."""
+    stock = goods(SEED, SIZE)
+    return frozenset(product.id for number in stock.of_split[split] for product in stock.families[number])
+
+
+@settings(max_examples=100, deadline=None)
+@given(TASKS)
+def test_a_product_and_its_rivals_are_asked_for_in_one_split(task) -> None:
+    owners = [split for split in SIZES if task.params["product"] in askable(split)]
+    assert owners == [task.split]
+
+
+@pytest.mark.slow
+def test_no_product_of_any_task_is_asked_for_in_two_splits() -> None:
+    asked = {split: {task.params["product"] for task in tasks(split, "tiny", SEED, SIZE)} for split in SIZES}
+    assert sum(map(len, asked.values())) == len(set().union(*asked.values()))
+
+
+@settings(max_examples=30, deadline=None)
+@given(TASKS)
+def test_a_task_is_found_by_its_id_alone(task) -> None:
+    assert tasks(task.split, task.difficulty, SEED, SIZE).find(task.id) == task
+    assert tasks(task.split, task.difficulty, SEED + 1, SIZE).find(task.id) is None
+
+
+def test_tasks_stay_what_they_were_when_results_were_published() -> None:
+    assert [tasks("test", level, 0, 1000)[3].content for level in LEVELS] == PINNED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_hundred_thousand_products_leave_goals_of_every_difficulty(level: str) -> None:
+    for split in SIZES:
+        assert goal_of(tasks(split, level, 0, 100_000)[0]).query
+
+
+PINNED = [
+    "d9f569de8d2c1f9597edf22910b8a67d",
+    "065355542fbb624169b7b6f4e0d1c735",
+    "c0ed3d80fdb1fa6a1263c9b98715eef5",
+    "23d5a878087a35de2e87a1133b790020",
+    "be6243869e52c9b2fd7a2c99478e81d3",
+]
