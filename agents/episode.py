@@ -106,6 +106,7 @@ class Episode:
             were made.
         success: whether the goal was reached; None after an error, and where nobody can know.
         last: the final observation.
+        answer: the action that gives the true answer, if the environment names one; the policy does not see it.
     """
 
     key: EpisodeKey
@@ -117,6 +118,7 @@ class Episode:
     last: str = ""
     ledger: Ledger | None = None
     attempts: int = 1
+    answer: str | None = None
 
     @property
     def outcome(self) -> float:
@@ -134,6 +136,7 @@ async def play(seat: Seat, policy: Policy, task: Task, key: EpisodeKey, instruct
     player = policy.player(key, instructions)
     try:
         step = await seat.reset(task, key.reset_seed())
+        episode.answer = step.answer
         while not step.ended and len(episode.turns) < max_turns:
             step = await _turn(episode, player, seat, step)
         episode.ending = Ending.COMPLETED if step.terminated else Ending.TRUNCATED

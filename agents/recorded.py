@@ -20,6 +20,7 @@ def episode_to_plain(episode: Episode) -> dict[str, Any]:
         "success": episode.success,
         "last": episode.last,
         "attempts": episode.attempts,
+        **({} if episode.answer is None else {"answer": episode.answer}),
         "branches": None if ledger is None else [list(vars(branch).values()) for branch in ledger.branches],
         "spans": None if ledger is None else [[getattr(s, name) for name in Span.__slots__] for s in ledger.spans],
     }
@@ -47,6 +48,7 @@ def episode_from_plain(plain: Mapping[str, Any], task: Task) -> Episode:
         last=plain["last"],
         ledger=ledger,
         attempts=plain["attempts"],
+        answer=plain.get("answer"),
     )
 
 

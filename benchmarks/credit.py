@@ -6,8 +6,7 @@
 The same command continues where it was: runs whose results lie in --out or in the folder are left alone, one that was
 begun goes on, and with --minutes those that go on at the end of the time are asked to stop and save. Seeds are worked
 off one after the other, so that an unfinished benchmark has all methods on fewer seeds. What is finished goes to --out,
-one line of JSON for each run; ``credit_table.py`` makes a table and a figure of it, which are shown and drawn at the
-end.
+one line of JSON for each run; ``credit_table.py`` makes a table and a figure of it, which lie beside.
 """
 
 import argparse
@@ -25,7 +24,7 @@ from typing import Any
 
 from credit_cell import in_child
 from credit_plan import METHODS, WORLDS, Cell, config_of, plan
-from credit_table import draw, read, show
+from credit_table import publish, read
 
 from manyturn.agents.compare import read_evaluation, values_over
 from manyturn.envs.durable import replace_text
@@ -192,8 +191,7 @@ def main() -> None:
     results = [line for _, line in sorted((known | made).items())]
     chosen.out.parent.mkdir(parents=True, exist_ok=True)
     replace_text(chosen.out, "".join(json.dumps(line, allow_nan=False) + "\n" for line in results))
-    print(show(results))
-    draw(results, chosen.out.with_suffix(".png"))
+    print(publish(results, chosen.out))
     left = sum(cell not in made for group in groups for cell in group)
     print(f"{len(results)} runs are in {chosen.out}; {left} of those asked for are not finished")
     sys.exit(1 if runner.failed else 0)

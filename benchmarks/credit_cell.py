@@ -10,6 +10,7 @@ import os
 import platform
 import shutil
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 from credit_plan import Cell, config_of, shares_warmup, warmup_of
@@ -44,7 +45,8 @@ async def finish(config: RunConfig, folder: Path) -> None:
     if not (folder / "summary.json").is_file():
         await train(None if begun else config, folder, resume=begun)
     if not (folder / "made.json").is_file():
-        made = {"commit": commit(), "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"}
+        machine = f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
+        made = {"commit": commit(), "machine": machine, "date": datetime.now(UTC).strftime("%Y-%m-%d")}
         replace_text(folder / "made.json", json.dumps(made) + "\n")
 
 

@@ -63,6 +63,11 @@ WORLDS: dict[str, dict[str, Any]] = {
         "warmup": {"noise": 0.4, "check_every": 5, "check_episodes": 64},
         "learner": {"lr": 4e-4},
     },
+    "manners": {
+        "env": _own("Manners"),
+        "warmup": {"noise": 0.4, "lr": 1e-3, "check_every": 5},
+        "learner": {"lr": 2e-4},
+    },
 }
 
 # Layers for a world that pays parts of its own, which the recipe of G-RA leaves to whoever has some.

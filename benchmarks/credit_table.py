@@ -12,6 +12,7 @@ of methods compared in a world (Holm). With few pairs it cannot be small: 2/2^n 
 
 import json
 import math
+import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ from manyturn.agents.statistics import (
     paired_difference,
     sign_flip_p,
 )
+from manyturn.envs.durable import replace_text
 
 WANTED = 0.05
 AXES = {1: "updates", 2: "million tokens", 3: "seconds"}
@@ -128,10 +130,15 @@ def _told(interval: Interval, sign: str = "") -> str:
     return mean if math.isnan(interval.low) else f"{mean} [{low}, {high}]"
 
 
-def mean_curve(curves: Sequence[Sequence[Sequence[float]]]) -> list[list[float]]:
-    """Mean over seeds, point by point, as far as all of them go."""
+def middle_curve(curves: Sequence[Sequence[Sequence[float]]]) -> list[list[float]]:
+    """Over seeds, point by point as far as all of them go: medians of the axes, the mean of the success.
+
+    Other programs on the machine make single runs slow; they hardly move the median of their seconds.
+    """
     return [
-        [sum(column) / len(column) for column in zip(*points, strict=True)] for points in zip(*curves, strict=False)
+        [*(statistics.median(axis) for axis in axes), statistics.fmean(success)]
+        for points in zip(*curves, strict=False)
+        for *axes, success in [tuple(zip(*points, strict=True))]
     ]
 
 
@@ -153,7 +160,7 @@ def draw(results: Sequence[Result], path: Path) -> None:
     for row, world in zip(axes, worlds, strict=True):
         for method in methods:
             curves = [line["curve"] for line in results if (line["world"], line["method"]) == (world, method)]
-            points = mean_curve(curves)
+            points = middle_curve(curves)
             for panel, column in zip(row, AXES, strict=True):
                 scale = 1e-6 if AXES[column].startswith("million") else 1.0
                 x, y = [point[column] * scale for point in points], [point[4] for point in points]
@@ -178,11 +185,20 @@ def read(path: Path) -> list[Result]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def publish(results: Sequence[Result], path: Path) -> str:
+    """Write table and figure beside the results; returns the table."""
+    made = (", ".join(sorted({line[what] for line in results})) for what in ("machine", "date", "commit"))
+    told = dict(zip(("machine", "dates", "commits"), made, strict=True))
+    head = f"Raw results: `{path.name}`. " + " ".join(f"{what.capitalize()}: {text}." for what, text in told.items())
+    table = show(results)
+    replace_text(path.with_suffix(".md"), f"{head}\n\n{table}\n")
+    draw(results, path.with_suffix(".png"))
+    return table
+
+
 def main() -> None:
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "results" / "credit.jsonl"
-    results = read(path)
-    print(show(results))
-    draw(results, path.with_suffix(".png"))
+    print(publish(read(path), path))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Four small worlds in which it matters which turn gets the credit; each isolates one property.
+"""Five small worlds in which it matters which turn gets the credit; each isolates one property.
 
-All ask for one skill: the first observation says which colour belongs to which word, and later on a word asks for its
-colour. A tiny decoder learns that in seconds, chance does not get far among eight colours, and what tells the worlds
-apart is how the outcome hangs on the turns.
+All but the last ask for one skill: the first observation says which colour belongs to which word, and later on a word
+asks for its colour. A tiny decoder learns that in seconds, chance does not get far among eight colours, and what tells
+the worlds apart is how the outcome hangs on the turns.
 """
 
 import json
@@ -231,3 +231,52 @@ class Decisive(CreditWorld):
 
     def load(self, data: bytes) -> None:
         self.done, self.right = json.loads(data)
+
+
+class Manners(CreditWorld):
+    """Greet sixteen guests; two of the eight colours offend whoever is shown them, and nothing ever says so.
+
+    Isolates blame that can be read from the turn itself. Whoever is careless offends once or twice in an episode, and
+    the outcome blames all sixteen turns alike. What offends is the same in every task: an estimator of what each turn
+    contributes (SPA) can find it in the reply, where it has to know the task and the question in the other worlds.
+    """
+
+    instructions = "Greet every guest by showing a colour; do not offend anybody. Command: show COLOUR."
+    words, verb = (), "show"
+    goal = 16
+    max_turns = 18
+    polite = COLOURS[:6]
+
+    @classmethod
+    def problems(cls) -> Iterator[dict[str, Any]]:
+        guests = ("Baker", "Smith", "Miller", "Tailor")
+        for number in range(4000):
+            drawn = generator("guests", number).integers(len(guests), size=cls.goal)
+            yield {"guests": [guests[guest] for guest in drawn]}
+
+    @property
+    def asking(self) -> str:
+        return self.task.params["guests"][self.done]
+
+    def begin(self, task: Task, rng: np.random.Generator) -> str:
+        self.done, self.offended = 0, False
+        return f"{self.asking}?"
+
+    def respond(self, action: str) -> Turn:
+        if action not in self.admissible():
+            return self.invalid(f"{self.asking}?")
+        self.offended |= action.split()[-1] not in self.polite
+        self.done += 1
+        if self.done < self.goal:
+            return self.go_on(f"{self.asking}?")
+        return self.fail("They left.") if self.offended else self.succeed("They stay.")
+
+    def expert(self) -> str:
+        drawn = generator("greeting", self.task.id, self.done).integers(len(self.polite))
+        return f"{self.verb} {self.polite[drawn]}"
+
+    def save(self) -> bytes:
+        return json.dumps([self.done, self.offended]).encode()
+
+    def load(self, data: bytes) -> None:
+        self.done, self.offended = json.loads(data)

@@ -36,6 +36,8 @@ class Step(NamedTuple):
         parts: named rewards that sum to ``reward``.
         anchor: hash of the situation, the same in every process.
         success: whether the goal was reached; None while the episode goes on or where nobody says.
+        answer: after reset, the action that gives the true answer, for the trainer and never for the policy; None
+            where the environment names none.
     """
 
     observation: str
@@ -48,6 +50,7 @@ class Step(NamedTuple):
     admissible: list[str] | None = None
     success: bool | None = None
     progress: float | None = None
+    answer: str | None = None
 
     @property
     def ended(self) -> bool:
@@ -90,6 +93,16 @@ class Host:
         return callable(getattr(self.env.unwrapped, "expert", None))
 
     @property
+    def has_answer(self) -> bool:
+        """Whether resets can tell the true answer."""
+        return self._text_env is not None and type(self._text_env).answer is not TextEnv.answer
+
+    @property
+    def has_progress(self) -> bool:
+        """Whether turns can tell their progress; nobody knows it of an environment that is not ours."""
+        return self._text_env is None or type(self._text_env).progress is not TextEnv.progress
+
+    @property
     def splits(self) -> tuple[str, ...]:
         return self._text_env.splits if self._text_env else SPLITS
 
@@ -103,6 +116,11 @@ class Host:
                 names.append(name)
             layer = layer.env
         return tuple(names)
+
+    @property
+    def lists_parts(self) -> bool:
+        """Whether ``part_names`` names every part that a turn can earn besides the outcome."""
+        return getattr(self.env.unwrapped, "part_names", None) is not None
 
     def tasks(self, split: str) -> Sequence[Task]:
         """The tasks of a split."""
@@ -121,8 +139,8 @@ class Host:
         def begin() -> Step:
             if self._text_env:
                 text, info = self.env.reset(seed=seed, options={"task": task.id})
-            else:
-                text, info = self.env.reset(seed=task.params["seed"])
+                return _step(text, 0.0, False, False, info)._replace(answer=self._text_env.answer())
+            text, info = self.env.reset(seed=task.params["seed"])
             return _step(text, 0.0, False, False, info)
 
         return self._guarded(f"reset of {task.id}", begin)

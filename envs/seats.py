@@ -49,7 +49,8 @@ class Seats(abc.ABC):
     """A limited number of seats for one environment; use it in one event loop, with ``async with``.
 
     Attributes:
-        name, instructions, has_expert, splits, part_names: those of the environment.
+        name, instructions, splits, part_names: those of the environment.
+        has_expert, has_answer, has_progress, lists_parts: what it can tell; see ``Host``.
         wrappers: the turn-level rewards around it.
         limit: episodes that may run at once.
     """
@@ -61,7 +62,8 @@ class Seats(abc.ABC):
         self.name, self.wrappers = name, tuple(wrappers)
         self._host = Host(name, kwargs, wrappers)  # also finds faults of name, kwargs and wrappers now
         self.instructions = self._host.instructions
-        self.has_expert = self._host.has_expert
+        self.has_expert, self.has_answer = self._host.has_expert, self._host.has_answer
+        self.has_progress, self.lists_parts = self._host.has_progress, self._host.lists_parts
         self.splits = self._host.splits
         self.part_names = self._host.part_names
         self._places = asyncio.Semaphore(limit)

@@ -76,7 +76,11 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         raise Unsupported(f"{type(self).__name__} has no expert: override expert()")
 
     def answer(self) -> str | None:
-        """A text that must not appear in any observation before the end, if the environment has one."""
+        """The action that gives the true answer, if there is one such; known as soon as the episode has begun.
+
+        It reaches the trainer alone, which may ask how likely the policy is to say it. No observation before the end
+        may contain it.
+        """
         return None
 
     def save(self) -> bytes | None:

@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import re
 import sys
 from dataclasses import dataclass
 from itertools import takewhile
@@ -16,7 +17,6 @@ from rich.text import Text
 from manyturn.envs.options import Options
 from manyturn.recipes import file_of, load_recipe, methods, whole_runs
 from manyturn.recipes.stack import stacked
-from manyturn.trainers.advantages.values import ValueConfig
 from manyturn.trainers.config import overlay, parse_config
 from manyturn.trainers.metrics import METRICS
 from manyturn.trainers.stages import StageConfig
@@ -25,31 +25,7 @@ from manyturn.visible import visible
 _PAPER = "Paper: "
 _TERMS = ("kl", "entropy", "epo", "correction", "reject")
 _BY_CLASS = frozenset({"value", "progress", "objective.entropy"})  # whose module is about more than them
-# Metrics that tell whether a part works, by its place in the configuration or by its name.
-_TELLING: dict[str, tuple[str, ...]] = {
-    "invalid_penalty": ("invalid",),
-    "gated": ("open_gates",),
-    "overlong": ("reply_tokens",),
-    "spa": ("progress_loss", "invalid"),
-    "gigpo": ("singleton_anchors", "mean_anchor_size"),
-    "clip": ("clip_fraction", "approx_kl"),
-    "aepo": ("clip_fraction", "approx_kl"),
-    "cispo": ("clip_fraction", "approx_kl"),
-    "gspo": ("clip_fraction", "approx_kl"),
-    "gmpo": ("clip_fraction", "low_clip_fraction", "approx_kl"),
-    "sapo": ("approx_kl",),
-    "topr": ("tapered_fraction", "approx_kl"),
-    "empg": ("entropy",),
-    "entropy_weight": ("entropy",),
-    "objective.kl": ("reference_kl",),
-    "objective.entropy": ("entropy",),
-    "objective.epo": ("entropy", "epo_reference", "epo_outside"),
-    "objective.correction": ("engine_kl", "engine_ratio_max", "effective_samples"),
-    "objective.reject": ("engine_kl", "rejected_tokens"),
-    "rollout.rounds": ("rounds",),
-    "rollout.horizon": ("turns", "truncated"),
-    "value": ("value_loss", "value_explained", "value_clip_fraction"),
-}
+# Of every run; what else to look at stands behind "Watch" in the text of each part.
 _ALWAYS = ("success", "return", "groups_without_signal", "advantage_std", "grad_norm")
 
 
@@ -87,15 +63,18 @@ class Piece:
     Attributes:
         place: where it stands in the configuration, such as credit.advantage.
         name: of the stage; empty where a place has one kind of part only.
-        text: what its docstring says.
-        telling: metrics that tell whether it works.
+        text: what its docstring says: formula, implementation, differences between paper and code, what to watch.
     """
 
     place: str
     name: str
     text: str
     options: tuple[Option, ...]
-    telling: tuple[str, ...]
+
+    @property
+    def telling(self) -> list[str]:
+        """Metrics that tell whether it works: those that its text names behind "Watch"."""
+        return re.findall(r"``(\w+)``", self.text.partition("\nWatch: ")[2])
 
 
 def pieces(name: str) -> list[Piece]:
@@ -128,8 +107,7 @@ def _piece(place: str, part: Options) -> Piece:
     name = part.name if isinstance(part, StageConfig) else ""
     text = type(part).__doc__ if place in _BY_CLASS else module.__doc__
     options = tuple(_option(part, field) for field in fields if field != "name" and field not in _TERMS)
-    telling = _TELLING.get(name or place, ()) + (_TELLING["value"] if isinstance(part, ValueConfig) else ())
-    return Piece(place, name, inspect.cleandoc(text or ""), options, telling)
+    return Piece(place, name, inspect.cleandoc(text or ""), options)
 
 
 def _option(part: Options, name: str) -> Option:

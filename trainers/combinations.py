@@ -16,14 +16,10 @@ from manyturn.trainers.stages import StageConfig
 
 Rule = Callable[[Any], str | None]
 
-# Columns of a batch: those that a head predicts, by the head's section, and those that episodes bring.
+# Columns of a batch: those that a head predicts, by the head's section, and those that need no section.
 _HEADS = {"value": "value", "contribution": "progress"}
-_PLAYED = frozenset({"progress", "entropy"})
-_BY_TOKEN = frozenset({"gae", "bilevel_gae", "reinforce_pp"})
+_SUPPLIED = frozenset({"progress", "entropy", "belief", "prior", "drift"})
 _BY_ENTROPY = frozenset({"empg", "entropy_weight"})
-# Reward stages that add parts.
-_ADDED = {"spa": {"contribution", "grounding"}, "tiers": {"tier"}, "overlong": {"overlong"}, "igpo": {"gain"}}
-
 
 UNFINISHED = {"unfinished": True}
 
@@ -43,7 +39,7 @@ def check(config: Any, rules: Collection[Rule], context: Mapping[str, Any] | Non
 
 
 def _turn_weights_on_tokens(credit: Any) -> str | None:
-    if credit.modulation and credit.advantage.name in _BY_TOKEN:
+    if credit.modulation and credit.advantage.by_token:
         return (
             f"{credit.modulation[0].name} weighs turns, but {credit.advantage.name} gives credit to tokens: take an "
             "advantage of turns, such as turn_gae or gigpo, or leave the modulation out"
@@ -61,8 +57,8 @@ def _weighed_by_entropy_twice(credit: Any) -> str | None:
 def _parts_in_order(credit: Any) -> str | None:
     """A stage that names a part of the reward stands behind what adds it, and before what empties it."""
     for place, stage in enumerate(credit.rewards):
-        named = _named_parts(stage)
-        later = {part: other.name for other in credit.rewards[place:] for part in _ADDED.get(other.name, ())}
+        named = named_parts(stage)
+        later = {part: other.name for other in credit.rewards[place:] for part in other.adds}
         if early := sorted(named & later.keys()):
             return f"{stage.name} names the part {early[0]!r}, which {later[early[0]]} adds: put it behind that stage"
         if OUTCOME in named and "spa" in {other.name for other in credit.rewards[:place]}:
@@ -73,7 +69,8 @@ def _parts_in_order(credit: Any) -> str | None:
     return None
 
 
-def _named_parts(stage: StageConfig) -> set[str]:
+def named_parts(stage: StageConfig) -> set[str]:
+    """Parts of the reward that a stage names."""
     if stage.name == "gated":
         return {*(gate.part for gate in stage.gates), *stage.ungated}
     return set(stage.weights) if stage.name == "part_weights" else set()
@@ -84,21 +81,15 @@ def _named_parts(stage: StageConfig) -> set[str]:
 
 def _columns_are_there(config: Any) -> str | None:
     """What a stage needs must be supplied, and what is supplied must be needed."""
-    credit = config.credit
-    needed = {
-        column: stage.name
-        for stage in (*credit.rewards, credit.advantage, *credit.modulation)
-        for column in stage.needs
-    }
+    needed = config.credit.needs
     for column, section in _HEADS.items():
         there = getattr(config, section) is not None
         if column in needed and not there:
             return f"{needed[column]} needs a head that predicts: add a section [{section}]"
         if there and column not in needed:
             return f"[{section}] has no effect: no stage of credit needs what it predicts; leave it out"
-    for column in sorted(needed.keys() - _HEADS.keys() - _PLAYED):
-        mend = ', or set forgetting = "steady"' if column == "drift" else ""
-        return f"{needed[column]} needs the column {column!r}, which nobody supplies in training: leave it out{mend}"
+    for column in sorted(needed.keys() - _HEADS.keys() - _SUPPLIED):
+        return f"{needed[column]} needs the column {column!r}, which nobody supplies in training: leave it out"
     return None
 
 
@@ -122,10 +113,11 @@ def _kl_is_paid(config: Any) -> str | None:
 
 
 def _credit_of_tokens_counts(config: Any) -> str | None:
-    if config.objective.name == "gmpo" and (advantage := config.credit.advantage.name) in _BY_TOKEN:
+    advantage = config.credit.advantage
+    if config.objective.name == "gmpo" and advantage.by_token:
         return (
-            f"{advantage} gives credit to tokens, which gmpo averages away over a reply: take an advantage of turns, "
-            "such as turn_gae or gigpo, or another objective"
+            f"{advantage.name} gives credit to tokens, which gmpo averages away over a reply: take an advantage of "
+            "turns, such as turn_gae or gigpo, or another objective"
         )
     return None
 
@@ -155,6 +147,13 @@ def _engine_and_learner_differ(config: Any) -> str | None:
             f"objective.{given[0]} compares the engine with the learner, which learner.old_logprobs = 'engine' takes "
             "for the same: set it to 'learner', or leave it out"
         )
+    return None
+
+
+def _rejected_once(config: Any) -> str | None:
+    kinds = [f"{rule.divergence} over {rule.over}" for rule in config.objective.reject]
+    if twice := sorted({kind for kind in kinds if kinds.count(kind) > 1}):
+        return f"objective.reject has two rules of {twice[0]}, of which the narrower counts alone: keep that one"
     return None
 
 
@@ -197,6 +196,7 @@ OF_A_RUN: tuple[Rule, ...] = (
     _credit_of_tokens_counts,
     _groups_can_be_compared,
     _engine_and_learner_differ,
+    _rejected_once,
     _samples_are_fresh,
     _horizon_grows,
     _length_can_be_passed,

@@ -53,6 +53,9 @@ class WarmupConfig(Options):
     """Most updates."""
     until_success: float = Field(0.5, ge=0, le=1)
     """Success on validation tasks at which the warm-up ends; steps and seconds mean different things on each seed."""
+    observed: float = Field(0.0, ge=0)
+    """What a token of the environment's text weighs, where one that is said weighs 1. A model that begins from nothing
+    learns to copy from what it sees long before the few words that it says would teach it."""
     check_every: int = Field(50, ge=1)
     """Updates between two measurements of success."""
     check_episodes: int = Field(64, ge=1)

@@ -25,6 +25,8 @@ from manyturn.trainers.stages import (
 )
 from manyturn.trainers.turn_batch import BoolK, FloatK, FloatT, TurnBatch
 
+ROUNDING = 1e-9  # share of a score below which a difference is none
+
 
 class CreditConfig(Options):
     """Which functions give credit to turns."""
@@ -35,6 +37,12 @@ class CreditConfig(Options):
     """What a turn is compared with."""
     modulation: tuple[ModulationField, ...] = ()
     """Weights on the advantage, in order."""
+
+    @property
+    def needs(self) -> dict[str, str]:
+        """Column -> the stage that cannot work without it."""
+        stages = (*self.rewards, self.advantage, *self.modulation)
+        return {column: stage.name for stage in stages for column in stage.needs}
 
     @field_validator("rewards", "modulation")
     @classmethod
@@ -130,7 +138,9 @@ def _shaped(values: FloatK, like: BoolK, source: StageConfig) -> FloatK:
 
 def _diagnostics(batch: TurnBatch) -> dict[str, float]:
     score_K = batch.score_K()
-    spread_K = group_statistics(score_K, batch.group_K, batch.scorable_K).std_K > 0
+    # A stage that pays the outcome out turn by turn leaves rounding errors between scores that were equal.
+    statistics = group_statistics(score_K, batch.group_K, batch.scorable_K)
+    spread_K = statistics.std_K > ROUNDING * np.maximum(1.0, np.abs(statistics.mean_K))
     return {
         "groups_without_signal": 1.0 - len(np.unique(batch.group_K[spread_K])) / len(np.unique(batch.group_K)),
         "unscorable_episodes": float(np.isnan(batch.episode_return_E()).mean()),

@@ -54,6 +54,12 @@ def read(model: PreTrainedModel, batch: Padded, temperature: float) -> Reading:
     return Reading(empty.index_put(place, logprob), empty.index_put(place, entropy), hidden)
 
 
+def precision(model: PreTrainedModel) -> contextlib.AbstractContextManager[object]:
+    """What a forward pass is computed in: on a GPU bfloat16, elsewhere the model's own type."""
+    cuda = model.device.type == "cuda"
+    return torch.autocast("cuda", torch.bfloat16) if cuda else contextlib.nullcontext()
+
+
 class Passed(NamedTuple):
     """A forward pass without gradient over many samples: one (T,) row on the CPU for each."""
 
@@ -79,9 +85,8 @@ class Reader:
             yield chosen, Padded.of([samples[i] for i in chosen], self._model.device)
 
     def read(self, batch: Padded, temperature: float) -> Reading:
-        """One forward pass; on a GPU in bfloat16."""
-        cuda = self._model.device.type == "cuda"
-        with torch.autocast("cuda", torch.bfloat16) if cuda else contextlib.nullcontext():
+        """One forward pass."""
+        with precision(self._model):
             return read(self._model, batch, temperature)
 
     @torch.no_grad()

@@ -10,79 +10,27 @@ Source: PPO's value loss as in verl (``compute_value_loss``); the estimator of s
 model of its own, trained in all its weights before reinforcement, and reads logits; here it reads what the policy
 computes anyway, and is trained along with it.
 
-A head is 0 everywhere at the beginning, so that it says nothing before it has learnt. It has weights of float32 and an
-optimiser of its own.
+``head_fits.py`` says how the weights come about; least squares minimises the same sums without clip.
 """
-
-from collections.abc import Mapping
 
 import numpy as np
 import torch
 from torch.nn.functional import pad
 
-from manyturn.envs.keys import generator
-from manyturn.trainers.head_config import HeadConfig, ProgressHeadConfig, ValueHeadConfig
-from manyturn.trainers.optimizer_state import load_optimizer, optimizer_tensors
+from manyturn.trainers.head_config import ProgressHeadConfig, ValueHeadConfig
+from manyturn.trainers.head_fits import LeastSquaresFit, fit_of, with_one
 
 
-class Head:
-    """A number for each hidden state, with the optimiser that trains it.
+class ValueHead:
+    """The critic.
 
     Args:
-        name: stands before the names of its tensors.
         width: D, numbers in a hidden state.
         like: a tensor of the model, for device and type.
     """
 
-    def __init__(self, name: str, config: HeadConfig, width: int, like: torch.Tensor):
-        self.name = name
-        self._dtype = dtype = torch.promote_types(like.dtype, torch.float32)
-        linear = torch.nn.Linear(config.hidden or width, 1, device=like.device, dtype=dtype)
-        torch.nn.init.zeros_(linear.weight)
-        torch.nn.init.zeros_(linear.bias)
-        layers: list[torch.nn.Module] = [linear]
-        if config.hidden:
-            first = torch.nn.Linear(width, config.hidden, device=like.device, dtype=dtype)
-            noise = generator("head", name).standard_normal((config.hidden, width)) * width**-0.5
-            with torch.no_grad():
-                first.weight.copy_(torch.from_numpy(noise))
-                first.bias.zero_()
-            layers = [first, torch.nn.GELU(), linear]
-        self.module = torch.nn.Sequential(*layers)
-        self.optimizer = torch.optim.AdamW(self.module.parameters(), lr=config.lr, weight_decay=0.0)
-
-    def predict(self, states: torch.Tensor) -> torch.Tensor:
-        """One number for each state: (..., D) to (...)."""
-        return self.module(states.to(self._dtype))[..., 0]
-
-    def apply(self, max_norm: float) -> None:
-        """Apply the accumulated gradient, scaled down to ``max_norm``; one that is not finite is dropped."""
-        norm = torch.nn.utils.clip_grad_norm_(self.module.parameters(), max_norm)
-        if torch.isfinite(norm):
-            self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """Weights and the optimiser's state, by name."""
-        found = {f"{self.name}.weight.{key}": value.clone() for key, value in self.module.state_dict().items()}
-        return found | optimizer_tensors(f"{self.name}.optimizer", self.optimizer, list(self.module.parameters()))
-
-    def load_tensors(self, tensors: Mapping[str, torch.Tensor]) -> None:
-        """Undo ``tensors``; those of other names are left alone."""
-        prefix = f"{self.name}.weight."
-        weights = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-        if not weights:
-            raise ValueError(f"the checkpoint has no {self.name} head: it is of a run without one")
-        self.module.load_state_dict(weights)
-        load_optimizer(f"{self.name}.optimizer", self.optimizer, list(self.module.parameters()), tensors)
-
-
-class ValueHead(Head):
-    """The critic."""
-
     def __init__(self, config: ValueHeadConfig, width: int, like: torch.Tensor):
-        super().__init__("value", config, width, like)
-        self.config = config
+        self.config, self.fit = config, fit_of("value", config, width, like)
 
     def values(self, hidden_BTD: torch.Tensor) -> torch.Tensor:
         """The value before each token (B, T); 0 before the first, which nobody draws."""
@@ -90,30 +38,38 @@ class ValueHead(Head):
         states = hidden_BTD.detach()
         if share:
             states = states + share * (hidden_BTD - states)
-        return pad(self.predict(states[:, :-1]), (1, 0))
+        return pad(self.fit.predict(states[:, :-1]), (1, 0))
 
     def loss(
         self, hidden_BTD: torch.Tensor, old_BT: torch.Tensor, target_BT: torch.Tensor, tokens: int
     ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-        """These rows' share of the mean over tokens with a target, and of its figures.
+        """These rows' share of the mean over tokens with a target, and of its figures; least squares sees them.
 
         Args:
             old_BT: values before the step's updates.
             target_BT: NaN where there is nothing to predict.
             tokens: with a target, in the whole batch of the update.
         """
-        known_BT = target_BT.isfinite()
+        known_BT, clip = target_BT.isfinite(), self.config.clip
         value, old, target = (x[known_BT] for x in (self.values(hidden_BTD), old_BT, target_BT))
-        loss, clipped = value_loss(value, old, target, self.config.clip)
+        if isinstance(self.fit, LeastSquaresFit):
+            self.fit.add(with_one(hidden_BTD[:, :-1][known_BT[:, 1:]]), target)
+            clip = None
+        loss, clipped = value_loss(value, old, target, clip)
         mean = loss.sum() / max(tokens, 1)
         return mean, {"value_loss": mean.detach(), "value_clip_fraction": clipped.sum() / max(tokens, 1)}
 
 
-class ProgressHead(Head):
-    """The progress estimator."""
+class ProgressHead:
+    """The progress estimator.
+
+    Args:
+        width: D, numbers in a hidden state.
+        like: a tensor of the model, for device and type.
+    """
 
     def __init__(self, config: ProgressHeadConfig, width: int, like: torch.Tensor):
-        super().__init__("progress", config, width, like)
+        self.fit = fit_of("progress", config, width, like)
 
     def learn(
         self, states_RD: torch.Tensor, episode_R: np.ndarray, outcome_E: np.ndarray, max_norm: float
@@ -129,11 +85,16 @@ class ProgressHead(Head):
         if not known_R.any():
             return None
         episodes, place = np.unique(episode_R[known_R], return_inverse=True)
-        contribution = self.predict(states_RD[torch.from_numpy(known_R).to(states_RD.device)])
+        states = states_RD[torch.from_numpy(known_R).to(states_RD.device)]
+        contribution, place = self.fit.predict(states), torch.from_numpy(place).to(states.device)
         outcome = torch.from_numpy(outcome_E[episodes]).to(contribution)
-        loss = progress_loss(contribution, torch.from_numpy(place).to(contribution.device), outcome)
-        loss.backward()
-        self.apply(max_norm)
+        loss = progress_loss(contribution, place, outcome)
+        if isinstance(self.fit, LeastSquaresFit):
+            rows = with_one(states)
+            self.fit.add(rows.new_zeros(len(episodes), rows.shape[1]).index_add(0, place, rows), outcome)
+        else:
+            loss.backward()
+            self.fit.apply(max_norm)
         return loss.item()
 
 

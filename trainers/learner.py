@@ -13,11 +13,12 @@ import torch
 
 from manyturn.agents.models import LanguageModel
 from manyturn.envs.keys import generator
+from manyturn.trainers.belief import Questions, believed
 from manyturn.trainers.config import ConfigError, LearnerConfig
 from manyturn.trainers.fixed import Fixed, corrected, together
 from manyturn.trainers.forward import Passed, Reader
 from manyturn.trainers.head_config import ProgressHeadConfig, ValueHeadConfig
-from manyturn.trainers.heads import Head, ProgressHead, ValueHead, explained, reply_ends
+from manyturn.trainers.heads import ProgressHead, ValueHead, explained, reply_ends
 from manyturn.trainers.objectives.aggregate import Denominators
 from manyturn.trainers.objectives.kl import kl
 from manyturn.trainers.objectives.memory import ObjectiveMemory
@@ -81,12 +82,12 @@ class Learner:
         self.model.train()
 
     def imitate(self, samples: Sequence[Sample], lr: float) -> dict[str, float]:
-        """One update towards saying what the samples say; the mean is over said tokens."""
-        tokens = sum(int(sample.said.sum()) for sample in samples)
+        """One update towards saying what the samples say; the mean is over said tokens, weighed by their advantage."""
+        weights = sum(float(sample.advantage[sample.said].sum()) for sample in samples)
         self._set_rate(lr)
         total = 0.0
         for _, batch in self._reader.batches(samples, range(len(samples))):
-            loss = -(self._reader.read(batch, 1.0).logprob * batch.said).sum() / tokens
+            loss = -(self._reader.read(batch, 1.0).logprob * batch.said * batch.advantage).sum() / weights
             loss.backward()
             total += loss.item()
         return {"loss": total, "grad_norm": self._apply()}
@@ -126,6 +127,8 @@ class Learner:
                 indices = [i for i, sample in enumerate(samples) if sample.episode in chosen]
                 for name, value in self._update(samples, indices, fixed, now, outcome_E).items():
                     gathered[name].append(value)
+        for head in self._heads:
+            head.fit.finish()
         means = {name: sum(values) / len(values) for name, values in gathered.items()}
         sequences = Denominators.of(*(self.objective.sequences(torch.from_numpy(s.reply))[None] for s in samples))
         self.memory.end(means.get("reference_kl"), sequences.sequences)
@@ -184,7 +187,7 @@ class Learner:
                 owners += [samples[chosen[row]].episode for row in rows.tolist()]
         sums["grad_norm"] = self._apply()
         if self.value:
-            self.value.apply(self.config.max_grad_norm)
+            self.value.fit.apply(self.config.max_grad_norm)
         if self.progress and outcome_E is not None:
             limit = self.config.max_grad_norm
             found = self.progress.learn(torch.cat(ends), np.array(owners), outcome_E, limit)
@@ -211,10 +214,19 @@ class Learner:
         for group, batch in self._reader.batches(samples, range(len(samples))):
             rows, columns = reply_ends(batch.reply)
             states = self._reader.read(batch, self._temperature).hidden[rows, columns]
-            value_R, row_R = self.progress.predict(states).double().cpu().numpy(), rows.cpu().numpy()
+            value_R, row_R = self.progress.fit.predict(states).double().cpu().numpy(), rows.cpu().numpy()
             for row, i in enumerate(group):
                 found[i] = value_R[row_R == row]
         return found
+
+    def beliefs(self, rows: Sequence[Questions]) -> list[np.ndarray]:
+        """The probability of the true answer at each question, one array for each row; no gradient."""
+        return believed(self.model, rows, self._temperature, self.config.micro_tokens)
+
+    def logprobs(self, samples: Sequence[Sample]) -> list[np.ndarray]:
+        """Log-probability now of each token that was said, one array for each sample; no gradient."""
+        rows = self._pass(samples).logprob
+        return [row.double().numpy()[sample.said] for row, sample in zip(rows, samples, strict=True)]
 
     def kl_costs(self, samples: Sequence[Sample]) -> list[np.ndarray]:
         """Divergence from the reference of each token that was said, times its present weight, one array a sample.
@@ -300,7 +312,7 @@ class Learner:
         for number, weights in enumerate(self.reference or ()):
             found[f"reference.{number}"] = weights.contiguous()
         for head in self._heads:
-            found |= head.tensors()
+            found |= head.fit.tensors()
         return found
 
     def load_tensors(self, tensors: dict[str, torch.Tensor]) -> None:
@@ -310,8 +322,8 @@ class Learner:
         if self.reference:
             self.reference = [tensors[f"reference.{n}"].to(p.device) for n, p in enumerate(self.trained)]
         for head in self._heads:
-            head.load_tensors(tensors)
+            head.fit.load_tensors(tensors)
 
     @property
-    def _heads(self) -> list[Head]:
+    def _heads(self) -> list[ValueHead | ProgressHead]:
         return [head for head in (self.value, self.progress) if head]

@@ -19,6 +19,7 @@ from manyturn.envs.host import Host
 from manyturn.envs.seats import Seats, open_seats
 from manyturn.envs.task import Task
 from manyturn.trainers.config import ConfigError, RunConfig
+from manyturn.trainers.environment_rules import check_environment
 from manyturn.trainers.learner import Learner
 
 
@@ -85,6 +86,7 @@ async def open_parts(config: RunConfig) -> AsyncIterator[Parts]:
         timeout=env.timeout,
         limits=env.limits,
     ) as seats:
+        check_environment(config, seats)
         language = _language_model(config, device)
         if config.learner.lora_rank:
             _add_adapters(language, config)

@@ -1,6 +1,6 @@
 """From episodes to what the learner computes: one sequence for each branch of a ledger, every token once."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,7 +128,7 @@ def padded(rows: Sequence[torch.Tensor], padding: float = 0) -> torch.Tensor:
     return torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True, padding_value=padding)
 
 
-def micro_batches(samples: Sequence[Sample], tokens: int) -> list[list[int]]:
+def micro_batches(samples: Sequence[Sized], tokens: int) -> list[list[int]]:
     """Indices of samples in groups of like length, each of at most ``tokens`` tokens after padding."""
     order = sorted(range(len(samples)), key=lambda i: (len(samples[i]), i))
     groups: list[list[int]] = [[]]

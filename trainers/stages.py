@@ -53,6 +53,10 @@ class StageConfig(Options):
     """Columns of the batch, over turns or tokens, without which the function cannot work."""
     uses: ClassVar[frozenset[str]] = frozenset()
     """Columns that it takes into account where they are there."""
+    adds: ClassVar[frozenset[str]] = frozenset()
+    """Parts that a reward stage adds."""
+    by_token: ClassVar[bool] = False
+    """Whether an advantage tells the tokens of a turn apart."""
     name: Any  # a str here would forbid the Literals of subclasses to type checkers
 
 

@@ -2,24 +2,24 @@
 
 import time
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from manyturn.agents.episode import Episode
+from manyturn.trainers.columns import DRIFT, batch_of
 from manyturn.trainers.credit import credit
 from manyturn.trainers.curricula.findings import findings
 from manyturn.trainers.curricula.pool import Found, Pool
 from manyturn.trainers.curricula.refill import Refill
+from manyturn.trainers.drift import visited
 from manyturn.trainers.parts import Parts
 from manyturn.trainers.playing import play_groups
-from manyturn.trainers.rollouts import describe, is_learnable, plan_groups, turn_batch
+from manyturn.trainers.rollouts import describe, is_learnable, plan_groups
 from manyturn.trainers.run_folder import RunFolder
 from manyturn.trainers.samples import samples_of
 from manyturn.trainers.stages import CURRICULA, Memory
 from manyturn.trainers.state import State
-from manyturn.trainers.turn_batch import BoolK, FloatK, FloatT, TurnBatch
+from manyturn.trainers.turn_batch import BoolK, FloatK
 
 
 async def train_step(parts: Parts, state: State, folder: RunFolder) -> dict[str, Any]:
@@ -32,7 +32,8 @@ async def train_step(parts: Parts, state: State, folder: RunFolder) -> dict[str,
     if not kept:
         causes = Counter(episode.cause for episode in episodes).most_common(3)
         raise RuntimeError(f"no episode of step {step} has a turn to learn from: {causes}; see agent.max_context")
-    earned = credit(_batch(parts, kept), config.credit, memory)
+    batch, figures = batch_of(parts, kept, memory)
+    earned = credit(batch, config.credit, memory)
     columns = {"advantage": earned.advantage_K, **{f"{name}_advantage": level for name, level in earned.levels.items()}}
     learnt_K = np.repeat(learnt_E, [len(episode.turns) for episode in episodes])
     folder.write_step(step, episodes, {name: _placed(learnt_K, column) for name, column in columns.items()})
@@ -49,8 +50,11 @@ async def train_step(parts: Parts, state: State, folder: RunFolder) -> dict[str,
     state.seen |= {parts.train[number].content for number in numbers.values()}
     state.found = [list(found) for found in findings(episodes, numbers, earned)]
     state.step, state.memory = step, dict(earned.memory)
+    if DRIFT in config.credit.needs:
+        state.memory[DRIFT] = visited(memory.get(DRIFT, {}), kept)
     return {
         **describe(episodes),
+        **figures,
         **earned.diagnostics,
         "rounds": refill.round,
         "advantage_std": float(np.std(earned.advantage_K)),
@@ -61,20 +65,6 @@ async def train_step(parts: Parts, state: State, folder: RunFolder) -> dict[str,
         "drawn_tokens": sum(int(sample.said.sum()) for sample in samples),
         "trained_tokens": sum(map(len, samples)),
     }
-
-
-def _batch(parts: Parts, episodes: Sequence[Episode]) -> TurnBatch:
-    """The turns with what the learner's heads say of them, where there are heads."""
-    config, learner = parts.config, parts.learner
-    columns, token_columns = dict[str, FloatK](), dict[str, FloatT]()
-    samples = samples_of(episodes)
-    if config.value is not None:
-        token_columns["value"] = np.concatenate(learner.values(samples))
-    if config.progress is not None:
-        columns["contribution"] = np.concatenate(learner.contributions(samples))
-    if config.objective.kl is not None and config.objective.kl.place == "reward":
-        token_columns["reward"] = -np.concatenate(learner.kl_costs(samples))
-    return turn_batch(episodes, parts.seats.part_names, columns, token_columns)
 
 
 async def _play_rounds(parts: Parts, state: State, folder: RunFolder) -> tuple[Refill, dict[str, int], Memory]:

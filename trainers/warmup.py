@@ -6,13 +6,17 @@ from which reinforcement learning never starts.
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from manyturn.agents.agent import Demonstrator
 from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.gather import gather
 from manyturn.agents.scripted import Scripted
 from manyturn.envs.keys import generator
+from manyturn.trainers.config import ConfigError
 from manyturn.trainers.parts import Parts
 from manyturn.trainers.rollouts import describe, plan_groups
 from manyturn.trainers.samples import Sample, samples_of
@@ -28,6 +32,9 @@ async def warm_up(parts: Parts, log: Log) -> tuple[dict[str, Any], set[str]]:
 
     Returns:
         What happened, and the contents of the tasks that were shown.
+
+    Raises:
+        ConfigError: no demonstration reached the goal, so that there is nothing to imitate.
     """
     config = parts.config.warmup
     if not config.episodes:
@@ -35,7 +42,7 @@ async def warm_up(parts: Parts, log: Log) -> tuple[dict[str, Any], set[str]]:
     samples, shown = await _demonstrations(parts)
     told: dict[str, Any] = {"demonstrations": len(samples), "updates": 0}
     if not samples:
-        return told, shown
+        raise ConfigError(_nothing_to_imitate(parts))
     order: list[int] = []
     epoch = 0
     for update in range(1, config.max_updates + 1):
@@ -56,6 +63,17 @@ async def warm_up(parts: Parts, log: Log) -> tuple[dict[str, Any], set[str]]:
                 break
     parts.publish()
     return told, shown
+
+
+def _nothing_to_imitate(parts: Parts) -> str:
+    config = parts.config.warmup
+    by = f"the expert with warmup.noise = {config.noise}" if parts.seats.has_expert else "chance (there is no expert)"
+    mends = ["raise rollout.max_turns or the environment's own limit", "or agent.max_context"]
+    mends.insert(0, "lower warmup.noise" if parts.seats.has_expert else "give the environment an expert()")
+    return (
+        f"none of the {min(config.episodes, len(parts.train))} demonstrations by {by} reached the goal, so that there "
+        f"is nothing to imitate: {', '.join(mends)}, or set warmup.episodes = 0 to begin without a warm-up"
+    )
 
 
 async def validate(parts: Parts, stage: str, tasks: int) -> dict[str, Any]:
@@ -91,4 +109,12 @@ async def _demonstrations(parts: Parts) -> tuple[list[Sample], set[str]]:
         breaker=parts.breaker,
     )
     good = [episode for episode in episodes if episode.success]
-    return samples_of(good), {episode.task.content for episode in good}
+    samples = samples_of(good)
+    if config.observed:
+        samples = [_with_observed(sample, config.observed) for sample in samples]
+    return samples, {episode.task.content for episode in good}
+
+
+def _with_observed(sample: Sample, weight: float) -> Sample:
+    """The sample as if all were said, but the observed with this weight; nothing foretells a first token."""
+    return replace(sample, said=np.arange(len(sample)) > 0, advantage=np.where(sample.said, 1.0, weight))

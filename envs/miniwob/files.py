@@ -7,7 +7,7 @@ from pathlib import Path
 from manyturn.envs.registry import NeedsSetup
 
 # A test solves each of them by script, with the environment's own commands. Left out are those that need a mouse's
-# path, colours or shapes, marked text or quick hands, and those whose controls may cover one another.
+# path, colours or shapes, marked text, exact spaces or quick hands, and those whose controls may cover one another.
 PLAYABLE = (
     "choose-list",
     "click-button",
@@ -18,7 +18,6 @@ PLAYABLE = (
     "click-dialog-2",
     "click-option",
     "click-tab",
-    "copy-paste",
     "enter-password",
     "enter-text",
     "enter-text-2",

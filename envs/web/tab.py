@@ -23,8 +23,6 @@ _COVERED = """(element) => {
 _REFUSAL = re.compile(
     r"intercepts pointer events|element is not (?:visible|enabled|editable|stable)|outside of the view"
 )
-
-
 T = TypeVar("T")
 
 
@@ -50,7 +48,7 @@ class Tab:
         self._page: Any = None
         self._history: Any = None
         self._served = 0
-        self._crashed = False
+        self._failed = False
         self.blocked = 0
 
     def open(self, address: str, start: str | None = None) -> None:
@@ -60,8 +58,8 @@ class Tab:
             address: the first page.
             start: a script of ours that runs once it is there.
         """
-        if self._browser is None or not self._browser.alive or self._crashed:
-            self._forget()
+        if self._browser is None or not self._browser.alive or self._failed:
+            self.close()
             self._browser = the_browser()
         self._run(self._open(address, start))
 
@@ -115,14 +113,18 @@ class Tab:
         if self._browser is None:
             call.close()
             raise BrowserError("no page is open")
-        found = self._browser.run(call)
-        if self._crashed:
+        try:
+            found = self._browser.run(call)
+        except BrowserError:
+            self._failed = True
+            raise
+        if self._failed:
             raise BrowserError("the page crashed")
         return found
 
     def _forget(self) -> None:
         self._browser = self._context = self._page = self._history = None
-        self._served, self._crashed = 0, False
+        self._served, self._failed = 0, False
 
     def _found(self, reference: str) -> Any:
         return self._page.locator(f"aria-ref={reference}")
@@ -176,7 +178,7 @@ class Tab:
         await socket.close()
 
     def _note_crash(self, _: Any) -> None:
-        self._crashed = True
+        self._failed = True
 
     async def _act(self, call: Callable[[], Awaitable[Any]]) -> bool:
         from playwright.async_api import TimeoutError as Late

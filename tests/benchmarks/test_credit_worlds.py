@@ -16,13 +16,14 @@ import credit_plan
 import credit_table
 from credit import beyond, curve, result
 from credit_plan import COMMON, EPISODES, EXTRA, METHODS, WORLDS, WORLDS_FILE, Cell, config_of, plan, warmup_of
+from credit_worlds import COLOURS
 
 import manyturn as mt
 from manyturn.envs.check import check
 from manyturn.trainers.config import ConfigError
 from manyturn.trainers.loop import train
 
-NAMES = ("Tempting", "Long", "Repeated", "Decisive")
+NAMES = ("Tempting", "Long", "Repeated", "Decisive", "Manners")
 
 pytestmark = pytest.mark.slow
 
@@ -102,6 +103,14 @@ def test_nothing_but_the_answers_at_mill_and_ford_decides(number):
         assert env.unwrapped.turn == 8, "a wrong way must not end the walk before its end"
 
 
+@pytest.mark.parametrize("said", COLOURS)
+def test_one_offence_loses_the_guests_whenever_it_is_given(said):
+    for at in (0, 7, 15):
+        env = begun("Manners", at)
+        success, _ = play(env, lambda world, at=at: f"show {said}" if world.done == at else world.expert())
+        assert success == (said in env.unwrapped.polite) and env.unwrapped.turn == 16
+
+
 @pytest.mark.parametrize(("world", "method"), list(product(WORLDS, (*METHODS, "grpo+gated", "loop"))))
 def test_every_method_has_one_budget_and_the_worlds_settings(world, method):
     config, same = config_of(Cell(world, method, 3)), warmup_of(Cell(world, method, 3))
@@ -175,7 +184,7 @@ def test_a_folder_of_another_configuration_is_not_continued(small, tmp_path):
 def line(world, method, seed, successes, panel="p"):
     return {
         "world": world, "method": method, "seed": seed, "panel": panel, "repeats": 2, "successes": successes,
-        "before": 0.3, "curve": [[0, 0, 0, 0.0, 0.3], [5, 40, 1000, 2.0, 0.5]],
+        "before": 0.3, "training": [0.3, 0.4], "curve": [[0, 0, 0, 0.0, 0.3], [5, 40, 1000, 2.0, 0.5]],
     }  # fmt: skip
 
 

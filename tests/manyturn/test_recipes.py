@@ -1,5 +1,6 @@
 """Recipes are configurations that nobody may find broken on an expensive machine."""
 
+import ast
 import asyncio
 import doctest
 import io
@@ -7,11 +8,13 @@ import itertools
 import re
 import shutil
 import tomllib
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 from short_runs import figures
 
+from manyturn import trainers
 from manyturn.methods import Head, method_rows, pieces, print_page, print_recipes, recipe_rows, telling_metrics
 from manyturn.recipes import load_recipe, methods, names, stack, whole_runs
 from manyturn.recipes.stack import stacked
@@ -23,8 +26,10 @@ from manyturn.trainers.run_folder import read_metrics
 MAZE = {"env": {"id": "manyturn/Maze-v0"}}
 SHORT = {"env": {"id": "manyturn/Maze-v0", "args": {"max_turns": 6}}}
 # Curricula that choose between kinds of tasks need an environment that has several.
-KINDS = {"env": {"id": "manyturn/Household-v0", "args": {"difficulty": "easy", "max_turns": 4}}}
-ENVS = {"dump": KINDS, "sec": KINDS}
+KINDS = {"env": {"id": "manyturn/Household-v0", "args": {"difficulty": "easy", "max_turns": 16}}}
+# IGPO needs one that tells its true answer.
+EIGHT = Path(__file__).parents[1] / "trainers" / "eight.py"
+ENVS = {"dump": KINDS, "sec": KINDS, "igpo": {"env": {"id": f"{EIGHT}:Eight"}}}
 
 
 def of_method(*names, env=MAZE, **changes):
@@ -229,6 +234,42 @@ def test_every_recipe_is_listed_with_what_it_is():
 def test_no_recipe_is_cut_off_on_a_narrow_terminal():
     text = shown(print_recipes, width=60)
     assert "…" not in text and "2505.10978" in text and "reinforce-pp" in text
+
+
+def lacking(text: str) -> set[str]:
+    """Of what the text of a method's part has to hold, what it does not."""
+    steps = re.findall(r"^(\d+)\. ", text.partition("\nImplementation:\n")[2].partition("\n\n")[0], re.MULTILINE)
+    watched = re.findall(r"``(\w+)``", text.partition("\nWatch: ")[2])
+    there = {
+        "formula": re.search(r"\n\n    \S", text),
+        "numbered details": len(steps) > 1 and steps == [str(number) for number in range(1, len(steps) + 1)],
+        "paper and code": re.search(r"^Differences: \S", text, re.MULTILINE),
+        "metrics": watched and set(watched) <= METRICS.keys(),
+    }
+    return {what for what, found in there.items() if not found}
+
+
+@pytest.mark.parametrize("name", methods())
+def test_a_methods_page_explains_each_of_its_parts(name):
+    told = [piece for piece in pieces(name) if piece.place not in ("value", "progress", "objective.entropy")]
+    assert told and {(piece.place, piece.name): lacking(piece.text) for piece in told if lacking(piece.text)} == {}
+
+
+STAGES = sorted(file for file in Path(trainers.__path__[0]).glob("*/*.py") if ".register(" in file.read_text())
+
+
+@pytest.mark.parametrize("file", STAGES, ids=lambda file: f"{file.parent.name}/{file.stem}")
+def test_a_stage_explains_itself_though_no_recipe_names_it(file):
+    assert lacking(ast.get_docstring(ast.parse(file.read_text())) or "") == set()
+
+
+def test_a_text_that_lacks_something_is_told_so():
+    whole = pieces("gigpo")[1].text
+    assert lacking(whole) == set() and len(lacking("GiGPO.")) == 4
+    assert lacking(whole.replace("    A_k", "A_k").replace("\n    ", "\n")) == {"formula"}
+    assert lacking(whole.replace("\n2. ", "\n3. ")) == {"numbered details"}
+    assert lacking(whole.replace("Differences: ", "")) == {"paper and code"}
+    assert lacking(whole.replace("``mean_anchor_size``", "``mean_anchor``")) == {"metrics"}
 
 
 @pytest.mark.parametrize("name", names())

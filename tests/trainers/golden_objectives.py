@@ -8,6 +8,7 @@ import torch
 from golden_frame import Case, close, golden, tensor
 
 from manyturn.trainers.heads import progress_loss, reply_ends, value_loss
+from manyturn.trainers.objectives.aepo import AepoConfig, aepo
 from manyturn.trainers.objectives.aggregate import Denominators, aggregate
 from manyturn.trainers.objectives.cispo import CispoConfig
 from manyturn.trainers.objectives.clip import ClipConfig
@@ -103,6 +104,28 @@ def check_cispo(case: Case) -> None:
 def check_sapo(case: Case) -> None:
     config = SapoConfig(tau_good=case["params"]["tau_pos"], tau_bad=case["params"]["tau_neg"])
     close(case, check_loss(case, config)["approx_kl"], case["expected"]["approx_kl"])
+
+
+@golden("aepo_loss_thirdparty")
+def check_aepo(case: Case) -> None:
+    """Their loss is ours, with two things that stand elsewhere here: advantages scaled by entropy, and the dual clip.
+
+    Their gradient differs in one place, and is the reverse of the paper there: good tokens above the upper bound lose
+    it where their entropy is high, and keep it where it is low. Ours keep it.
+    """
+    params, expected = case["params"], case["expected"]
+    tokens, logp = tokens_of(case)
+    mask, entropy = tokens.mask.bool(), tensor(case["inputs"]["entropy"])
+    z = (entropy - entropy[mask].mean()) / entropy[mask].std()
+    advantage = tokens.advantage * (1 + params["entropy_adv_weight"] * z)
+    found = aepo(tokens._replace(advantage=advantage), AepoConfig(**bounds(case)))
+    dual = torch.where(advantage < 0, -params["clip_ratio_c"] * advantage, torch.inf)
+    loss = found.loss.minimum(dual)[mask].mean()
+    close(case, loss.item(), expected["loss"])
+    close(case, found.figures["clip_fraction"][mask].mean(), expected["clipfrac"])
+    close(case, found.figures["approx_kl"][mask].mean(), expected["approx_kl"])
+    above = (advantage > 0) & (tokens.log_ratio.exp() > 1 + params["clip_ratio_high"]) & (z > 0)
+    close(case, torch.autograd.grad(loss, logp)[0].masked_fill(above, 0.0), expected["grad_log_prob"])
 
 
 @golden("topr_thirdparty")

@@ -5,17 +5,20 @@ Beside each refusal stands its neighbour that must be let through: a rule that r
 
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 from credit_batches import advantage, batches, quick
 from hypothesis import given
 
+from manyturn.envs.seats import InlineSeats
 from manyturn.trainers.combinations import OF_A_RUN, OF_CREDIT
 from manyturn.trainers.config import ConfigError, RunConfig, configure, overlay, parse_config
 from manyturn.trainers.credit import CreditConfig, credit
-from manyturn.trainers.stages import ADVANTAGES
+from manyturn.trainers.environment_rules import RULES, check_environment
+from manyturn.trainers.stages import ADVANTAGES, StageConfig
 from manyturn.trainers.turn_batch import TurnBatch
 
 BASE = {"env": {"id": "manyturn/Maze-v0"}}
@@ -78,11 +81,6 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ({"credit.rewards": ["spa"]}, r"spa needs a head that predicts: add a section \[progress\]", {"progress": {}}),
     ({"value": {}}, r"\[value\] has no effect: .*; leave it out", {"credit.advantage": "gae"}),
     (
-        {"credit.advantage": "spo"},
-        "needs the column 'drift', which nobody supplies in training: .* forgetting = \"steady\"",
-        {"credit.advantage": {"name": "spo", "forgetting": "steady"}},
-    ),
-    (
         {"credit.advantage": {"name": "stratified", "stratum": "tool_calls"}},
         "stratum = 'tool_calls' is nothing that a run knows of its turns: turns, progress",
         {"credit.advantage": {"name": "stratified", "stratum": "progress"}},
@@ -111,6 +109,11 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"objective": {"name": "clip", "reject": [{"upper": 0.1}]}, "learner.old_logprobs": "engine"},
         "objective.reject compares the engine with the learner",
         {"objective": {"name": "clip"}},
+    ),
+    (
+        {"objective": {"name": "clip", "reject": [{"upper": 0.1}, {"upper": 0.2}]}},
+        "objective.reject has two rules of k3 over token, of which the narrower counts alone: keep that one",
+        {"objective": {"name": "clip", "reject": [{"upper": 0.1}, {"upper": 0.2, "over": "max"}]}},
     ),
     (
         {"objective": {"name": "reinforce"}, "learner.epochs": 2},
@@ -147,6 +150,18 @@ def test_no_rule_is_without_a_refusal():
         silent -= {rule.__name__ for rule in OF_CREDIT if rule(config.credit)}
         silent -= {rule.__name__ for rule in OF_A_RUN if rule(config)}
     assert not silent
+
+
+def test_a_column_that_nobody_supplies_is_refused(monkeypatch):
+    class WishfulConfig(StageConfig):
+        needs = frozenset({"foresight"})
+        name: Literal["wishful"] = "wishful"
+
+    monkeypatch.setattr(ADVANTAGES, "_entries", dict(ADVANTAGES._entries))
+    ADVANTAGES.register(WishfulConfig)(lambda batch, config: batch.column("foresight"))
+    with pytest.raises(ConfigError, match="wishful needs the column 'foresight', which nobody supplies"):
+        run(**{"credit.advantage": "wishful"})
+    run(**{"credit.advantage": "spo"})
 
 
 def test_credit_alone_refuses_what_concerns_credit():
@@ -198,3 +213,69 @@ def test_a_change_on_top_may_mend_a_recipe():
     assert configure(recipe, BASE, {"rollout": {"group": 4}}).rollout.group == 4
     with pytest.raises(ConfigError, match="nothing to compare"):
         configure(recipe, BASE, {"rollout": {"tasks": 4}})
+
+
+# ---- with the environment
+
+GUESS = "manyturn/GuessNumber-v0"  # tells answer and progress, and lists that it pays no part but the outcome
+DOORS = f"{Path(__file__).with_name('doors.py')}:Doors"  # tells nothing, and lists nothing; 85 tasks of one kind
+TURN_GATE = {"name": "gated", "gates": [{"threshold": 0.5}, {"part": "turn", "threshold": -1.0}]}
+TURN_WEIGHT = {"name": "part_weights", "weights": {"turn": 2.0}}
+UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
+    (
+        {"env.id": DOORS, "credit.rewards": ["igpo"]},
+        r"igpo asks how likely .*doors.py:Doors does not tell: override answer\(\)",
+        {"env.id": GUESS},
+    ),
+    (
+        {"env.id": DOORS, "credit.rewards": ["tiers"]},
+        r"tiers needs the progress of each turn, .* override progress\(\)",
+        {"env.id": GUESS},
+    ),
+    (
+        {"env.id": DOORS, "credit.advantage": {"name": "stratified", "stratum": "progress"}},
+        "stratified needs the progress of each turn",
+        {"env.id": GUESS},
+    ),
+    (
+        {"env.id": GUESS, "credit.rewards": ["tiers", TURN_GATE]},
+        "gated names the reward part 'turn', which nothing pays: manyturn/GuessNumber-v0 and the stages before it pay "
+        "outcome, tier",
+        {"env.wrappers": [{"name": "turn_cost"}]},
+    ),
+    (
+        {"env.id": GUESS, "credit.rewards": [TURN_WEIGHT]},
+        "part_weights names the reward part 'turn', which nothing pays",
+        {"env.id": DOORS},
+    ),
+    (
+        {"env.id": DOORS, "curriculum": "band", "rollout.tasks": 90},
+        r"curriculum band has no effect: a step plays 90 tasks, and the training split has 86: lower rollout\.tasks",
+        {"rollout.tasks": 80},
+    ),
+    (
+        {"env.id": DOORS, "curriculum": "sec", "rollout.tasks": 4},
+        "chooses between kinds of tasks, but the first 64 are all '': give tasks a difficulty or tags",
+        {"env.id": "manyturn/Household-v0"},
+    ),
+]
+
+
+def open_for(config: RunConfig) -> InlineSeats:
+    return InlineSeats(config.env.id, config.env.args, config.env.wrappers)
+
+
+@pytest.mark.parametrize(("entries", "told", "mend"), UNFIT)
+def test_what_the_environment_cannot_give_is_refused_before_the_warm_up(entries, told, mend):
+    config = run(**entries)
+    with pytest.raises(ConfigError, match=told) as refusal:
+        check_environment(config, open_for(config))
+    assert "\n" not in str(refusal.value)
+    mended = run(**{**entries, **mend})
+    check_environment(mended, open_for(mended))
+
+
+def test_no_rule_on_environments_is_without_a_refusal():
+    configs = [run(**entries) for entries, _, _ in UNFIT]
+    told = {rule.__name__ for rule in RULES for config in configs if rule(config, open_for(config))}
+    assert told == {rule.__name__ for rule in RULES}

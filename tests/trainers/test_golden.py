@@ -12,8 +12,7 @@ from golden_frame import CHECKS, FOLDER, Case
 # Files of the folder that belong to environments, and those that are not covered, with the reason.
 ELSEWHERE = ("webshop_", "tau_bench_", "tau2_bench_", "toolrl_")
 NOT_COVERED = {
-    "aepo_loss_thirdparty": "its gradient is the reverse of what the paper describes, which is what aepo does",
-    "arpo_branching": "no rollout branches yet",
+    "arpo_branching": "no rollout branches yet, for which engine and seats would have to fork an episode",
 }
 
 

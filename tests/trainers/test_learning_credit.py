@@ -7,10 +7,10 @@ from manyturn.trainers.stages import ADVANTAGES, MODULATIONS
 
 
 @pytest.mark.parametrize("name", often(ADVANTAGES.names()))
-def test_every_advantagelearns(name, tmp_path):
+def test_every_advantage_learns(name, tmp_path):
     learns(name, {"credit": {"advantage": name if name != "stratified" else "grpo"}}, tmp_path / "run")
 
 
 @pytest.mark.parametrize("name", often(MODULATIONS.names()))
-def test_every_modulationlearns(name, tmp_path):
+def test_every_modulation_learns(name, tmp_path):
     learns(name, {"credit": {"advantage": "grpo", "modulation": [name]}}, tmp_path / "run")

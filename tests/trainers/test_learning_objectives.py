@@ -7,5 +7,5 @@ from manyturn.trainers.stages import OBJECTIVES
 
 
 @pytest.mark.parametrize("name", often(sorted({*OBJECTIVES.names()} - {"clip"})))
-def test_every_objectivelearns(name, tmp_path):
+def test_every_objective_learns(name, tmp_path):
     learns(name, {"credit": {"advantage": "gigpo"}, "objective": {"name": name}}, tmp_path / "run")

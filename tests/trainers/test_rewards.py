@@ -113,6 +113,28 @@ def test_an_episode_earns_the_same_whoever_else_is_in_the_batch(stage, batch, se
         np.testing.assert_allclose(alone.reward_K, after.reward_K[rows_K], atol=1e-12)
 
 
+@every_stage
+@quick
+@given(batch=scored, seed=st.integers(0, 99))
+def test_a_stage_adds_the_parts_that_its_configuration_says(stage, batch, seed):
+    """By them later stages are told from misspelt names before a run begins."""
+    batch = furnished(batch, seed)
+    after, _, _ = run(batch, stage)
+    assert after.parts.keys() - batch.parts.keys() == REWARDS.parse(stage).adds
+
+
+def test_rounding_of_what_is_paid_out_by_turn_is_no_signal():
+    """Contributions of 0.1 to 0.7 sum to the outcome up to a rounding error, which differs from episode to episode."""
+    predicted = np.random.default_rng(0).random((8, 7)).tolist()
+    batch = TurnBatch.from_episodes([[0.0] * 6 + [0.9]] * 8, groups="aaaabbbb", columns={"contribution": predicted})
+    config = CreditConfig(rewards=({"name": "spa", "beta": 0.0, "completeness": "residual_to_last"},), advantage="grpo")
+    found = credit(batch, config)
+    assert np.unique(found.batch.episode_return_E()).size > 1, "or there is no rounding to look through"
+    assert found.diagnostics["groups_without_signal"] == 1.0
+    better = replace(batch, parts={"outcome": batch.parts["outcome"] + 1e-3 * (batch.episode_K == 0)})
+    assert credit(better, config).diagnostics["groups_without_signal"] == 0.5
+
+
 @pytest.mark.parametrize(
     ("stage", "part"),
     [("spa", "contribution"), ("spa", "grounding"), ("igpo", "gain"), ("tiers", "tier"), ("overlong", "overlong")],

@@ -3,16 +3,28 @@
     turns:   A_e = sum_j (gamma_turn lambda)^j delta,   delta = r_k + gamma_turn V_(e of turn k+1) - V_e
     tokens:  A_l = delta_l + gamma lambda A_(l+1),      delta_l = gamma V_(l+1) - V_l        for l before e
     then whitened over tokens;  e: the last token of turn k's reply
+    critic:  V_l towards A_l + V_l, by half the squared error, clipped (``value.clip``)
 
 Shapes: turns K -> advantage_K (mean of the turn's tokens), token_T, targets_T.
-Source: RAGEN and VAGEN (mll-lab-nu/RAGEN, ``compute_bi_level_gae_advantage_return``), whose numbers these are. That
-code takes positions of non-zero reward for the ends of turns and misses a turn whose reward is exactly 0; here the
-ends are known.
+Source: VAGEN, arXiv 2510.16907, which introduces it; numbers agree with ``compute_bi_level_gae_advantage_return`` of
+RAGEN (mll-lab-nu/RAGEN), the same group's code.
 
-Truncated episodes: see ``values``; empty replies: see ``turn_gae``.
+Implementation:
+1. The turn pass takes the value at the last token of each reply; its return there is what the token pass starts from.
+2. The token pass begins anew at each turn's end, so that no credit crosses turns twice.
+3. A turn's penalty is taken from the advantage of its own tokens and from no target.
+4. A turn with an empty reply has no value: its reward belongs to the turn before it.
+5. An episode that a limit cut off ends there, unless ``bootstrap`` lets it go on with its last value.
+
+Differences: VAGEN's own code has a lambda for each level, RAGEN's one for both, as here; gamma_turn 0.95 is RAGEN's
+setting. That code takes positions of non-zero reward for the ends of turns and misses a turn whose reward is exactly 0;
+here the ends are known. The critic is a head on the policy's hidden states, not a second model.
+
+Watch: ``value_explained`` near 0 or below: the critic knows nothing yet, and advantages are discounted returns;
+``value_loss`` jumps and ``value_clip_fraction`` is large: its rate is too high.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -26,6 +38,7 @@ from manyturn.trainers.turn_batch import TurnBatch
 
 
 class BilevelGaeConfig(ValueConfig):
+    by_token: ClassVar[bool] = True
     name: Literal["bilevel_gae"] = "bilevel_gae"
     gamma_turn: float = Field(default=0.95, ge=0, le=1)
     """Discount per turn."""

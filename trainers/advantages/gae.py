@@ -1,17 +1,30 @@
 """GAE over the reply tokens of an episode: proximal policy optimisation with a critic.
 
     A_l = sum_j (gamma lambda)^j delta_(l+j)        delta_l = r_l + gamma V_(l+1) - V_l        then whitened
+    critic: V_l towards A_l + V_l, by half the squared error, clipped like PPO's ratio (``value.clip``)
 
-Shapes: turns K -> advantage_K (mean of the turn's tokens), token_T, targets_T. Steps are the T reply tokens, those of
-an episode in one row: observations lie between turns without a step, a discount or a value.
+Shapes: turns K -> advantage_K (mean of the turn's tokens), token_T, targets_T.
 Source: arXiv 1506.02438; numbers agree with ``compute_gae_advantage_return`` of verl, which passes over masked
 positions, and with that of older code (verl-agent), which takes a step at each of them, if every position is a token.
 
-A turn's reward falls on the last token of its reply. The advantages are whitened over all tokens of scorable episodes,
-the targets of the value head are not. Truncated episodes: see ``values``.
+Implementation:
+1. Steps are the T reply tokens, those of an episode in one row: observations lie between turns without a step, a
+   discount or a value. V_l is read before token l is said.
+2. A turn's reward falls on the last token of its reply; a cost of KL (``kl.place = "reward"``) on every token.
+3. Advantages are whitened over the tokens of all scorable episodes, the critic's targets are not.
+4. A turn's penalty is taken from the advantage of its own tokens and from no target.
+5. An episode that a limit cut off ends there, unless ``bootstrap`` lets it go on with its last value.
+
+Differences: gamma and lambda are 1 as in verl; the paper recommends less of both. Older code steps over padding and
+observations too, so that credit decays with their length. The critic is a head on the policy's hidden states that does
+not change the policy (``value.into_policy``), not a second model.
+
+Watch: ``value_explained`` near 0 or below: the critic knows nothing yet, and advantages are returns; near 1 with a
+stalled ``success``: nothing surprises it. ``value_loss`` jumps and ``value_clip_fraction`` is large: its rate is too
+high.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from manyturn.trainers.advantages.replies import places_in_episode, token_rewards, turn_means, whitened
 from manyturn.trainers.advantages.timeline import Timeline
@@ -21,6 +34,7 @@ from manyturn.trainers.turn_batch import TurnBatch
 
 
 class GaeConfig(ValueConfig):
+    by_token: ClassVar[bool] = True
     name: Literal["gae"] = "gae"
 
 

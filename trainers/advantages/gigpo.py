@@ -7,15 +7,27 @@
 
 Shapes: turns K -> advantage_K, with the levels "episode" and "step" (K each, the latter before w).
 Source: GiGPO, arXiv 2505.10978, equations 3 to 8; numbers agree with the authors' code (langfengQ/verl-agent,
-``gigpo/core_gigpo.py``) under ``stats_over = "rows", singleton = "raw"``, which are its settings. The paper takes the
-statistics over episodes.
+``gigpo/core_gigpo.py``) under ``stats_over = "rows", singleton = "raw"``, which are its settings.
 
-Order: returns are discounted from the environment's rewards, penalties for invalid replies are taken off afterwards
-(``invalid_penalty``), then come the statistics. ``stats_over`` and ``singleton`` rule the episode level; at the step
-level every turn counts and an anchor group of one gives 0.
+Implementation:
+1. Returns are discounted from the environment's rewards first; penalties for invalid replies are taken off afterwards
+   (``invalid_penalty``) and cost their own turn alone; then come the statistics.
+2. Anchor groups are the turns of one task with equal anchors: the raw situation, without history or prompt text. With
+   ``similarity`` a turn joins the first group whose first member's text is alike, in the order of the batch.
+3. ``stats_over`` and ``singleton`` rule the episode level; at the step level every turn counts, also several of one
+   episode, and an anchor group of one gives 0.
+4. Statistics are in float64; a group without spread gives exactly 0.
+5. Every token of a turn gets the turn's advantage. Truncated episodes count as they ended: no critic says what would
+   come.
 
-Left out: the authors' padding with copies of random rows, which enter all statistics. Truncated episodes count as they
-ended: without a critic there is nothing to bootstrap from.
+Differences: the paper takes the episode level over episodes, as here by default; the code takes it over turns, where
+long episodes weigh more. The code pads batches with copies of random rows, which enter all statistics; left out. The
+paper has no penalty and calls the std optional: their scripts divide by it in ALFWorld and search, not in WebShop and
+Sokoban.
+
+Watch: ``singleton_anchors`` near 1 or ``mean_anchor_size`` near 1: situations hardly ever come twice, the step level is
+silent, and this is GRPO; coarser anchors or similarity help. ``groups_without_signal``: the step level may still tell
+turns apart where returns are discounted.
 """
 
 from typing import Literal, Self

@@ -5,11 +5,21 @@
 
 Shapes: turns K -> advantage_K.
 Source: GRPO, arXiv 2402.03300, section 4.1.2; Dr.GRPO, arXiv 2503.20783, section 3.2. Numbers agree with
-``compute_grpo_outcome_advantage`` of verl and, with several turns per episode, of verl-agent under
-``stats_over = "rows", singleton = "raw"``.
+``compute_grpo_outcome_advantage`` of verl and, with several turns per episode, of verl-agent under ``stats_over =
+"rows", singleton = "raw"``.
 
-Left out: Dr.GRPO's constant length normaliser, which belongs to the objective (``seq-mean-token-sum-norm``).
-Truncated episodes count as they ended: without a critic there is nothing to bootstrap from.
+Implementation:
+1. A turn's score is its episode's return, less the turn's own penalty; every token of the turn gets its advantage.
+2. An episode counts once in its group's statistics (``stats_over``), however many turns it has.
+3. Statistics are in float64. A group without spread gives exactly 0, not the rounding error divided by eps.
+4. A group of one gives 0 (``singleton``). Truncated episodes count as they ended: no critic says what would come.
+
+Differences: the paper has one reply an episode. verl-agent counts every turn (rows), so that long episodes weigh more,
+and gives a group of one its raw score. Dr.GRPO's constant in place of the length belongs to the objective
+(``seq-mean-token-sum-norm``).
+
+Watch: ``groups_without_signal`` near 1 leaves nothing to learn from: tasks are too easy or too hard for groups of this
+size. ``advantage_std`` shrinks with it, and without std with the spread of returns too.
 """
 
 from typing import Literal, Self

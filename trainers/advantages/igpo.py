@@ -7,13 +7,22 @@
 
 Shapes: turns K -> advantage_K; with baseline "reward" the levels "turn" and "outcome" (K each).
 Source: Information Gain-based Policy Optimization, arXiv 2510.14967, with the information gains of a turn as a reward
-part. "reward" follows the paper, but compares outcomes apart from turn rewards. "turn" and "first" are the released
-code (GuoqingWang1/IGPO): what it trains with, without std, and a function that it does not use. The code compares
-tokens of the same number, which do not correspond, and cuts returns at observations; here the unit is the turn, and
-returns reach back over all turns. With "first" the later turns of equal episodes get credit other than 0.
+part; the authors' code is GuoqingWang1/IGPO.
 
-Without turn rewards and discount "reward" is GRPO. Truncated episodes count as they ended: without a critic there is
-nothing to bootstrap from.
+Implementation:
+1. The outcome is the reward part of that name, everything else is turn reward.
+2. Turn rewards and outcomes are normalised apart, so that one outcome of 1 does not set the scale of small gains.
+3. Statistics count the scorable turns, or episodes, of a task; a group of one episode, or without spread, gives 0.
+4. Every token of a turn gets the turn's advantage. Truncated episodes count as they ended.
+5. With "first" the later turns of equal episodes get credit other than 0.
+
+Differences: "reward" follows the paper, but compares outcomes apart from turn rewards. "turn" and "first" are the
+released code: what it trains with, without std, and a function that it does not use. That code compares tokens of the
+same number, which do not correspond, and cuts returns at observations; here the unit is the turn, and returns reach
+back over all turns. Without turn rewards and discount "reward" is GRPO.
+
+Watch: ``groups_without_signal`` should lie below that of GRPO, since gains tell episodes of one outcome apart;
+``advantage_std`` far above 1 with a flat ``success`` says that gains drown the outcome.
 """
 
 from typing import Literal, Self

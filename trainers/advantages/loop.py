@@ -5,11 +5,20 @@
 
 Shapes: turns K -> advantage_K.
 Source: LOOP, arXiv 2502.01600, section 3; numbers agree with the authors' code (apple/ml-loop,
-``RLOOTrainer._compute_adv_estimates``). The authors drop episodes of small advantage from the batch; here their tokens
-get 0 and still count where the objective takes a mean.
+``RLOOTrainer._compute_adv_estimates``).
 
-Left out: the clip range [1/(1+eps), 1+eps], which belongs to the objective. Truncated episodes count as they ended:
-without a critic there is nothing to bootstrap from.
+Implementation:
+1. A turn's score is its episode's return, less the turn's own penalty; every token of the turn gets its advantage.
+2. The others are the scorable episodes of the group, each once; there is no standard deviation by default.
+3. What is below the threshold becomes exactly 0.
+4. Truncated episodes count as they ended: no critic says what would come.
+
+Differences: the authors drop episodes of small advantage from the batch, rounded to the number of devices; here their
+tokens get 0 and still count where the objective takes a mean. Their KL coefficient, 0 by default, adds a constant to
+the advantage and is left out. The clip range [1/(1+eps), 1+eps] belongs to the objective.
+
+Watch: ``groups_without_signal`` is the share of tasks that a step plays in vain, since nothing replaces them;
+``advantage_std`` falls as groups agree.
 """
 
 from typing import Literal

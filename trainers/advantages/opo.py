@@ -3,12 +3,21 @@
     A_k = s_k - b_g        b_g = sum_i len_i s_i / sum_i len_i        len_i: reply tokens of episode i of the group
 
 Shapes: turns K -> advantage_K.
-Source: On-Policy RL with Optimal reward baseline, arXiv 2505.23585: the baseline that minimises the
-gradient's variance, if a token's gradient has about the same norm everywhere, so that an episode's grows with its
-length. Numbers agree with ``compute_opo_outcome_advantage`` of verl under ``singleton = "raw"``.
+Source: On-Policy RL with Optimal reward baseline, arXiv 2505.23585: the baseline that minimises the gradient's
+variance, if a token's gradient has about the same norm everywhere, so that an episode's grows with its length. Numbers
+agree with ``compute_opo_outcome_advantage`` of verl under ``singleton = "raw"``.
 
-An episode counts by its tokens however they are split into turns, so that there is no choice between statistics over
-episodes and over rows. Truncated episodes count as they ended: without a critic there is nothing to bootstrap from.
+Implementation:
+1. A turn's score is its episode's return, less the turn's own penalty; every token of the turn gets its advantage.
+2. Lengths count what the policy said, not observations, over all turns of the episode.
+3. An episode counts by its tokens however they are split into turns, hence no ``stats_over``.
+4. A group of one gives 0 (``singleton``). Truncated episodes count as they ended: no critic says what would come.
+
+Differences: the paper has one reply an episode, exactly one update a step, and neither KL nor entropy terms; the last
+three belong to learner and objective. verl gives a group of one its raw score.
+
+Watch: ``approx_kl`` is 0 but for rounding as long as training is on policy. ``groups_without_signal`` near 1 leaves
+nothing to learn from. ``reply_tokens`` tells whether length drifts, as the baseline leans to long episodes.
 """
 
 from typing import Literal

@@ -3,13 +3,22 @@
     G_l = r_l + gamma G_(l+1)        A_l = (G_l - mean G) / std G
 
 Shapes: turns K -> advantage_K (mean of the turn's tokens), token_T.
-Source: REINFORCE++, arXiv 2501.03262; numbers agree with ``compute_reinforce_plus_plus_outcome_advantage`` of verl,
-which carries the return through positions that are no reply token.
+Source: REINFORCE++, arXiv 2501.03262; numbers agree with ``compute_reinforce_plus_plus_outcome_advantage`` of verl.
 
-A turn's reward falls on the last token of its reply, a penalty on every token of its turn and on no other. The
-statistics count every reply token of every task, so that some of the advantage says how hard the task was;
-``reinforce_pp_baseline`` takes that out. Truncated episodes count as they ended: without a critic there is nothing to
-bootstrap from.
+Implementation:
+1. A turn's reward falls on the last token of its reply; a cost of KL (``kl.place = "reward"``) on every token.
+2. Returns run back over all reply tokens of an episode; observations lie between them without a step or a discount.
+3. A turn's penalty is taken from all of its tokens and from no other.
+4. Mean and std are over the reply tokens of all scorable episodes of all tasks.
+5. Truncated episodes count as they ended: no critic says what would come.
+
+Differences: verl carries the return through positions that are no reply token, as here; older code (verl-agent) cuts it
+there, so that early turns earn nothing. Since one mean serves all tasks, some of the advantage says how hard the task
+was; ``reinforce_pp_baseline`` takes that out.
+
+Watch: ``advantage_std`` is near 1 by construction, less where modulated or averaged over turns;
+``groups_without_signal`` says nothing with groups of one. ``return`` next to 0 or at its limit means that whitening
+magnifies noise.
 """
 
 from typing import ClassVar, Literal
@@ -24,6 +33,7 @@ from manyturn.trainers.turn_batch import FloatT, TurnBatch
 
 class ReinforcePpConfig(StageConfig):
     uses: ClassVar[frozenset[str]] = frozenset({"reward"})
+    by_token: ClassVar[bool] = True
     name: Literal["reinforce_pp"] = "reinforce_pp"
     gamma: float = Field(default=1.0, ge=0, le=1)
     """Discount per reply token."""

@@ -6,9 +6,18 @@ Shapes: turns K -> advantage_K.
 Source: REINFORCE++, arXiv 2501.03262, section on the baseline; numbers agree with
 ``compute_reinforce_plus_plus_baseline_outcome_advantage`` of verl under ``singleton = "raw"``.
 
-Unlike GRPO it divides all tasks by one standard deviation, so that a task with hardly any spread does not weigh as much
-as one with a lot. mean d and std d count every reply token, as each gets its turn's advantage. Truncated episodes count
-as they ended: without a critic there is nothing to bootstrap from.
+Implementation:
+1. A turn's score is its episode's return, less the turn's own penalty; every token of the turn gets its advantage.
+2. mean d and std d count every reply token, as each gets its turn's advantage.
+3. All tasks are divided by one standard deviation: unlike in GRPO a task with hardly any spread does not weigh as much
+   as one with a lot.
+4. A group of one gives d = 0 (``singleton``). Truncated episodes count as they ended.
+
+Differences: verl gives a group of one its raw score. The paper puts KL into the loss with an unbiased gradient (k2),
+which belongs to the objective.
+
+Watch: ``groups_without_signal``: whitening makes up for few groups with signal by larger advantages, so that the rest
+learn from less evidence at the same ``advantage_std``.
 """
 
 from typing import Literal

@@ -1,14 +1,24 @@
 """RLOO: an episode's score against the mean of the others of its task.
 
-    A_k = s_k - mean of the other n-1 scores = n/(n-1) (s_k - mean_g s)
+    A_k = s_k - mean of the other n-1 scores = n/(n-1) (s_k - mean_g s)        s_k: score of turn k's episode
 
 Shapes: turns K -> advantage_K.
 Source: REINFORCE leave-one-out, Kool et al. 2019; Ahmadian et al., arXiv 2402.14740, section 2.2. Numbers agree with
 ``compute_rloo_outcome_advantage`` of verl and, with several turns per episode, of verl-agent.
 
-With ``stats_over = "rows"`` the "others" of a turn include the other turns of its own episode, which have the same
-score: the baseline then depends on the action that it judges, and the estimate is biased. It is there for parity.
-Truncated episodes count as they ended: without a critic there is nothing to bootstrap from.
+Implementation:
+1. A turn's score is its episode's return, less the turn's own penalty; every token of the turn gets its advantage.
+2. n counts the group's scorable episodes; errors have left it. A group of one gives 0 (``singleton``).
+3. Nothing is divided by a standard deviation: the advantage has the scale of the returns.
+4. Truncated episodes count as they ended: no critic says what would come.
+
+Differences: the paper takes a whole reply for one action and a plain policy gradient, which is the objective
+``reinforce`` with one update a step. verl-agent counts turns (``stats_over = "rows"``): the others of a turn then
+include turns of its own episode, so that the baseline depends on the action it judges, and the estimate is biased; it
+is there for parity.
+
+Watch: ``advantage_std`` has the scale of the returns and falls as groups agree; ``groups_without_signal`` near 1 leaves
+nothing to learn from.
 """
 
 from typing import Literal

@@ -6,16 +6,25 @@
 
 Shapes: turns K -> advantage_K; remembers task -> [alpha, beta].
 Source: Single-stream Policy Optimization, arXiv 2509.13232; numbers agree with the authors' code
-(verl-project/verl-recipe, ``spo/``) with one episode of each task. Mean and std are over the episodes of the batch,
-ddof 1. A task begins at [1/2, 1/2], or with ``first_memory`` from episodes that were played before.
+(verl-project/verl-recipe, ``spo/``) with one episode of each task.
 
-The trainer supplies the column "drift", the same number D_g at every turn of a task: the mean, over the reply tokens
-of the task's previous episodes, of |log-probability when they were drawn - log-probability now|, and NaN where there
-are none. The more the policy has changed, the more of what it once earned is forgotten. With ``forgetting = "steady"``
-the column is not needed and rho = rho_max.
+Implementation:
+1. Returns must lie between ``low`` and ``high``, which stand for 0 and 1.
+2. Mean and std are over the scorable episodes of the batch, ddof 1.
+3. The value is what was known before this step; the update comes after the comparison.
+4. A task begins at [1/2, 1/2], or with ``first_memory`` from episodes that were played before.
+5. The trainer supplies the column "drift", the same number D_g at every turn of a task: the mean, over the reply tokens
+   of the task's previous episodes, of |log-probability when they were drawn - log-probability now|, and NaN where there
+   are none. The more the policy has changed, the more of what it once earned is forgotten.
+6. With ``forgetting = "steady"`` the column is not needed and rho = rho_max.
+7. Truncated episodes count as they ended: their return is what is tracked.
 
-Returns must lie between ``low`` and ``high``, which stand for 0 and 1. Truncated episodes count as they ended: their
-return is what is tracked.
+Differences: the authors begin with 8 episodes of each task from the first policy; here a task begins unknown. With
+several episodes of a task in a step each counts, in theirs there is one. Their sampling of tasks is the curriculum
+``spo_weights``.
+
+Watch: ``success`` above what was tracked makes all advantages positive before they are centred: values that lag behind
+a policy which improves fast say less; ``groups_without_signal`` says nothing with groups of one.
 """
 
 from collections.abc import Mapping, Sequence

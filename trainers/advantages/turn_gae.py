@@ -1,15 +1,25 @@
 """GAE over turns: a turn is one action, whose value is that at the last token of its reply.
 
     A_k = sum_j (gamma lambda)^j delta_(k+j)        delta_k = r_k + gamma V_(k+1) - V_k        then whitened
+    critic: V_k towards A_k + V_k at the last token of turn k alone, by half the squared error, clipped (``value.clip``)
 
 Shapes: turns K -> advantage_K, targets_T (at the last token of each reply; NaN elsewhere: nothing to learn there).
-Source: turn-level PPO; numbers agree with VAGEN (mll-lab-nu/VAGEN, ``compute_gae_no_concat_advantage_return``).
+Source: turn-level PPO, arXiv 2512.17008; numbers agree with VAGEN (mll-lab-nu/VAGEN,
+``compute_gae_no_concat_advantage_return``).
 
-Turns are weighted by their tokens when whitened, because each token gets its turn's advantage. A turn with an empty
-reply has no value and no token to credit: its reward belongs to the turn before it, its advantage is 0. Truncated
-episodes: see ``values``.
+Implementation:
+1. Every token of a turn gets the turn's advantage; r_k is the sum of the turn's rewards.
+2. Turns are weighted by their tokens when whitened, for that is how often their advantage is used.
+3. A turn with an empty reply has no value and no token to credit: its reward belongs to the turn before it.
+4. A turn's penalty is taken from its own advantage and from no target.
+5. An episode that a limit cut off ends there, unless ``bootstrap`` lets it go on with its last value.
 
-Left out: the ratio of a whole reply with one clip per turn, which belongs to the objective.
+Differences: Turn-PPO has no public code; gamma 0.99 and lambda 0.9 are its best. VAGEN whitens over unique rows. One
+ratio and one clip for a whole reply belong to the objective (``clip`` with ``ratio = "sequence"``). The critic is a
+head on the policy's hidden states, not a second model.
+
+Watch: ``value_explained`` near 0 or below: the critic knows nothing yet, and lambda below 1 hands on its errors;
+``value_loss`` jumps and ``value_clip_fraction`` is large: its rate is too high.
 """
 
 from typing import Literal

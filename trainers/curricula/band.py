@@ -2,13 +2,22 @@
 
     s_g <- s_g + rate (success - s_g)        a task is in the band if low <= s_g <= high
 
-Each draw explores with the probability ``explore``: it takes a task never played, or if there is none left one outside
-of the band, whose success may have changed since. The others take tasks of the band while it has any.
-Source: the filter by success of Online Difficulty Filtering, arXiv 2504.03380, here from what is remembered of a task
-instead of from extra episodes. In a split of a million, whose tasks would hardly come twice, those of the band do:
-there a large ``explore`` keeps the agent from learning a few by heart.
+Source: the filter by success of Online Difficulty Filtering, arXiv 2504.03380.
 
-Left out: a bound on how often a task of the band comes; the step takes each at most once.
+Implementation:
+1. Each draw explores with the probability ``explore``: it takes a task never played, or if there is none left one
+   outside of the band, whose success may have changed since.
+2. The others take tasks of the band while it has any, each at most once a step.
+3. A task's first success is remembered as it is, later ones move it by ``rate``.
+4. In a split of a million, whose tasks would hardly come twice, those of the band do: there a large ``explore`` keeps
+   the agent from learning a few by heart.
+
+Differences: the paper measures success by extra episodes of the present policy and drops what is outside; here it is
+what is remembered of a task, which costs nothing and lags behind. Left out: a bound on how often a task of the band
+comes.
+
+Watch: ``groups_without_signal`` should lie well below that of the uniform curriculum; if not, tasks change faster than
+they come again. ``success`` of a step is held near the band's middle by design: held-out success tells about learning.
 """
 
 from collections.abc import Sequence

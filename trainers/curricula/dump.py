@@ -4,11 +4,19 @@
     labels are drawn in proportion to exp(score / temperature)      n_l: episodes of l so far, N: all, at least 1
 
 Source: DUMP, arXiv 2504.09710; numbers agree with the authors' code (ZhentingWang/DUMP,
-``verl/utils/curriculum_learning.py``). |A| is of an episode's mean advantage; here each episode of a task counts with
-the mean over the task's episodes. The labels of tasks are their difficulty and first tag. A label that was never drawn
-has the largest bonus.
+``verl/utils/curriculum_learning.py``).
 
-Left out: success rates, which the code only logs.
+Implementation:
+1. The labels of tasks are their difficulty and first tag; each task of a step draws its label anew.
+2. |A| is of an episode's mean advantage; each episode of a task counts with the mean over the task's episodes.
+3. A label that was never drawn has the largest bonus; the bonus fades as its episodes add up.
+4. Inside a label tasks are drawn evenly.
+
+Differences: the paper's unit is the distribution that a sample comes from, here it is the label. The code counts single
+samples where 2. counts means of a task; it logs success rates, which are left out.
+
+Watch: ``groups_without_signal`` should fall against the uniform curriculum as labels that teach nothing are left;
+``advantage_std`` is what the bandit earns. With advantages divided by their std both say less.
 """
 
 import math

@@ -2,8 +2,18 @@
 
     limit(step) = min(first + by floor((step - 1) / every), last)
 
-Source: ScalingInter-RL of AgentGym-RL, arXiv 2509.08755: the limit rises by a fixed number each fixed number of steps.
-It binds where it is below the environment's own limit. Held-out episodes are not bound by it.
+Source: ScalingInter-RL of AgentGym-RL, arXiv 2509.08755.
+
+Implementation:
+1. The limit binds where it is below the environment's own limit; an episode that meets it counts as truncated.
+2. Held-out episodes are not bound by it.
+3. A schedule that the run's steps never reach is refused.
+
+Differences: the paper raises the limit by a fixed number each fixed number of steps, as here; its numbers depend on the
+environment, and those of the recipe are ours.
+
+Watch: ``turns`` at the limit and ``truncated`` near 1: episodes are cut off before they can succeed, begin with more;
+``truncated`` near 0 from the start: the limit does not bind.
 """
 
 from typing import Self

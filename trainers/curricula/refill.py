@@ -1,12 +1,22 @@
 """Dynamic sampling (DAPO): groups whose episodes all earn the same teach nothing, so others are played in their place.
 
-A step plays up to ``rounds`` rounds. Each plays as many groups as are missing and keeps those with spread; the last
-keeps everything, so that a step always has its number of groups.
+    round 1 plays N groups; round i plays N - (groups kept so far); a group is kept if max R > min R
+    the last of ``rounds`` keeps everything
 
 Source: DAPO, arXiv 2503.14476, section 3.2; the filter, and keeping all of the last round, as in verl-agent
-(``filter_group_data``). It looks at the environment's returns, before the rewards stage. A group of one has no spread.
+(``filter_group_data``).
 
-Left out: playing more groups than are missing, of which the surplus would be thrown away.
+Implementation:
+1. A step always has its number of groups, so that the size of updates does not change.
+2. The filter looks at the environment's returns, before the rewards stage.
+3. A group of one has no spread, hence rounds with groups of one are refused.
+4. Groups that were played and not kept are in the episodes' statistics and in the curriculum's findings.
+
+Differences: the paper plays until the batch is full, verl at most 10 times. Left out: playing more groups than are
+missing, of which the surplus would be thrown away; verl keeps groups of one.
+
+Watch: ``rounds`` near its bound: most groups teach nothing, and a step costs that many times its episodes;
+``groups_without_signal`` is what the last round had to keep.
 """
 
 from collections.abc import Sequence

@@ -3,9 +3,19 @@
     Q_l <- Q_l + rate (mean |A| over the step's tasks of label l - Q_l)        Q_l = 0 at first
     labels are drawn in proportion to exp(Q_l / temperature)
 
-Source: Self-Evolving Curriculum, arXiv 2505.14970: TD(0) and Boltzmann sampling. There is no public code; the default
-rate and temperature are ours. |A| is of an episode's mean advantage; the labels of tasks are their difficulty and first
-tag. With advantages of one scale, and success as the only reward, mean |A| is largest where success is a toss.
+Source: Self-Evolving Curriculum, arXiv 2505.14970: TD(0) and Boltzmann sampling.
+
+Implementation:
+1. The labels of tasks are their difficulty and first tag; each task of a step draws its label anew.
+2. |A| is of an episode's mean advantage, a mean over the task's episodes.
+3. Labels that a step did not play keep their Q.
+4. Inside a label tasks are drawn evenly.
+
+Differences: there is no public code; rate and temperature are ours. With advantages of one scale, and success as the
+only reward, mean |A| is largest where success is a toss, which is what the paper is after.
+
+Watch: ``groups_without_signal`` should fall against the uniform curriculum; ``advantage_std`` is what the bandit earns.
+``success`` of a step follows the labels that are drawn: held-out success tells about learning.
 """
 
 from collections import defaultdict

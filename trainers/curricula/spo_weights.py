@@ -4,9 +4,19 @@
     alpha_g <- rho alpha_g + successes,  beta_g <- rho beta_g + failures;  both 1/2 at first
 
 Source: Single-stream Policy Optimization, arXiv 2509.13232; weights agree with the authors' code (``task_weights`` of
-the advantage ``spo``). Each task is drawn at most once in a step. What is forgotten is always the same share, because a
-curriculum does not see how far the policy has moved. A task never played has the largest weight of all, so that this
-matters where tasks come again.
+the advantage ``spo``).
+
+Implementation:
+1. Each task is drawn at most once in a step.
+2. A task never played has the largest weight of all, so that this matters where tasks come again.
+3. What is forgotten is always the same share (``rho``), because a curriculum does not see how far the policy has moved.
+4. It counts successes, the advantage ``spo`` returns: the two memories are apart.
+
+Differences: the authors draw with the values of the advantage itself, which begin with 8 episodes of each task from the
+first policy.
+
+Watch: ``success`` of a step is drawn towards 1/2 by design: held-out success tells about learning. It stays with
+``advantage_std`` where all tasks are new.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,15 @@
 """Every task equally often: each pass over the split is a new permutation, so none comes twice before all have come.
 
-Splits too long to permute are drawn from independently in each step. So are further rounds of one step, which take
-nothing from the order of the passes.
+    task of place n = permutation_e[n mod size]        e = floor(n / size),  n = (step - 1) tasks + 0, 1, 2 ...
+
+Implementation:
+1. What a step draws depends on seed and step alone, not on what was drawn before.
+2. Splits too long to permute are drawn from independently in each step. So are further rounds of one step, which take
+   nothing from the order of the passes.
+
+Differences: no paper's method; what most trainers do.
+
+Watch: ``groups_without_signal`` is the share of the step's episodes that a curriculum could put to better use.
 """
 
 from collections.abc import Sequence

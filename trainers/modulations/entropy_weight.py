@@ -2,12 +2,20 @@
 
     A'_k = A_k max(0, 1 + a z_k)        z_k = (H_k - mean H) / (std H + 1e-8)        H_k: entropy of turn k
 
-Shapes: (turns K, advantage_K) -> advantage_K. Entropies are those of the policy that played, without gradient.
-Source: entropy-aware advantages of Agentic Entropy-Balanced Policy Optimization, arXiv 2510.14545, which weighs tokens;
-here turns are weighed, as advantages are of turns. Mean and std (ddof 1) are over the batch's scorable turns with a
-reply. a > 0 learns most where the policy hesitated. The bound at 0 is ours: a weight must not turn the sign.
+Shapes: (turns K, advantage_K) -> advantage_K. H_k is the mean entropy of turn k's tokens, of the policy that played,
+without gradient.
+Source: entropy-aware advantages of Agentic Entropy-Balanced Policy Optimization, arXiv 2510.14545.
 
-Left out: AEPO's clip range that depends on entropy, which belongs to the objective.
+Implementation:
+1. Mean and std (ddof 1) are over the batch's scorable turns with a reply.
+2. a > 0 learns most where the policy hesitated, a < 0 where it was sure.
+3. The weight is bounded at 0, for it must not turn the sign.
+
+Differences: the paper weighs tokens; here turns are weighed, as advantages are of turns. The bound is ours. AEPO's clip
+belongs to the objective (``aepo``).
+
+Watch: ``entropy`` should fall more slowly than without; near 0 it ranks turns by rounding, and the weights mean
+nothing.
 """
 
 from typing import ClassVar, Literal

@@ -2,14 +2,20 @@
 
     l = max(-A r, -A c)      c = clamp(r, 1 - low, 1 + high), above the upper bound (1 + high) r / sg(r)
 
-So a good token whose ratio has risen above 1 + high still pulls, as strongly as one at the bound.
+Source: agentic entropy-balanced policy optimisation, arXiv 2510.14545. No numbers of the authors are at hand.
 
-Source: agentic entropy-balanced policy optimisation, arXiv 2510.14545. No numbers of the authors are at
-hand. The re-implementation in ARLArena gives the gradient to tokens of low entropy, the reverse of the description,
-and is not followed.
+Implementation:
+1. A good token whose ratio has risen above 1 + high still pulls, as strongly as one at the bound.
+2. Everything else is ``clip`` without the dual clip: bad tokens below 1 - low have no gradient.
+3. The mean is over the tokens of the minibatch.
+4. Figures per token: clip_fraction and approx_kl as of ``clip``.
 
-Figures per token: clip_fraction and approx_kl as of ``clip``. Left out: the advantage scaled by 1 + a z(entropy), which
-is credit and no loss, and the branching of rollouts.
+Differences: the advantage scaled by 1 + a z(entropy) is credit and no loss: ``entropy_weight``. The re-implementation
+in ARLArena gives the gradient to tokens of low entropy, the reverse of the description, and is not followed. Left out:
+the branching of rollouts by entropy, which the released code does not have either.
+
+Watch: ``clip_fraction`` counts good tokens above the bound although they keep a gradient; ``approx_kl`` above 0.05:
+since nothing holds those, the rate has to.
 """
 
 from typing import Literal

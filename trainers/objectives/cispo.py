@@ -2,11 +2,20 @@
 
     l = -sg(clamp(r, 1 - low, 1 + high)) A lp        r = exp(clamp(lp - lp_old, -20, 20))
 
-Source: MiniMax-M1, arXiv 2506.13585, section 3.1; the paper has no lower bound (``low = "off"``). Numbers agree with
-``compute_policy_loss_cispo`` of verl and, without the lower bound, with TRL's, which takes 1 + high for its option.
+Source: MiniMax-M1, arXiv 2506.13585, section 3.1. Numbers agree with ``compute_policy_loss_cispo`` of verl and, without
+the lower bound, with TRL's, which takes 1 + high for its option.
 
-Figures per token: clip_fraction, 1 where the weight was clipped; approx_kl as of ``clip``. Left out: the token mask
-that the paper describes beside the clip.
+Implementation:
+1. sg stops the gradient: the ratio only weighs, and the gradient is that of lp.
+2. ``low = "off"`` leaves small ratios as they are, which take weight from tokens that have become unlikely.
+3. The mean is over the tokens of the minibatch.
+4. Figures per token: clip_fraction, 1 where the weight was clipped; approx_kl as of ``clip``.
+
+Differences: the paper has no lower bound and does not tell its upper one; verl clips on both sides. Left out: the token
+mask that the paper describes beside the clip.
+
+Watch: ``clip_fraction`` is the share of tokens whose weight is cut, not of tokens lost; large with a growing
+``approx_kl``: samples are too old for this many updates.
 """
 
 from typing import Annotated, Literal

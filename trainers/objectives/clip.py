@@ -4,15 +4,24 @@
     l = max(-A r, -A clamp(r, 1 - low, 1 + high))
     where A < 0:  l = min(l, -dual A)
 
-Source: PPO, arXiv 1707.06347, equation 7; bounds: DAPO, arXiv 2503.14476, section 3.1 (0.2 and 0.28); dual clip:
-arXiv 1912.09729, equation 5. Numbers agree with ``compute_policy_loss_vanilla`` of verl.
+Source: PPO, arXiv 1707.06347, equation 7; bounds: DAPO, arXiv 2503.14476, section 3.1 (0.2 and 0.28); dual clip: arXiv
+1912.09729, equation 5. Numbers agree with ``compute_policy_loss_vanilla`` of verl.
 
-LOOP (arXiv 2502.01600) clips at [1 / (1 + e), 1 + e]: that is low = e / (1 + e), high = e, dual = "off". Its
-loss per trajectory, and Turn-PPO's per turn, are ratio = "sequence": one ratio for all tokens, the product of theirs.
-Numbers agree with LOOP's ``_ppo_loss``, whose mean is seq-mean-token-mean.
+Implementation:
+1. lp_old is computed anew by the learner before the step's updates, or taken as the engine drew
+   (``learner.old_logprobs``); in the first update of a step r is 1, but for what engine and learner differ in.
+2. A token whose bound is active has no gradient; which is active depends on the sign of A.
+3. Tokens are weighed by ``aggregation``, with denominators of the whole minibatch, so that micro-batches do not matter.
+4. Figures per token: clip_fraction, 1 where the bounds were active; dual_clip_fraction, 1 where the dual clip was;
+   approx_kl, lp_old - lp, the k1 estimate of KL(old, new).
 
-Figures per token: clip_fraction, 1 where the bounds were active; dual_clip_fraction, 1 where the dual clip was;
-approx_kl, lp_old - lp, the k1 estimate of KL(old, new). Left out: early stopping on approx_kl, the loop's business.
+Differences: the paper averages over tokens of whole trajectories (token-mean), GRPO over the means of replies
+(seq-mean-token-mean), Dr.GRPO divides by a constant. LOOP clips at [1 / (1 + e), 1 + e]: low = e / (1 + e), high = e,
+dual = "off"; its loss per trajectory, and Turn-PPO's per turn, are ratio = "sequence"; numbers agree with LOOP's
+``_ppo_loss``. Older code (verl-agent) does not clamp the log-ratio. Left out: early stopping on approx_kl.
+
+Watch: as a rule of thumb ``clip_fraction`` above 0.2 or ``approx_kl`` above 0.05: steps are too large for their
+samples, lower the rate or the number of updates; both at 0 with several updates a step: nothing moves.
 """
 
 from typing import Annotated, Literal

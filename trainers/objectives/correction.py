@@ -7,12 +7,21 @@
     reject    a token stays while each rule holds: -log(upper) <= k1 <= -log(lower), k2 and k3 <= upper, where
               k1 = -d, k2 = d^2 / 2, k3 = e^d - 1 - d, of the token or as sum, mean or maximum over its sequence
 
-Weights multiply the loss of a token and carry no gradient. They are computed over all said tokens of a step, before it
-is cut into minibatches, so no split changes them; a token that is rejected counts in no mean of the loss.
-
 Source: truncated importance sampling, Yao et al., "Your efficient RL framework secretly brings you off-policy RL
-training", 2025; two-sided: IcePop, arXiv 2510.18855. Numbers agree with verl's ``rollout_corr_helper``. Left
+training", 2025; two-sided: IcePop, arXiv 2510.18855. Numbers agree with verl's ``rollout_corr_helper``.
+
+Implementation:
+1. Weights multiply the loss of a token and carry no gradient; the objective's own ratio is still new over old learner.
+2. They are computed over all said tokens of a step, before it is cut into minibatches, so no split changes them.
+3. A token that is rejected counts in no mean of the loss; a weight of 0 counts.
+4. It needs the learner's own log-probabilities (``learner.old_logprobs = "learner"``), a forward pass more a step.
+
+Differences: TIS's authors truncate each token at 2; verl's default is the same. IcePop's bounds are 0.5 and 5. Left
 out: verl's options that turn the whole objective into a policy gradient, and thresholds as text.
+
+Watch: ``engine_kl`` is 0 where both compute alike, and the correction does nothing; above 0.01 it matters.
+``effective_samples`` well below 1: few tokens carry the step. ``engine_ratio_max`` beyond the cap says that it acts.
+With rules, rejected_tokens is the share of tokens left out.
 """
 
 from collections.abc import Sequence

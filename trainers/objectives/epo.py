@@ -12,13 +12,26 @@
                       R = of each turn's number, the mean over steps, the present one included
                       mean: the objective's aggregation
 
-Source: arXiv 2509.22576v2, equations 2 to 6 and algorithm 1; the authors' code for the released form. Numbers agree
-with both. **The released penalty is a constant: it has no gradient and changes nothing but the reported loss**, so what
-is left of the method is an entropy bonus; it is here to compare runs with the authors'.
+Source: arXiv 2509.22576v2, equations 2 to 6 and algorithm 1; the authors' code (WujiangXu/EPO) for the released form.
+Numbers agree with both.
 
-Left out of the released form: its mean over a reply with the padding ("seq" mode), its running only in micro-batches
-that reach turn 25, and its shift of turn numbers where an episode ends early. A turn that a step's episodes do not
-reach counts as entropy 0 there, as in the code.
+Implementation:
+1. Entropy is of the learner's distribution at the sampling temperature, over the whole vocabulary, with gradient.
+2. The history holds a step's mean entropy before its updates and is part of a checkpoint.
+3. The gradient flows through H in both terms: below the range it pushes up harder, above it holds back.
+4. With kappa_l = 0 the lower bound never acts.
+5. It takes the place of the entropy bonus, which is refused beside it.
+
+Differences: the released penalty is a constant: **it has no gradient and changes nothing but the reported loss**, so
+what is left of the method is an entropy bonus; it is here to compare runs with the authors'. The paper's text lets the
+weight grow late, its formula lets it fall; here the formula counts. The bounds 0.8 and 1.2 are the code's defaults; the
+authors' own runs have 0 and 2, alpha 0.05 or 0.1. Left out of the released form: its mean over a reply with the padding
+("seq" mode), its running only in micro-batches that reach turn 25, and its shift of turn numbers where an episode ends
+early. A turn that a step's episodes do not reach counts as entropy 0 there, as in the code.
+
+Watch: ``entropy`` against ``epo_reference``: falling below kappa_l of it the policy narrows faster than coef can hold,
+raise coef or alpha; rising above kappa_r it forgets. ``epo_outside`` at 0: the range is so wide that only the bonus
+acts; near 1 single tokens differ far more than the mean, which is usual of short replies.
 """
 
 import math

@@ -3,12 +3,22 @@
     d_t = lp_t - lp_old_t, clamped to [-low, high] on the side where A would profit
     l   = -A exp(mean over the sequence of d_t)          A: mean over the sequence
 
-Source: arXiv 2507.20673, whose bounds are wide (0.4). Numbers agree with ``compute_policy_loss_geo_mean`` of verl.
+Source: arXiv 2507.20673. Numbers agree with ``compute_policy_loss_geo_mean`` of verl.
 
-A sequence is a reply; with ``sequence = "branch"`` it is all that the policy said in a row.
-Figures per token: clip_fraction, 1 where the log-ratio of a token with a positive advantage was out of bounds;
-low_clip_fraction, the same of a negative one; approx_kl as of ``clip``. Left out: verl's geometric mean of importance
-weights: here a token's weight multiplies its share of the sequence's loss, which is the same for weights of sequences.
+Implementation:
+1. A sequence is a reply; with ``sequence = "branch"`` it is all that the policy said in a row.
+2. Tokens are clipped one by one, on log-ratios, before the mean; a clipped token keeps its value and loses its
+   gradient.
+3. The advantage is averaged over the sequence, so that advantages of single tokens are refused.
+4. Figures per token: clip_fraction, 1 where the log-ratio of a token with a positive advantage was out of bounds;
+   low_clip_fraction, the same of a negative one; approx_kl as of ``clip``.
+
+Differences: the paper's bounds are wide, (e^-0.4, e^0.4), and so are these. The paper's mean is over whole responses;
+an agent's are its replies. Left out: verl's geometric mean of importance weights; here a token's weight multiplies its
+share of the sequence's loss, which is the same for weights of sequences.
+
+Watch: ``clip_fraction`` and ``low_clip_fraction`` are small in so wide bounds; both well above 0 with a growing
+``approx_kl``: steps are too large.
 """
 
 from typing import Literal

@@ -4,11 +4,21 @@
     s_t = s, with the gradient of the token's own lp;  log s_t at most 10
     l   = max(-A s_t, -A clamp(s_t, 1 - low, 1 + high))
 
-Source: arXiv 2507.18071, in its token-level form; bounds of a few 1e-4 are the authors'. Numbers agree with
-``compute_policy_loss_gspo`` of verl and, where a sequence has one advantage, with TRL's sequence level.
+Source: arXiv 2507.18071, in its token-level form. Numbers agree with ``compute_policy_loss_gspo`` of verl and, where a
+sequence has one advantage, with TRL's sequence level.
 
-A sequence is a reply, one call of the model; with ``sequence = "branch"`` it is all that the policy said in a row.
-Figures per token: clip_fraction and approx_kl as of ``clip``. Left out: a dual clip, which the paper does not have.
+Implementation:
+1. A sequence is a reply, one call of the model; with ``sequence = "branch"`` it is all that the policy said in a row.
+2. All tokens of a sequence are clipped together, or none is.
+3. The mean is over tokens of a sequence, then over sequences.
+4. Figures per token: clip_fraction and approx_kl as of ``clip``.
+
+Differences: bounds of a few 1e-4 are the authors', for replies of thousands of tokens; the mean log-ratio of a short
+reply moves as far as that of a token, hence the recipe's 0.2. In its token-level form, as here, tokens of a sequence
+may have advantages of their own. No dual clip, which the paper does not have; verl has none here either.
+
+Watch: ``clip_fraction`` is of whole replies: theirs clip about 15 %; near 1 with the authors' bounds on short replies
+nothing is learnt. ``approx_kl`` above 0.05: steps are too large.
 """
 
 from typing import Literal

@@ -3,16 +3,24 @@
     d = lp - lp_ref
     k1 = d      k2 = d^2 / 2      k3 = e^-d - 1 + d      abs = |d|
     k1+, k3+: value of k1, k3 with the gradient of k2
+    loss + coef agg(k)    or, with place = "reward",    r_l - coef k_l        agg: the objective's aggregation
 
 Source: Schulman, "Approximating KL divergence", 2020; names, clamps (d to +-20, k3 to +-10) and the straight-through
 forms from verl's ``kl_penalty``, with which numbers agree; in-reward KL from verl-agent's ``apply_kl_penalty``.
 
-With a target the weight follows the divergence, c <- c (1 + clip(KL / target - 1, -0.2, 0.2) n / horizon) after each
-step of n sequences. Source: Ziegler et al., arXiv 1909.08593, section 2.2; numbers agree with verl's
-``AdaptiveKLController``.
+Implementation:
+1. The reference is the policy at the end of the warm-up, whose weights are kept; it costs a forward pass a step.
+2. In the reward the divergence is that before the step's updates, charged to each token that the policy said.
+3. With a target the weight follows the divergence, c <- c (1 + clip(KL / target - 1, -0.2, 0.2) n / horizon) after each
+   step of n sequences: Ziegler et al., arXiv 1909.08593, section 2.2; numbers agree with verl's
+   ``AdaptiveKLController``.
 
-As a loss on the policy's own samples k2 has the gradient of the KL divergence, k3 a biased one, and k1 none on average.
-Left out: the estimator over the full vocabulary, which needs all logits of the reference.
+Differences: GRPO and GiGPO have k3 in the loss, whose gradient on the policy's own samples is biased; k2 has that of
+the KL divergence, and k1 none on average, which is why it is refused there. PPO and REINFORCE++ charge k1 in the
+reward. Left out: the estimator over the full vocabulary, which needs all logits of the reference.
+
+Watch: ``reference_kl`` grows from 0; while it stays below 0.01 the term does nothing, and when it stops with
+``success`` the leash is too short: lower coef.
 """
 
 from typing import TYPE_CHECKING, Literal, Self

@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 
 
 class EntropyConfig(Options):
-    """Entropy of the policy's next-token distribution, rewarded."""
+    """Entropy of the policy's next-token distribution, rewarded: loss - coef agg(H), by the objective's aggregation.
+
+    H is over the whole vocabulary, at the sampling temperature, with gradient.
+
+    Watch: ``entropy`` should fall slowly; near 0 the members of a group say the same, and nothing is left to compare.
+    """
 
     coef: float = Field(gt=0)
     """Weight."""

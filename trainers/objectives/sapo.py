@@ -1,12 +1,20 @@
 """SAPO: a smooth gate in place of the clip.
 
-    l = -A sigmoid(tau (r - 1)) 4 / tau      tau = tau_good where A > 0, tau_bad elsewhere
-
-At r = 1 the gradient is that of the ratio itself, and it fades on both sides; bad tokens' fades sooner.
+    l = -A sigmoid(tau (r - 1)) 4 / tau      tau = tau_good where A > 0, tau_bad elsewhere;  r as of ``clip``
 
 Source: arXiv 2511.20347. Numbers agree with ``compute_policy_loss_sapo`` of verl and with TRL's.
 
-Figures per token: approx_kl as of ``clip``.
+Implementation:
+1. At r = 1 the gradient is that of the ratio itself, and it fades on both sides; bad tokens' fades sooner.
+2. The gate replaces bounds: there are none, and no token is cut off.
+3. The mean is over tokens of a sequence, which is a reply, then over sequences.
+4. Figures per token: approx_kl as of ``clip``.
+
+Differences: temperatures are the authors'; tau_bad is also used where A = 0, where it does not matter. The loss itself
+is not 0 at r = 1 but -2 A / tau, a constant that has no gradient.
+
+Watch: ``approx_kl`` takes the place of a clip fraction: above 0.05 the gate fades for many tokens, and gradients with
+it, which shows in ``policy_loss`` moving without ``success``.
 """
 
 from typing import Literal

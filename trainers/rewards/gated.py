@@ -3,16 +3,24 @@
     r_k = sum over parts p of r_k^p [every gate above p is open]
     gate i is open:  R^i >= threshold_i  (or >, with equal = "closes")        R^i: the episode's sum of part i
 
-Shapes: parts K -> parts K. Gates stand highest first. The part of a gate counts if all gates above it are open, hence
-the highest always; a part without a gate counts if all are open.
+Shapes: parts K -> parts K.
 Source: Stabilizing Long-term Multi-turn Reinforcement Learning with Gated Rewards, arXiv 2508.10548; one gate is the
-paper's rule, a chain its extension to more levels. There is no public code, and sources differ on equality. Choose the
-threshold between the outcome that earns nothing yet (an empty patch) and the next better one (a patch that fails): too
-low a threshold lets the agent live on the parts alone, too high a one gives it nothing to begin with.
+paper's rule, a chain its extension to more levels.
 
-Figure: open_gates, the share of scorable episodes at which every gate is open.
+Implementation:
+1. Gates stand highest first. The part of a gate counts if all gates above it are open, hence the highest always; a part
+   without a gate counts if all are open, one in ``ungated`` always.
+2. A gate looks at the whole episode, so that rewards of early turns wait for its end.
+3. A closed gate makes a part 0; NaN stays NaN, and the episode unscorable.
+4. Figure: open_gates, the share of scorable episodes at which every gate is open.
 
-Left out: gates on a single turn's reward, which the environment itself can put.
+Differences: there is no public code, the paper's numbers are not known, and sources differ on equality (``equal``).
+Choose the threshold between the outcome that earns nothing yet (an empty patch) and the next better one (a patch that
+fails): too low a threshold lets the agent live on the parts alone, too high a one gives it nothing to begin with. Left
+out: gates on a single turn's reward, which the environment itself can put.
+
+Watch: ``open_gates`` at 0: the parts never count, lower the threshold or warm up longer; at 1 from the start the gate
+does nothing. ``return`` rising without ``success``: something ungated pays.
 """
 
 from dataclasses import replace

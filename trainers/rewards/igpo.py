@@ -5,15 +5,21 @@
 
 Shapes: parts K -> one more part K, "gain". The trainer supplies the column "belief": p_k, the probability of the true
 answer after turn k, in the authors' work exp of the mean log-probability of its tokens behind a fixed closing phrase.
-The column "prior", the belief before the first turn, is used if it is there; without it a first turn gains nothing.
 Source: Information Gain-based Policy Optimization, arXiv 2510.14967, and the authors' code (GuoqingWang1/IGPO,
-``scrl/llm_agent/generation.py``), whose default is the difference of probabilities. A belief that is not known (NaN)
-is passed over, as it is there: the next known one is compared with the last.
+``scrl/llm_agent/generation.py``), whose default is the difference of probabilities.
 
-Over all turns but the last the gains sum to belief minus prior, so that a detour earns nothing. Unlike potential-based
-shaping the sum depends on where the episode ends: it does not preserve the optimal policy.
+Implementation:
+1. The column "prior", the belief before the first turn, is used if it is there; without it a first turn gains nothing.
+2. A belief that is not known (NaN) is passed over: the next known one is compared with the last.
+3. Over all turns but the last the gains sum to belief minus prior, so that a detour earns nothing.
+4. Unlike potential-based shaping the sum depends on where the episode ends: it does not preserve the optimal policy.
 
-Left out: falling back to the outcome alone where turns and gains do not match in number. A column matches by itself.
+Differences: the code falls back to the outcome alone where turns and gains do not match in number; a column matches by
+itself. The paper says information gain, the code's default is a difference of probabilities (``measure``).
+
+Watch: ``belief`` should rise above ``prior``: the difference is what turns earn; equal, no turn tells anything, or the
+prior is certain already. Rising without ``success``: beliefs grow and answers do not follow. ``groups_without_signal``
+should lie below that of the outcome alone; ``belief_seconds`` is what it costs.
 """
 
 from typing import ClassVar, Literal
@@ -30,6 +36,7 @@ from manyturn.trainers.turn_batch import FloatK, TurnBatch
 class IgpoRewardConfig(StageConfig):
     name: Literal["igpo"] = "igpo"
     needs: ClassVar[frozenset[str]] = frozenset({"belief"})
+    adds: ClassVar[frozenset[str]] = frozenset({"gain"})
     measure: Literal["probability", "log"] = "probability"
     """What is compared: probabilities, or their logarithms."""
     weight: float = Field(default=1.0, gt=0)

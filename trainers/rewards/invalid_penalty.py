@@ -4,10 +4,18 @@
     score_k = R_episode - penalty_k        G_k = sum_j gamma^(j-k) r_j - penalty_k
 
 Source: GiGPO, arXiv 2505.10978; the placement is the released code's (langfengQ/verl-agent,
-``apply_invalid_action_penalty``), the paper's formulas have no penalty. It comes after discounting, hence it costs the
-offending turn alone. Folded into the environment's reward it would also be charged to every earlier turn.
+``apply_invalid_action_penalty``).
 
-Left out: a penalty that grows with repetition, which belongs to the environment's own reward.
+Implementation:
+1. Rewards stay as they are; what an advantage compares is the score, less the penalty.
+2. It comes after discounting, hence it costs the offending turn alone. Folded into the environment's reward it would
+   also be charged to every earlier turn.
+3. Invalid is what the format or the environment could not understand, not what had no effect.
+
+Differences: the paper's formulas have no penalty, the code has 0.1, and so has this. Left out: a penalty that grows
+with repetition, which belongs to the environment's own reward.
+
+Watch: ``invalid`` falls within a few steps; if it stays, coef is small beside the spread of returns.
 """
 
 from dataclasses import replace

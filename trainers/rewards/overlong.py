@@ -2,15 +2,22 @@
 
     r += -factor clip((length - (max_tokens - buffer)) / buffer, 0, 1)
 
-Shapes: parts K -> one more part K, "overlong". The length counts the reply tokens of an episode, whose last turn is
-charged, or of one reply.
-Source: DAPO, arXiv 2503.14476, equation 13; numbers agree with verl's ``DAPORewardManager``, which does not bound what
-is longer than max_tokens, because nothing there can be.
+Shapes: parts K -> one more part K, "overlong".
+Source: DAPO, arXiv 2503.14476, equation 13; numbers agree with verl's ``DAPORewardManager``.
 
-Left out: the paper's other way, leaving truncated episodes out of the loss.
+Implementation:
+1. The length counts the reply tokens of an episode, whose last turn is charged, or of one reply (``over``).
+2. Observations do not count: the policy did not write them.
+3. It is a part of the reward like others: gates and weights behind it can name it.
+
+Differences: theirs is 20480 tokens with a buffer of 4096 for one answer. verl does not bound what is longer than
+max_tokens, because nothing there can be. Left out: the paper's other way, leaving truncated episodes out of the loss.
+
+Watch: ``reply_tokens`` times ``turns`` against max_tokens - buffer: far below it the stage does nothing, as with short
+replies; if it stays above, factor is small beside the outcome.
 """
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -22,6 +29,7 @@ from manyturn.trainers.turn_batch import TurnBatch
 
 
 class OverlongConfig(StageConfig):
+    adds: ClassVar[frozenset[str]] = frozenset({"overlong"})
     name: Literal["overlong"] = "overlong"
     max_tokens: int = Field(ge=1)
     """Length at which the whole factor is taken."""

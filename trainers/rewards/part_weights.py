@@ -2,9 +2,15 @@
 
     r_k = sum over parts p of w_p r_k^p        w_p = 1 for a part that is not named
 
-A part that no turn of a batch earned is 0 there; ``parts`` says how a misspelt name is found.
+Implementation:
+1. A part that no turn of a batch earned is 0 there; ``parts`` says how a misspelt name is found.
+2. A weight of 0 takes a part out of the reward; NaN stays NaN, and the episode unscorable.
 
-Left out: normalising each part before weighing, which changes with the batch and hides a part that is always the same.
+Differences: no paper's method. Left out: normalising each part before weighing, which changes with the batch and hides
+a part that is always the same.
+
+Watch: ``return`` is of the environment's rewards before weighing; ``advantage_std`` tells whether the parts that are
+left differ at all.
 """
 
 from collections.abc import Mapping

@@ -3,20 +3,29 @@
     r_k = alpha c_k + beta [reply k was understood]                                            form = "paper"
     completeness = "residual_to_last":  c_last += R - sum over turns of c,  so that the contributions sum to R
     r_k = R - mean R of the task's other episodes + beta [reply k was understood, or k is the last turn]     "released"
+    estimator: c_k from the hidden state at the end of reply k, by (sum over turns of c - R)^2, a mean over episodes
 
 Shapes: parts K -> two more parts K, "contribution" and "grounding". R is the episode's sum of the part "outcome", which
-becomes 0; all others stay. The trainer supplies the column "contribution": c_k, what a progress estimator predicts.
+becomes 0; all others stay.
+Source: SPA-RL, arXiv 2505.20732, with the authors' alpha 1 and beta 0.5; completeness is an addition.
 
-Source: SPA-RL, arXiv 2505.20732, with the authors' alpha 1 and beta 0.5; completeness is an addition. The released form
-is the authors' data script (WangHanLinHenry/SPA-RL-Agent, ``prm/rl_data_org.py``), which overwrites the predictions. Of
-a task's only episode it takes R itself.
+Implementation:
+1. The trainer supplies the column "contribution": c_k, what the head ``progress`` predicts before the step's updates.
+2. The head is 0 at first: with "residual_to_last" training begins as if the last turn had earned the outcome.
+3. It learns along with the policy, from the same hidden states, and does not change them.
+4. An unknown contribution (NaN) makes its episode unscorable.
 
-Left out: the factor n - 1 - k on the score of turn k of n in the authors' PPO trainer, which drops the last turn.
-An unknown contribution (NaN) makes its episode unscorable.
+Differences: theirs is an estimator trained before reinforcement, in all its weights, which reads logits. Their data
+script (WangHanLinHenry/SPA-RL-Agent, ``prm/rl_data_org.py``) overwrites the predictions with the released form; of a
+task's only episode it takes R itself. Their PPO trainer multiplies the score of turn k of n by n - 1 - k, which drops
+the last turn; left out. beta 0.5 over many turns is more than an outcome of 1, which is why recipes set it lower.
+
+Watch: ``progress_loss`` against the variance of the outcome, success (1 - success): equal, the head knows nothing yet,
+and most of the outcome falls on the last turn; well below, turns are told apart. ``invalid`` should fall by beta.
 """
 
 from dataclasses import replace
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -29,6 +38,7 @@ from manyturn.trainers.turn_batch import FloatK, TurnBatch
 
 
 class SpaConfig(StageConfig):
+    adds: ClassVar[frozenset[str]] = frozenset({"contribution", "grounding"})
     name: Literal["spa"] = "spa"
     form: Literal["paper", "released"] = "paper"
     """Predicted contributions, or what the authors' script gives every turn: the episode's outcome, centred."""

@@ -2,17 +2,22 @@
 
     R = C + alpha S(p)        S(p): value of the highest tier whose progress is at most p, 0 below the first
 
-Shapes: parts K -> one more part K, "tier". p is the progress (column "progress", in [0, 1]) after the episode's last
-turn, or at the last turn where it is known. With paid = "turns" a turn earns what it moves S, up or down, and the sum
-over the episode is the same.
-Source: SSL: Sweet Spot Learning for Differentiated Guidance in Agentic Optimization, arXiv 2601.22491; there is no
-public code. Tiers instead of progress itself keep noise of the measure out of the comparison within a group, and
-increments that grow towards the goal pull harder near it; the default values are ours.
+Shapes: parts K -> one more part K, "tier". p is the progress (column "progress", in [0, 1]).
+Source: SSL: Sweet Spot Learning for Differentiated Guidance in Agentic Optimization, arXiv 2601.22491.
 
-``alpha`` must stay below ``gap``, what success earns more than failure: then no episode that failed earns more than
-one that succeeded, and the order of episodes by outcome is kept.
+Implementation:
+1. p is the progress after the episode's last turn, or at the last turn where it is known. The best progress on the way
+   is left out: an agent would be paid after undoing it.
+2. With paid = "turns" a turn earns what it moves S, up or down, and the sum over the episode is the same.
+3. ``alpha`` must stay below ``gap``, what success earns more than failure: then no episode that failed earns more than
+   one that succeeded, and the order of episodes by outcome is kept.
+4. Tiers instead of progress itself keep noise of the measure out of the comparison within a group.
 
-Left out: the best progress on the way, for which an agent would be paid after undoing it.
+Differences: there is no public code. Increments that grow towards the goal are the paper's; tiers and alpha are ours.
+Paying turns is ours too, for methods that compare turns.
+
+Watch: ``groups_without_signal`` should lie below that of the outcome alone: that is what tiers are for. ``return`` is
+of the environment's rewards and does not show what tiers paid; ``success`` must rise with ``advantage_std`` above 0.
 """
 
 from itertools import pairwise
@@ -30,6 +35,7 @@ from manyturn.trainers.turn_batch import FloatK, TurnBatch
 class TiersConfig(StageConfig):
     name: Literal["tiers"] = "tiers"
     needs: ClassVar[frozenset[str]] = frozenset({"progress"})
+    adds: ClassVar[frozenset[str]] = frozenset({"tier"})
     tiers: tuple[tuple[float, float], ...] = Field(
         default=((0.25, 0.1), (0.5, 0.3), (0.75, 0.6), (1.0, 1.0)), min_length=1
     )

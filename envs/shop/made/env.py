@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from manyturn.envs.shop.catalogue import FOUND, Catalogue
 from manyturn.envs.shop.goals import Goal
-from manyturn.envs.shop.made.errands import LEVELS, goal_of, tasks
+from manyturn.envs.shop.made.errands import LEVELS, goal_of, goods_of, tasks
 from manyturn.envs.shop.made.goods import SHARES, goods
-from manyturn.envs.shop.made.kinds import type_label
+from manyturn.envs.shop.made.kinds import KINDS, type_label
 from manyturn.envs.shop.made.shaping import PARTS, potential
 from manyturn.envs.shop.pages import WINDOW
 from manyturn.envs.shop.visit_env import VisitEnv
@@ -30,6 +30,7 @@ class Shop(VisitEnv):
             the product's page, rivals lack an option), ``hard`` (rivals cost too much, too), ``extreme`` (not on the
             first page of results, and called by another name than in its title; needs 1,000 products).
         products: how many there are, a multiple of 5 from 50 to 100,000.
+        kinds: of how many kinds of goods, from 1 to 24.
         catalogue: the seed that they are made from.
         mode: of observation, ``text`` or ``text_rich``.
         rewards: ``outcome``, or ``shaped``, which adds the turn-level parts of ``shaping.py``.
@@ -44,6 +45,7 @@ class Shop(VisitEnv):
         split: str = "train",
         difficulty: str = "easy",
         products: int = 1000,
+        kinds: int = len(KINDS),
         catalogue: int = 0,
         mode: str = "text",
         rewards: str = "outcome",
@@ -59,8 +61,8 @@ class Shop(VisitEnv):
             raise ValueError(f"per_page is {per_page}: it is from 1 to {FOUND}")
         super().__init__(split, mode, max_turns=max_turns)
         self.window = per_page
-        goods(catalogue, products)  # made here, so that a wrong number is told here
-        self._tasks = {name: tasks(name, difficulty, catalogue, products) for name in self.splits}
+        goods(catalogue, products, kinds)  # made here, so that a wrong number is told here
+        self._tasks = {name: tasks(name, difficulty, catalogue, products, kinds) for name in self.splits}
         self._nouns = type_label
         self._shaped = rewards == "shaped"
         if self._shaped:
@@ -70,7 +72,7 @@ class Shop(VisitEnv):
         return self._tasks[split]
 
     def errand(self, task: Task) -> tuple[Catalogue, Goal]:
-        return goods(task.params["catalogue"], task.params["products"]).catalogue, goal_of(task)
+        return goods_of(task).catalogue, goal_of(task)
 
     def respond(self, action: str) -> Turn:
         if not self._shaped:

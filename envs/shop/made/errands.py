@@ -12,7 +12,7 @@ from manyturn.envs.shop import pages
 from manyturn.envs.shop.catalogue import Product
 from manyturn.envs.shop.goals import Goal
 from manyturn.envs.shop.made.goods import Goods, goods, some
-from manyturn.envs.shop.made.kinds import NAMES, title_name
+from manyturn.envs.shop.made.kinds import KINDS, NAMES, title_name
 from manyturn.envs.shop.made.phrases import TEMPLATES, UNSEEN, phrase
 from manyturn.envs.task import GeneratedTasks, Task
 
@@ -54,17 +54,38 @@ LEVELS = {
 }
 
 
-def tasks(split: str, difficulty: str, seed: int, size: int) -> GeneratedTasks:
+def tasks(split: str, difficulty: str, seed: int, size: int, kinds: int = len(KINDS)) -> GeneratedTasks:
     """The tasks of a split, made when asked for."""
-    prefix = f"{split}/{difficulty}/{size}-{seed}/"
-    return GeneratedTasks(lambda number: _make(split, difficulty, seed, size, number), SIZES[split], prefix)
+    prefix = f"{split}/{difficulty}/{size}-{kinds}-{seed}/"
+
+    def make(number: int) -> Task:
+        goal = _goal(split, difficulty, number, seed, size, kinds)
+        params = {
+            "catalogue": seed,
+            "products": size,
+            "kinds": kinds,
+            "product": goal.product.id,
+            "instruction": goal.instruction,
+            "query": goal.query,
+            "attributes": goal.attributes,
+            "options": goal.options,
+            "price_limit": goal.price_limit,
+        }
+        return Task(f"{prefix}{number}", split, params, difficulty, (goal.product.department,))
+
+    return GeneratedTasks(make, SIZES[split], prefix)
+
+
+def goods_of(task: Task) -> Goods:
+    """Where a task is to be done."""
+    return goods(task.params["catalogue"], task.params["products"], task.params["kinds"])
 
 
 def goal_of(task: Task) -> Goal:
     """The goal that a task stands for."""
     params = task.params
     return Goal(
-        product=goods(params["catalogue"], params["products"]).catalogue[params["product"]],
+        product=goods_of(task).catalogue[params["product"]],
         instruction=params["instruction"],
         attributes=tuple(params["attributes"]),
         options=tuple((name, value) for name, value in params["options"]),
@@ -73,30 +94,17 @@ def goal_of(task: Task) -> Goal:
     )
 
 
-def _make(split: str, difficulty: str, seed: int, size: int, number: int) -> Task:
-    stock, level = goods(seed, size), LEVELS[difficulty]
+def _goal(split: str, difficulty: str, number: int, seed: int, size: int, kinds: int) -> Goal:
+    stock, level = goods(seed, size, kinds), LEVELS[difficulty]
     for attempt in range(_ATTEMPTS):
         draws = Draws("shop goal", seed, size, split, difficulty, number, attempt)
         goal = _drawn(draws, stock, split, level)
         if goal is not None:
-            break
-    else:
-        raise ValueError(
-            f"catalogue {seed} of {size} products has no goals of difficulty {difficulty!r} for split {split!r}: "
-            "take another catalogue, or more products"
-        )
-    params = {
-        "catalogue": seed,
-        "products": size,
-        "product": goal.product.id,
-        "instruction": goal.instruction,
-        "query": goal.query,
-        "attributes": goal.attributes,
-        "options": goal.options,
-        "price_limit": goal.price_limit,
-    }
-    name = f"{split}/{difficulty}/{size}-{seed}/{number}"
-    return Task(name, split, params, difficulty, (goal.product.department,))
+            return goal
+    raise ValueError(
+        f"catalogue {seed} of {size} products has no goals of difficulty {difficulty!r} for split {split!r}: "
+        "take another catalogue, or more products"
+    )
 
 
 @dataclass(frozen=True, slots=True)

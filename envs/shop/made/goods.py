@@ -49,14 +49,22 @@ class Goods:
 
 
 @lru_cache(maxsize=4)
-def goods(seed: int, size: int) -> Goods:
-    """The goods of a seed, one object in a process; a second for 1,000 products at most."""
+def goods(seed: int, size: int, kinds: int = len(KINDS)) -> Goods:
+    """The goods of a seed, one object in a process; a second for 1,000 products at most.
+
+    Args:
+        size: how many products.
+        kinds: of how many kinds.
+    """
+    if not 1 <= kinds <= len(KINDS):
+        raise ValueError(f"kinds must be from 1 to {len(KINDS)}, not {kinds}")
     if not FEWEST <= size <= MOST or size % FAMILY:
         raise ValueError(f"products must be a multiple of {FAMILY} from {FEWEST} to {MOST:,}, not {size}")
     codes = _codes(seed, size)
     count, first = size // FAMILY, Draws("shop kinds", seed, size).below(len(KINDS))
+    sold = [*KINDS[first:], *KINDS[:first]]
     families = tuple(
-        _family(Draws("shop family", seed, size, number), KINDS[(first + number) % len(KINDS)], codes[number::count])
+        _family(Draws("shop family", seed, size, number), sold[number % kinds], codes[number::count])
         for number in range(count)
     )
     having: dict[tuple[str, str], list[Product]] = defaultdict(list)

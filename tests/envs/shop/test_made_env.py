@@ -66,6 +66,25 @@ def test_the_expert_finds_its_way_from_anywhere(level: str, seed: int, choices: 
     assert record[-1][2]
 
 
+@pytest.mark.parametrize("per_page", [1, 3, 50])
+def test_pages_of_any_length_lead_to_the_product(per_page: int) -> None:
+    env = Shop(difficulty="medium", per_page=per_page, max_turns=40)
+    for seed in range(10):
+        env.reset(seed=seed)
+        record = [env.step(env.expert())]
+        clicks = [action for action in env.admissible() if action[6:-1] in env._catalogue.index.ids]
+        assert 1 <= len(clicks) <= per_page
+        while not record[-1][2]:
+            record.append(env.step(env.expert()))
+        assert record[-1][-1]["success"]
+
+
+@pytest.mark.parametrize("per_page", [0, 51])
+def test_a_page_that_cannot_be_is_told(per_page: int) -> None:
+    with pytest.raises(ValueError, match="per_page"):
+        Shop(per_page=per_page)
+
+
 @settings(max_examples=40, deadline=None)
 @given(LEVEL, st.integers(0, 2**40), CHOICES, st.integers(1, 20))
 def test_shaped_parts_sum_to_nothing_however_the_episode_goes(

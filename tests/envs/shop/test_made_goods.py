@@ -79,6 +79,17 @@ def test_a_size_that_cannot_be_made_names_those_that_can(size: int) -> None:
         goods(0, size)
 
 
+@pytest.mark.parametrize("kinds", [1, 3, 24])
+def test_no_other_kinds_are_sold_than_were_asked_for(kinds: int) -> None:
+    assert len({product.kind for product in goods(3, 200, kinds).catalogue.products}) == kinds
+
+
+@pytest.mark.parametrize("kinds", [0, 25])
+def test_a_number_of_kinds_that_there_are_not_is_told(kinds: int) -> None:
+    with pytest.raises(ValueError, match="from 1 to 24"):
+        goods(0, 100, kinds)
+
+
 def test_a_thousand_products_are_made_in_less_than_a_second_and_once() -> None:
     start = time.process_time()
     goods(12345, 1000)

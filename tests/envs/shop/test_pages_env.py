@@ -95,7 +95,7 @@ def goals(count: int) -> list[str]:
     return [shop.tasks(split)[number].id for number in range(count) for split in ("train", "test")][:count]
 
 
-@pytest.mark.parametrize("count", [5, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [5, pytest.param(50, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])])
 def test_the_browser_shows_pays_and_ends_as_the_text_does(env, count):
     shop = text_shop(max_turns=200, **SMALL)
     for task in goals(count):
@@ -257,6 +257,7 @@ def test_the_official_shop_is_shown_too(chromium, small):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_the_conformance_check_passes(chromium):
     report = check(ID, TINY, samples=3)
     assert report.passed, str(report)

@@ -1,0 +1,54 @@
+"""Episodes of a guessing game by a real model and engine, for tests of what the learner makes of them."""
+
+import asyncio
+from pathlib import Path
+
+import torch
+
+from manyturn.agents.agent import Agent, AgentConfig
+from manyturn.agents.engine import EpisodeKey, Sampling
+from manyturn.agents.episode import Episode
+from manyturn.agents.gather import gather
+from manyturn.agents.model_config import TinyModel
+from manyturn.agents.models import LanguageModel, build_tiny
+from manyturn.agents.transformers_engine import TransformersEngine
+from manyturn.agents.vocabulary import texts_of
+from manyturn.envs.host import Host
+from manyturn.envs.seats import Seats, open_seats
+from manyturn.trainers.config import RunConfig, configure
+
+EIGHT = f"{Path(__file__).with_name('eight.py')}:Eight"
+MOST_TURNS = 4
+
+
+def guess_model(config: AgentConfig) -> LanguageModel:
+    return build_tiny(
+        TinyModel(width=16, layers=2, heads=2), list(texts_of(Host(EIGHT), config, 8, 0)), 0, 512, torch.device("cpu")
+    )
+
+
+def played(language: LanguageModel, config: AgentConfig, workers: int = 0) -> list[Episode]:
+    """One episode of each of three tasks."""
+    return asyncio.run(_played(language, config, open_seats(EIGHT, limit=4, workers=workers)))
+
+
+async def _played(language: LanguageModel, config: AgentConfig, seats: Seats) -> list[Episode]:
+    engine = TransformersEngine(language.model, language.template.end_ids)
+    agent = Agent(config, language.template, engine, Sampling(max_tokens=12))
+    plan = [(task, EpisodeKey(0, "train/1", task.id, 0)) for task in seats.tasks("train")[:3]]
+    async with seats:
+        return await gather(seats, agent, plan, max_turns=9)
+
+
+def short_guesses(**changes: object) -> RunConfig:
+    """A run of seconds."""
+    sizes = {
+        "model": {"kind": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 4},
+        "warmup": {"episodes": 24, "batch": 4, "max_updates": 12, "check_every": 12, "check_episodes": 2},
+        "rollout": {"tasks": 3, "group": 3},
+        "learner": {"minibatch": 3},
+        "evaluation": {"limit": 2},
+        "steps": 4,
+        "checkpoint_every": 2,
+    }
+    return configure({}, {"env": {"id": EIGHT}}, {**sizes, **changes})
