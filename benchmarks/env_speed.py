@@ -153,6 +153,9 @@ def show(rows: list[dict[str, Any]], others: list[dict[str, Any]]) -> None:
             print(f"{row['environment']:<34}  {row['note']}")
 
 
+IN_A_BROWSER = ("manyturn/MiniWoB-v0", "manyturn/ShopPages-v0")  # browser_speed.py measures them
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Speed of the environments on one core.")
     parser.add_argument("--only", default="", help="measure only ids that contain this; leaves out other projects")
@@ -162,7 +165,7 @@ def main() -> None:
     register_all()
     rows: list[dict[str, Any]] = []
     for name in env_ids():
-        if options.only not in name:
+        if options.only not in name or name in IN_A_BROWSER:
             continue
         for kwargs in VARIANTS.get(name, [{}]):
             try:

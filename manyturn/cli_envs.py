@@ -163,7 +163,7 @@ def envs(*names: str, long: bool = False, json: bool = False, samples: int = 200
     _list_envs()
 
 
-def check(env: str, *, env_args: str | None = None) -> None:
+def check(env: str, *, env_args: str | None = None, samples: int = 20) -> None:
     """Check that an environment keeps the contract: determinism, text of any kind, snapshots, rewards, splits, speed.
 
     Parameters
@@ -172,11 +172,13 @@ def check(env: str, *, env_args: str | None = None) -> None:
         Environment: an id, or FILE.py:Class.
     env_args
         Arguments of its constructor as a TOML table, such as {difficulty = "hard"}.
+    samples
+        Episodes for each split, of expert and chance each; fewer for an environment that takes long, such as a browser.
     """
     from manyturn.envs.check import check as run_check
     from manyturn.reports import print_check
 
-    if not print_check(run_check(env, arguments_table(env_args))):
+    if not print_check(run_check(env, arguments_table(env_args), samples)):
         sys.exit(1)
 
 

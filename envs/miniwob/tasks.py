@@ -1,15 +1,14 @@
 """Variants of MiniWoB++'s tasks, made by seeds that belong to one split each."""
 
 from collections.abc import Sequence
-from typing import overload
 
-from manyturn.envs.task import Task
+from manyturn.envs.task import LazyTasks, Task
 
 # Split -> first seed, and number of seeds for each task.
 SEEDS = {"train": (0, 1_000_000), "validation": (1_000_000, 10_000), "test": (2_000_000, 10_000)}
 
 
-class Variants(Sequence[Task]):
+class Variants(LazyTasks):
     """The tasks of a split: the first variant of each name, then the second of each, and so on.
 
     Args:
@@ -24,17 +23,9 @@ class Variants(Sequence[Task]):
     def __len__(self) -> int:
         return self._count * len(self._names)
 
-    @overload
-    def __getitem__(self, index: int) -> Task: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Task]: ...
-    def __getitem__(self, index):
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"task {index} of {len(self)}")
-        number, place = divmod(index % len(self), len(self._names))
-        return self._make(self._names[place], number)
+    def task_at(self, place: int) -> Task:
+        number, name = divmod(place, len(self._names))
+        return self._make(self._names[name], number)
 
     def find(self, task_id: str) -> Task | None:
         """The task with this id, such as ``test/click-button/7``, or None."""

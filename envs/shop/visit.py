@@ -38,7 +38,7 @@ class Visit:
 
     def document(self) -> Document:
         """The page on show."""
-        session = self._env._session
+        session = self._env.session
         return document(session.page, session.clicks(), self._further)
 
     def show(self, number: int) -> str:

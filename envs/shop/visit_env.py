@@ -62,17 +62,17 @@ for, then buy. The score counts the type of product, its attributes, the options
         self._render = MODES[mode]
         self._strict = reward == "strict"
         self._nouns = spacy_nouns() if reward == "spacy" else plain_nouns
-        self._session: Session = None  # type: ignore[assignment]  # set by begin
+        self.session: Session = None  # type: ignore[assignment]  # set by begin
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
         self._catalogue, self._goal = self.errand(task)
         self._judge = Judge(self._goal, self._nouns)
-        self._session = Session(self._catalogue, self._goal.instruction, self._reward, self.window)
-        return self._render(self._session.page)
+        self.session = Session(self._catalogue, self._goal.instruction, self._reward, self.window)
+        return self._render(self.session.page)
 
     def respond(self, action: str) -> Turn:
-        valid = self._session.act(action)
-        page = self._session.page
+        valid = self.session.act(action)
+        page = self.session.page
         text = self._render(page)
         if isinstance(page, Receipt):
             return self.succeed(text, page.reward) if page.reward == 1 else self.fail(text, page.reward)
@@ -80,7 +80,7 @@ for, then buy. The score counts the type of product, its attributes, the options
 
     def score(self) -> Score | None:
         """The parts of the reward for buying the product at hand with the options chosen; None away from a product."""
-        session = self._session
+        session = self.session
         return self._judge.score(session.product, session.chosen) if session.product else None
 
     def _reward(self, product: Product, chosen: Mapping[str, str]) -> float:
@@ -89,22 +89,22 @@ for, then buy. The score counts the type of product, its attributes, the options
 
     def admissible(self) -> list[str]:
         """Every click there is, and at the search bar one search: for the words of the instruction."""
-        if self._session.place == "home":
+        if self.session.place == "home":
             return [f"search[{wording(self._goal)}]"]
-        return self._session.clicks()
+        return self.session.clicks()
 
     def anchor(self) -> tuple:
-        return self.task.id, self._session.situation()
+        return self.task.id, self.session.situation()
 
     def progress(self) -> float:
-        session = self._session
+        session = self.session
         return self._reward(session.product, session.chosen) if session.product else 0.0
 
     def expert(self) -> str:
-        return next_action(self._session, self._catalogue, self._goal)
+        return next_action(self.session, self._catalogue, self._goal)
 
     def save(self) -> bytes:
-        return self._session.save()
+        return self.session.save()
 
     def load(self, data: bytes) -> None:
-        self._session.load(data)
+        self.session.load(data)

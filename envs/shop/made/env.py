@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from manyturn.envs.shop.catalogue import FOUND, Catalogue
 from manyturn.envs.shop.goals import Goal
 from manyturn.envs.shop.made.errands import LEVELS, goal_of, goods_of, tasks
-from manyturn.envs.shop.made.goods import SHARES, goods
+from manyturn.envs.shop.made.goods import MOST_CATALOGUES, SHARES, goods
 from manyturn.envs.shop.made.kinds import KINDS, type_label
 from manyturn.envs.shop.made.shaping import PARTS, potential
 from manyturn.envs.shop.pages import WINDOW
@@ -32,6 +32,7 @@ class Shop(VisitEnv):
         products: how many there are, a multiple of 5 from 50 to 100,000.
         kinds: of how many kinds of goods, from 1 to 24.
         catalogue: the seed that they are made from.
+        catalogues: how many shops there are, made from this seed and the next ones; each task is in one of them.
         mode: of observation, ``text`` or ``text_rich``.
         rewards: ``outcome``, or ``shaped``, which adds the turn-level parts of ``shaping.py``.
         per_page: products on a page of results, from 1 to 50.
@@ -47,6 +48,7 @@ class Shop(VisitEnv):
         products: int = 1000,
         kinds: int = len(KINDS),
         catalogue: int = 0,
+        catalogues: int = 1,
         mode: str = "text",
         rewards: str = "outcome",
         per_page: int = WINDOW,
@@ -62,7 +64,9 @@ class Shop(VisitEnv):
         super().__init__(split, mode, max_turns=max_turns)
         self.window = per_page
         goods(catalogue, products, kinds)  # made here, so that a wrong number is told here
-        self._tasks = {name: tasks(name, difficulty, catalogue, products, kinds) for name in self.splits}
+        if not 1 <= catalogues <= MOST_CATALOGUES:
+            raise ValueError(f"catalogues is {catalogues}: it is from 1 to {MOST_CATALOGUES}")
+        self._tasks = {name: tasks(name, difficulty, catalogue, products, kinds, catalogues) for name in self.splits}
         self._nouns = type_label
         self._shaped = rewards == "shaped"
         if self._shaped:
@@ -77,9 +81,9 @@ class Shop(VisitEnv):
     def respond(self, action: str) -> Turn:
         if not self._shaped:
             return super().respond(action)
-        before = potential(self._session, self._catalogue, self._goal)
+        before = potential(self.session, self._catalogue, self._goal)
         turn = super().respond(action)
         over = turn.terminated or self.turn + 1 >= self.max_turns
-        after = dict.fromkeys(PARTS, 0.0) if over else potential(self._session, self._catalogue, self._goal)
+        after = dict.fromkeys(PARTS, 0.0) if over else potential(self.session, self._catalogue, self._goal)
         parts = {name: after[name] - before[name] for name in PARTS if after[name] != before[name]}
         return turn._replace(parts={**turn.parts, **parts})

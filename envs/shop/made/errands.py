@@ -54,14 +54,24 @@ LEVELS = {
 }
 
 
-def tasks(split: str, difficulty: str, seed: int, size: int, kinds: int = len(KINDS)) -> GeneratedTasks:
-    """The tasks of a split, made when asked for."""
-    prefix = f"{split}/{difficulty}/{size}-{kinds}-{seed}/"
+def tasks(
+    split: str, difficulty: str, seed: int, size: int, kinds: int = len(KINDS), catalogues: int = 1
+) -> GeneratedTasks:
+    """The tasks of a split, made when asked for.
+
+    Args:
+        seed: of the first catalogue.
+        size: products of a catalogue.
+        kinds: of goods in a catalogue.
+        catalogues: that tasks are drawn from in turn.
+    """
+    prefix = f"{split}/{difficulty}/{size}-{kinds}-{seed}-{catalogues}/"
 
     def make(number: int) -> Task:
-        goal = _goal(split, difficulty, number, seed, size, kinds)
+        catalogue = seed + number % catalogues
+        goal = _goal(split, difficulty, number, catalogue, size, kinds)
         params = {
-            "catalogue": seed,
+            "catalogue": catalogue,
             "products": size,
             "kinds": kinds,
             "product": goal.product.id,

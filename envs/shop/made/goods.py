@@ -23,6 +23,7 @@ T = TypeVar("T")
 FAMILY = 5
 FEWEST, MOST = 50, 100_000  # products
 SHARES = {"train": 7, "validation": 1, "test": 1, "test_unseen": 1}  # of ten families
+MOST_CATALOGUES = 256  # they stay made
 _SPREAD = 0.35  # of the logarithm of prices
 _BRANDS = """
 alvona brisko calmera dorvik elfrin fenwick galora harlo ivento jorvan kesso lumeva mirado nordal orlix pavano quorra
@@ -48,7 +49,7 @@ class Goods:
     having: Mapping[tuple[str, str], tuple[Product, ...]]
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=MOST_CATALOGUES)
 def goods(seed: int, size: int, kinds: int = len(KINDS)) -> Goods:
     """The goods of a seed, one object in a process; a second for 1,000 products at most.
 
@@ -62,9 +63,8 @@ def goods(seed: int, size: int, kinds: int = len(KINDS)) -> Goods:
         raise ValueError(f"products must be a multiple of {FAMILY} from {FEWEST} to {MOST:,}, not {size}")
     codes = _codes(seed, size)
     count, first = size // FAMILY, Draws("shop kinds", seed, size).below(len(KINDS))
-    sold = [*KINDS[first:], *KINDS[:first]]
     families = tuple(
-        _family(Draws("shop family", seed, size, number), sold[number % kinds], codes[number::count])
+        _family(Draws("shop family", seed, size, number), KINDS[(first + number) % kinds], codes[number::count])
         for number in range(count)
     )
     having: dict[tuple[str, str], list[Product]] = defaultdict(list)
@@ -90,7 +90,7 @@ def _codes(seed: int, size: int) -> list[str]:
     """Different ids of letters and digits in turn, as short as the size of the catalogue allows."""
     letters, digits = "bcdfghjkmnpqrstvwxz", "23456789"
     pairs = [letter + digit for letter in letters for digit in digits]
-    length = math.ceil(math.log(2 * size, len(pairs)))
+    length = math.ceil(math.log(1.5 * size, len(pairs)))
     numbers, draws = dict[int, None](), Draws("shop codes", seed, size)
     while len(numbers) < size:
         numbers[draws.below(len(pairs) ** length)] = None

@@ -75,7 +75,7 @@ def compare(env: ShopPages, shop: VisitEnv, task: str) -> None:
     rng, ended = generator("parity", task), False
     while not ended:
         page, buttons = everything(env, text)
-        session = shop._session
+        session = shop.session
         assert set(buttons) == set(session.clickables)
         written = [
             " ".join(text.split()) for what, text in pieces(session.page) if what == "text" and text != "WebShop"
@@ -87,7 +87,7 @@ def compare(env: ShopPages, shop: VisitEnv, task: str) -> None:
         _, wanted, ended, _, info = shop.step(action)
         text, reward, over, truncated, told = do(env, action, buttons)
         assert (reward, over, truncated, told.get("success")) == (wanted, ended, False, info.get("success")), action
-    assert isinstance(shop._session.page, Receipt) and f"Your score (min 0.0, max 1.0): {wanted}" in text
+    assert isinstance(shop.session.page, Receipt) and f"Your score (min 0.0, max 1.0): {wanted}" in text
 
 
 def goals(count: int) -> list[str]:

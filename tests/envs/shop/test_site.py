@@ -59,9 +59,9 @@ def test_a_visit_is_made_of_states_that_can_be_gone_back_to(site, env):
     )
     assert press(address, visit, first) == "2"
     before = env.save()
-    assert ask(f"{address}0")[0] == 200 and env._session.place == "home"
+    assert ask(f"{address}0")[0] == 200 and env.session.place == "home"
     status, headers, _ = ask(f"{address}2", "POST", {"choice": visit_place(visit, 2, "click[description]")})
-    assert (status, headers["location"]) == (303, "3") and env._session.place == "detail"
+    assert (status, headers["location"]) == (303, "3") and env.session.place == "detail"
     assert ask(f"{address}2")[0] == 200 and env.save() == before
     assert len(visit.states) == 4
 
@@ -93,10 +93,10 @@ def test_a_search_finds_what_the_text_shop_finds(site, env):
     address = site.open(visit)
     for words in (" ", "a]b", "Ünï ★ 漢字", "x" * 300, "a & b = c + d %41"):
         press(address, visit, "search", words)
-        assert env._session.query == words.lower()
+        assert env.session.query == words.lower()
         press(address, visit, "click[back to search]")
     press(address, visit, "search", "lamp [2 pack]")
-    assert env._session.query == "lamp  2 pack]"
+    assert env.session.query == "lamp  2 pack]"
 
 
 @pytest.mark.parametrize(
