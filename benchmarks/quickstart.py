@@ -1,7 +1,7 @@
-"""What ``make quickstart`` reaches, over seeds: the figures and the picture that README shows.
+"""What ``make quickstart`` or another recipe reaches, over seeds: the figures and the pictures that README shows.
 
     python benchmarks/quickstart.py                  seeds 0, 1 and 2, about fifteen minutes
-    python benchmarks/quickstart.py --seeds 5
+    python benchmarks/quickstart.py --recipe shop-tiny --jobs 2
 
 Each seed is a run of its own in a fresh process, as a user starts it. Nothing is selected: all seeds are written.
 """
@@ -14,9 +14,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -26,21 +28,26 @@ def commit() -> str:
     return found.stdout.strip() or "unknown"
 
 
+def run(recipe: str, seed: int, out: Path) -> dict[str, Any]:
+    """The summary of a run."""
+    command = [sys.executable, "-m", "manyturn", "train", "--recipe", recipe, "--seed", str(seed), "--out", str(out)]
+    subprocess.run(command, check=True, env={**os.environ, "HF_HUB_OFFLINE": "1"})
+    return json.loads((out / "summary.json").read_text())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--recipe", default="quickstart")
     parser.add_argument("--seeds", type=int, default=3)
-    seeds = parser.parse_args().seeds
-    made_from, runs = commit(), []
-    with tempfile.TemporaryDirectory() as folder:
-        for seed in range(seeds):
-            out = Path(folder) / f"seed-{seed}"
-            command = [sys.executable, "-m", "manyturn", "quickstart", "--seed", str(seed), "--out", str(out)]
-            subprocess.run(command, check=True, env={**os.environ, "HF_HUB_OFFLINE": "1"})
-            runs.append(json.loads((out / "summary.json").read_text()))
-            if seed == 0:
-                shutil.copy(out / "curve.png", RESULTS / "quickstart.png")
+    parser.add_argument("--jobs", type=int, default=1, help="runs side by side")
+    chosen = parser.parse_args()
+    made_from = commit()
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(chosen.jobs) as pool:
+        outs = [Path(folder) / f"seed-{seed}" for seed in range(chosen.seeds)]
+        runs = list(pool.map(run, [chosen.recipe] * chosen.seeds, range(chosen.seeds), outs))
+        shutil.copy(outs[0] / "curve.png", RESULTS / f"{chosen.recipe}.png")
     result = {
-        "command": "python benchmarks/quickstart.py",
+        "command": f"python benchmarks/quickstart.py --recipe {chosen.recipe} --seeds {chosen.seeds} --jobs {chosen.jobs}",
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "commit": made_from,
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
@@ -48,10 +55,10 @@ def main() -> None:
         "python": platform.python_version(),
         "runs": runs,
     }
-    (RESULTS / "quickstart.json").write_text(json.dumps(result, indent=1) + "\n")
-    for run in runs:
-        told = "  ".join(f"{name} {run[name]['success']:+.3f}" for name in ("before", "after", "difference"))
-        print(f"seed {run['seed']}: {told}  {run['seconds']:.0f} s")
+    (RESULTS / f"{chosen.recipe}.json").write_text(json.dumps(result, indent=1) + "\n")
+    for found in runs:
+        told = "  ".join(f"{name} {found[name]['success']:+.3f}" for name in ("before", "after", "difference"))
+        print(f"seed {found['seed']}: {told}  {found['seconds']:.0f} s")
 
 
 if __name__ == "__main__":
