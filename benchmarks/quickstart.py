@@ -47,7 +47,7 @@ def main() -> None:
         runs = list(pool.map(run, [chosen.recipe] * chosen.seeds, range(chosen.seeds), outs))
         shutil.copy(outs[0] / "curve.png", RESULTS / f"{chosen.recipe}.png")
     result = {
-        "command": f"python benchmarks/quickstart.py --recipe {chosen.recipe} --seeds {chosen.seeds} --jobs {chosen.jobs}",
+        "command": " ".join(["python benchmarks/quickstart.py", *sys.argv[1:]]),
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "commit": made_from,
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
