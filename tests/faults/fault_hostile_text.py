@@ -29,18 +29,21 @@ from manyturn.visible import visible
 
 SHORT, LONG = 200, 250
 _ENV = "manyturn/GuessNumber-v0"
+# A search may be for anything, so that a shop has no text that is nearly a command; its own tests send it any text.
+_SHOPS = frozenset({"manyturn/Shop-v0", "manyturn/ShopPages-v0"})
 _OBEYED = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})  # what a terminal may obey, or shows nothing for
 _JOINER = "\u2060"  # marks what would be a control token; shown as <U+2060>
 _PROBLEM = Iterator[str]  # what a door finds wrong with a payload
 
 
 def _hosts() -> Iterator[Host]:
-    """Every registered environment that needs no files of its own, and tells a command that is right."""
+    """Every registered environment that needs no files of its own, tells a command that is right, and is no shop."""
     for name in env_ids():
-        with contextlib.suppress(NeedsSetup):
-            host = Host(name, None, [{"name": "invalid_penalty"}])
-            if host.has_expert:
-                yield host
+        if name not in _SHOPS:
+            with contextlib.suppress(NeedsSetup):
+                host = Host(name, None, [{"name": "invalid_penalty"}])
+                if host.has_expert:
+                    yield host
 
 
 def run(count: int, seed: int, folder: Path) -> Tally:
