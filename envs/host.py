@@ -139,7 +139,7 @@ class Host:
         def begin() -> Step:
             if self._text_env:
                 text, info = self.env.reset(seed=seed, options={"task": task.id})
-                return _step(text, 0.0, False, False, info)._replace(answer=self._text_env.answer())
+                return _step(text, 0.0, False, False, info, self._text_env.answer())
             text, info = self.env.reset(seed=task.params["seed"])
             return _step(text, 0.0, False, False, info)
 
@@ -170,7 +170,9 @@ class Host:
             raise EnvError(f"{self.name} raised in {where}: {told}") from error
 
 
-def _step(text: str, reward: Any, terminated: bool, truncated: bool, info: Mapping[str, Any]) -> Step:
+def _step(
+    text: str, reward: Any, terminated: bool, truncated: bool, info: Mapping[str, Any], answer: str | None = None
+) -> Step:
     if not isinstance(text, str):
         raise TypeError(f"an observation is text, not {type(text).__name__}")
     reward = float(reward)
@@ -190,4 +192,5 @@ def _step(text: str, reward: Any, terminated: bool, truncated: bool, info: Mappi
         admissible=None if admissible is None else list(admissible),
         success=None if success is None else bool(success),
         progress=None if progress is None else float(progress),
+        answer=answer,
     )

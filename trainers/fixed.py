@@ -57,13 +57,23 @@ def together(rows: Rows, indices: Sequence[int], batch: Padded, padding: float =
     return padded([rows[i] for i in indices], padding).to(batch.ids.device)
 
 
+def log_ratio(samples: Sequence[Sample], old: Rows) -> np.ndarray:
+    """Learner over engine, (N,) of all tokens that were said."""
+    return at_said(samples, old).astype(np.float64) - at_said(samples, [s.engine_logprob for s in samples])
+
+
+def mismatch_of(samples: Sequence[Sample], old: Rows) -> dict[str, float]:
+    """Figures on how far engine and learner are apart."""
+    return mismatch(log_ratio(samples, old))
+
+
 def corrected(
     config: ObjectiveConfig, samples: Sequence[Sample], old: Rows
 ) -> tuple[Rows | None, Rows, dict[str, float]]:
     """Weights against the difference between engine and learner, what is left of the tokens, and figures on both."""
-    log_ratio_N = at_said(samples, old).astype(np.float64) - at_said(samples, [s.engine_logprob for s in samples])
+    log_ratio_N = log_ratio(samples, old)
     ids_N = at_said(samples, [(i << 32) + config.sequences(sample.reply) for i, sample in enumerate(samples)])
-    sequences, figures, weight = Sequences.of(ids_N), mismatch(log_ratio_N), None
+    sequences, figures, weight = Sequences.of(ids_N), dict[str, float](), None
     if config.correction:
         weight_N = importance_weights(config.correction, log_ratio_N, sequences)
         weight, figures["effective_samples"] = on_tokens(samples, weight_N), effective_share(weight_N)

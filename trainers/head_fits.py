@@ -3,9 +3,8 @@
     least squares    w = argmin sum over rows of keep^age (x . w - y)^2 + ridge |w|^2,   x = (hidden state, 1)
 
 The age of a row counts the steps since; weights change at the end of a step. A small policy's hidden states hardly
-differ from their common mean, which makes gradient steps slow: where a few hundred of them explained nothing, the
-solution over the same rows explained a third of the outcome's variance. It has no learning rate, is exact, and costs a
-product of D by D numbers for each row. It is linear, and leaves the policy alone.
+differ from their common mean, which makes gradient steps slow; the solution does not care. It has no learning rate, is
+exact, and costs a product of D by D numbers for each row. It is linear, and leaves the policy alone.
 
 Both are 0 everywhere at the beginning, so that they say nothing before they have learnt.
 """

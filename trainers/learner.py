@@ -15,7 +15,7 @@ from manyturn.agents.models import LanguageModel
 from manyturn.envs.keys import generator
 from manyturn.trainers.belief import Questions, believed
 from manyturn.trainers.config import ConfigError, LearnerConfig
-from manyturn.trainers.fixed import Fixed, corrected, together
+from manyturn.trainers.fixed import Fixed, corrected, mismatch_of, together
 from manyturn.trainers.forward import Passed, Reader
 from manyturn.trainers.head_config import ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.heads import ProgressHead, ValueHead, explained, reply_ends
@@ -143,6 +143,8 @@ class Learner:
         figures: dict[str, float | None] = {}
         if self.config.old_logprobs == "learner" or self.objective.epo or self.value:
             before = self._pass(samples)
+        if before:
+            figures |= mismatch_of(samples, before.logprob)
         if before and self.config.old_logprobs == "learner":
             old = before.logprob
             weight, kept, measured = corrected(self.objective, samples, old)

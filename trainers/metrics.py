@@ -45,7 +45,8 @@ METRICS: dict[str, str] = {
     "engine_kl": "Mean KL(engine, learner) of a token before the updates, by k3, in nats.",
     "engine_ratio_p99": "99th percentile over tokens of the ratio of engine and learner, the larger over the smaller.",
     "engine_ratio_max": "Largest of those ratios.",
-    "effective_samples": "Effective sample size of the correction's weights, as a share of the tokens.",
+    "effective_samples": "Effective sample size of the correction's weights, or of the ratios of learner and engine "
+    "where nothing corrects, as a share of the tokens.",
     "rejected_tokens": "Share of said tokens that the objective's rules leave out.",
     "kl_coef": "Weight of the KL term in this step, where it adapts.",
     "epo_reference": "EPO: mean entropy of earlier steps, in nats; as released, the mean over turns and this step too.",
@@ -53,6 +54,8 @@ METRICS: dict[str, str] = {
     "value_loss": "Loss of the critic: half the mean squared error, with PPO's clip.",
     "value_clip_fraction": "Share of tokens at which that clip was active.",
     "value_explained": "Share of the variance of the critic's targets that its values before the updates explain.",
+    "contribution_error": "SPA: mean over episodes of the distance between the outcome and the sum of what its turns "
+    "were credited with, before the last turn gets the rest.",
     "progress_loss": "SPA: mean squared difference between the sum of an episode's estimated contributions and its "
     "outcome; the share of the outcome's variance that it leaves is what contributions do not account for yet.",
     # --- speed

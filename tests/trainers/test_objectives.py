@@ -371,7 +371,9 @@ def test_the_difference_between_engine_and_learner_is_measured_either_way():
     figures = mismatch(np.log([0.25, 1.0, 2.0]))
     assert figures["engine_ratio_max"] == pytest.approx(4.0)
     assert figures["engine_kl"] == pytest.approx(np.mean([0.25 - 1 + np.log(4), 0, 2 - 1 - np.log(2)]))
-    assert mismatch(np.zeros(3)) == {"engine_kl": 0.0, "engine_ratio_p99": 1.0, "engine_ratio_max": 1.0}
+    assert figures["effective_samples"] == pytest.approx(3.25**2 / (3 * (0.25**2 + 1 + 4)))
+    none = {"engine_kl": 0.0, "engine_ratio_p99": 1.0, "engine_ratio_max": 1.0, "effective_samples": 1.0}
+    assert mismatch(np.zeros(3)) == none
 
 
 def test_losses_of_loop_equal_the_authors():

@@ -107,6 +107,7 @@ def mismatch(log_ratio_N: FloatN) -> dict[str, float]:
         "engine_kl": float(_divergence(log_ratio_N, "k3").mean()),
         "engine_ratio_p99": float(np.quantile(size_N, 0.99)),
         "engine_ratio_max": float(size_N.max()),
+        "effective_samples": effective_share(np.exp(log_ratio_N.clip(-20, 20))),
     }
 
 
