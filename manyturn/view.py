@@ -4,10 +4,10 @@ import contextlib
 import html
 import re
 import secrets
-import socket
 from pathlib import Path
 
 from manyturn.agents.records import RecordsError
+from manyturn.envs.web.loopback import listening
 from manyturn.report.follow import Follower
 from manyturn.report.head import ReportError
 from manyturn.report.page import live_page
@@ -54,16 +54,10 @@ class View:
     """
 
     def __init__(self, path: Path, port: int = 0):
-        if not 0 <= port <= 65_535:
-            raise ViewError(f"a port lies between 0 and 65535, 0 for any that is free: {port} does not")
-        self._socket = socket.socket()
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            self._socket.bind(("127.0.0.1", port))
-            self._socket.listen()
-        except OSError as error:
-            self._socket.close()
-            raise ViewError(f"port {port} cannot be had ({error.strerror}): name another, or 0 for any") from None
+            self._socket = listening(port)
+        except ValueError as error:
+            raise ViewError(str(error)) from None
         bound = self._socket.getsockname()[1]
         # The one number that must not derive from a seed: whoever could compute it could read the run.
         token = secrets.token_urlsafe(32)

@@ -7,7 +7,6 @@ import atexit
 import contextlib
 import re
 import secrets
-import socket
 import threading
 from collections.abc import Callable
 from urllib.parse import parse_qsl
@@ -23,6 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from manyturn.envs.shop.html import CHOICE, LONGEST, POLICY, WORDS
 from manyturn.envs.shop.visit import Visit
+from manyturn.envs.web.loopback import listening
 
 _HEADERS = {
     "content-security-policy": POLICY,
@@ -51,16 +51,10 @@ class Site:
     """
 
     def __init__(self, port: int = 0):
-        if not 0 <= port <= 65_535:
-            raise SiteError(f"a port lies between 0 and 65535, 0 for any that is free: {port} does not")
-        self._socket = socket.socket()
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            self._socket.bind(("127.0.0.1", port))
-            self._socket.listen()
-        except OSError as error:
-            self._socket.close()
-            raise SiteError(f"port {port} cannot be had ({error.strerror}): name another, or 0 for any") from None
+            self._socket = listening(port)
+        except ValueError as error:
+            raise SiteError(str(error)) from None
         self.origin = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         self._visits: dict[str, Visit] = {}
         self._doors: dict[str, Callable[[str], Visit]] = {}

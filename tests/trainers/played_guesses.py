@@ -1,9 +1,11 @@
 """Episodes of a guessing game by a real model and engine, for tests of what the learner makes of them."""
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import torch
+from short_runs import figures
 
 from manyturn.agents.agent import Agent, AgentConfig
 from manyturn.agents.engine import EpisodeKey, Sampling
@@ -16,6 +18,7 @@ from manyturn.agents.vocabulary import texts_of
 from manyturn.envs.host import Host
 from manyturn.envs.seats import Seats, open_seats
 from manyturn.trainers.config import RunConfig, configure
+from manyturn.trainers.loop import train
 
 EIGHT = f"{Path(__file__).with_name('eight.py')}:Eight"
 MOST_TURNS = 4
@@ -52,3 +55,17 @@ def short_guesses(**changes: object) -> RunConfig:
         "checkpoint_every": 2,
     }
     return configure({}, {"env": {"id": EIGHT}}, {**sizes, **changes})
+
+
+def resumed_to_the_bit(config: RunConfig, folder: Path) -> Path:
+    """A run whose copy, taken in the middle of it and continued, had the same figures."""
+    calm, killed = folder / "calm", folder / "killed"
+
+    def copy_when_half_done(line):
+        if line["phase"] == "train" and line["step"] == 3:
+            shutil.copytree(calm, killed)
+
+    asyncio.run(train(config, calm, report=copy_when_half_done))
+    asyncio.run(train(None, killed, resume=True))
+    assert figures(killed) == figures(calm)
+    return calm

@@ -1,15 +1,13 @@
 """Beliefs are those of the policy that played, in the very words that it would use, and nobody shows it the answer."""
 
 import asyncio
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from learning import learns
-from played_guesses import MOST_TURNS, guess_model, played, short_guesses
-from short_runs import figures
+from played_guesses import MOST_TURNS, guess_model, played, resumed_to_the_bit, short_guesses
 
 from manyturn.agents.agent import AgentConfig
 from manyturn.agents.context import Window
@@ -110,16 +108,8 @@ def _reset_without_answer(reset):
 
 
 def test_a_run_by_beliefs_goes_on_to_the_bit_after_a_kill(tmp_path):
-    calm, killed = tmp_path / "calm", tmp_path / "killed"
     config = short_guesses(credit={"rewards": ["igpo"], "advantage": "igpo"})
-
-    def copy_when_half_done(line):
-        if line["phase"] == "train" and line["step"] == 3:
-            shutil.copytree(calm, killed)
-
-    asyncio.run(train(config, calm, report=copy_when_half_done))
-    asyncio.run(train(None, killed, resume=True))
-    assert figures(killed) == figures(calm)
+    calm = resumed_to_the_bit(config, tmp_path)
     for line in (line for line in read_metrics(calm) if line["phase"] == "train"):
         assert 0 < line["prior"] < 1 and 0 < line["belief"] < 1 and line["belief_seconds"] >= 0
 

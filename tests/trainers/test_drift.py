@@ -1,16 +1,13 @@
 """How far the policy moved is measured on what was said, against what drew it, and survives a kill."""
 
-import asyncio
 import json
-import shutil
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from played_guesses import guess_model, played, short_guesses
-from short_runs import figures
+from played_guesses import guess_model, played, resumed_to_the_bit, short_guesses
 
 from manyturn.agents.agent import AgentConfig
 from manyturn.agents.context import Window
@@ -21,7 +18,6 @@ from manyturn.envs.task import Task
 from manyturn.trainers.config import LearnerConfig
 from manyturn.trainers.drift import drift, visited
 from manyturn.trainers.learner import Learner
-from manyturn.trainers.loop import train
 from manyturn.trainers.objectives.clip import ClipConfig
 from manyturn.trainers.run_folder import read_metrics
 
@@ -74,17 +70,9 @@ def test_what_is_remembered_is_bounded_and_the_longest_unplayed_goes_first(steps
 
 
 def test_forgetting_by_drift_goes_on_to_the_bit_after_a_kill(tmp_path):
-    calm, killed = tmp_path / "calm", tmp_path / "killed"
     config = short_guesses(
         credit={"advantage": {"name": "spo"}}, rollout={"tasks": 20, "group": 1}, learner={"minibatch": 10}
     )
-
-    def copy_when_half_done(line):
-        if line["phase"] == "train" and line["step"] == 3:
-            shutil.copytree(calm, killed)
-
-    asyncio.run(train(config, calm, report=copy_when_half_done))
-    asyncio.run(train(None, killed, resume=True))
-    assert figures(killed) == figures(calm)
+    calm = resumed_to_the_bit(config, tmp_path)
     drifts = [line["drift"] for line in read_metrics(calm) if line["phase"] == "train"]
     assert drifts[0] is None and all(found > 0 for found in drifts[1:]), "32 tasks, 20 of them a step"

@@ -2,7 +2,6 @@
 
 import importlib.util
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -12,15 +11,8 @@ from typing import Any
 
 import pytest
 
-ARGUMENTS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
+from manyturn.envs.registry import NeedsSetup
+from manyturn.envs.web.chromium import launch_options
 
 
 def _beside(name: str) -> ModuleType:
@@ -83,11 +75,12 @@ class Seen:
 def browser() -> Iterator[Any]:
     """Chromium through Playwright, for one module: its driver holds a running event loop in this thread."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("there is no chromium")
+    try:
+        options = launch_options()
+    except NeedsSetup as reason:
+        pytest.skip(str(reason))
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        browser = playwright.chromium.launch(**options)
         yield browser
         browser.close()
 
