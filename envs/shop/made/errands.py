@@ -6,6 +6,7 @@ about a product of its split's families, so no two splits have a product in comm
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from manyturn.envs.draws import Draws
 from manyturn.envs.shop import pages
@@ -68,22 +69,26 @@ def tasks(
     prefix = f"{split}/{difficulty}/{size}-{kinds}-{seed}-{catalogues}/"
 
     def make(number: int) -> Task:
-        catalogue = seed + number % catalogues
-        goal = _goal(split, difficulty, number, catalogue, size, kinds)
-        params = {
-            "catalogue": catalogue,
-            "products": size,
-            "kinds": kinds,
-            "product": goal.product.id,
-            "instruction": goal.instruction,
-            "query": goal.query,
-            "attributes": goal.attributes,
-            "options": goal.options,
-            "price_limit": goal.price_limit,
-        }
-        return Task(f"{prefix}{number}", split, params, difficulty, (goal.product.department,))
+        return _task(prefix, split, difficulty, number, seed + number % catalogues, size, kinds)
 
     return GeneratedTasks(make, SIZES[split], prefix)
+
+
+@lru_cache(maxsize=1024)  # a group plays one task many times, and drawing its goal takes several times a reset
+def _task(prefix: str, split: str, difficulty: str, number: int, catalogue: int, size: int, kinds: int) -> Task:
+    goal = _goal(split, difficulty, number, catalogue, size, kinds)
+    params = {
+        "catalogue": catalogue,
+        "products": size,
+        "kinds": kinds,
+        "product": goal.product.id,
+        "instruction": goal.instruction,
+        "query": goal.query,
+        "attributes": goal.attributes,
+        "options": goal.options,
+        "price_limit": goal.price_limit,
+    }
+    return Task(f"{prefix}{number}", split, params, difficulty, (goal.product.department,))
 
 
 def goods_of(task: Task) -> Goods:
