@@ -46,9 +46,11 @@ def _own(name: str) -> dict[str, Any]:
 
 WORLDS: dict[str, dict[str, Any]] = {
     "household": {
-        "env": {"id": "manyturn/Household-v0", "args": {"difficulty": "tiny"}},
+        "env": {"id": "manyturn/Household-v0", "args": {"difficulty": "tiny", "max_turns": 12}},
         "agent": {"max_context": 1024},
         "sampling": {"max_tokens": 12},
+        # Names are to be copied from turns long past, which a small decoder learns late and all at once.
+        "warmup": {"noise": 0.1, "lr": 3e-3, "max_updates": 1500, "until_success": 0.2},
     },
     "tempting": {"env": _own("Tempting"), "warmup": {"noise": 0.4}},
     "long": {
