@@ -72,12 +72,18 @@ WORLDS: dict[str, dict[str, Any]] = {
     },
 }
 
-# Layers for a world that pays parts of its own, which the recipe of G-RA leaves to whoever has some.
+# Layers beside the recipes: for a world that pays parts of its own, which the recipe of G-RA leaves to whoever has
+# some, and to tell apart what a method's settings do.
 LAYERS: dict[str, dict[str, Any]] = {
     "gated": {"credit": {"rewards": [{"name": "gated", "gates": [{"part": "outcome", "threshold": 0.5}]}]}},
     "outcome-only": {"credit": {"rewards": [{"name": "part_weights", "weights": {"fit": 0.0, "polish": 0.0}}]}},
+    "lambda-1": {"credit": {"advantage": {"lam": 1.0}}},
 }
-EXTRA = {"tempting": ("grpo+gated", "grpo+outcome-only")}
+EXTRA = {
+    "tempting": ("grpo+gated", "grpo+outcome-only"),
+    "long": ("turn-ppo+lambda-1",),
+    "manners": ("turn-ppo+lambda-1",),
+}
 
 
 class Cell(NamedTuple):

@@ -2,7 +2,8 @@
 
     python benchmarks/credit_table.py [RESULTS.jsonl]
 
-A difference is that of two runs of one world and seed, which began with the same weights. Pairs are counted by seed:
+A method is compared with what it is laid on (ppo+spa with ppo), and one that stands alone with GRPO. A difference is
+that of two runs of one world and seed, which began with the same weights. Pairs are counted by seed:
 the interval, Student's over the seeds' differences, is for other seeds on the same panel of tasks. ``detectable`` is
 the smallest true difference that so many seeds would show in four of five times, and the column beside it says how many
 seeds a difference of 0.05 would take by the spread that was seen. The last column compares the mean success of all
@@ -37,12 +38,13 @@ Result = Mapping[str, Any]
 
 
 class Row(NamedTuple):
-    """A method in a world; ``difference`` and what follows are None for the baseline.
+    """A method in a world; ``difference`` and what follows are None without a pair to compare.
 
     Attributes:
+        against: what it is compared with.
         success: mean over seeds, held-out tasks.
         before: mean over seeds of the warmed-up policies' success.
-        difference: to the baseline, over the seeds that both have.
+        difference: over the seeds that both have.
         sooner: the same of the mean success of all training episodes: who learns sooner has more of it.
         detectable: NaN where no spread was seen.
         seeds_wanted: seeds that would show a difference of 0.05; None where that cannot be told.
@@ -51,6 +53,7 @@ class Row(NamedTuple):
 
     world: str
     method: str
+    against: str
     success: Interval
     before: float
     difference: Interval | None = None
@@ -58,6 +61,15 @@ class Row(NamedTuple):
     detectable: float | None = None
     seeds_wanted: int | None = None
     p: float | None = None
+
+
+def against(method: str) -> str:
+    """What a method is compared with.
+
+    >>> against("ppo+spa"), against("grpo+gated"), against("gigpo")
+    ('ppo', 'grpo', 'grpo')
+    """
+    return method.rpartition("+")[0] or BASELINE
 
 
 def by_seed(results: Sequence[Result], world: str, method: str) -> dict[str, list[float]]:
@@ -76,14 +88,15 @@ def rows(results: Sequence[Result]) -> list[Row]:
 
 
 def _row(results: Sequence[Result], world: str, method: str) -> Row:
-    ours, theirs = by_seed(results, world, method), by_seed(results, world, BASELINE)
+    base = against(method)
+    ours, theirs = by_seed(results, world, method), by_seed(results, world, base)
     starts = [line["before"] for line in results if (line["world"], line["method"]) == (world, method)]
-    row = Row(world, method, mean_interval(ours, proportion=True), sum(starts) / len(starts))
+    row = Row(world, method, base, mean_interval(ours, proportion=True), sum(starts) / len(starts))
     shared = sorted(ours.keys() & theirs.keys())
-    if method == BASELINE or not shared:
+    if method == base or not shared:
         return row
     a, b = _only(shared, ours), _only(shared, theirs)
-    sooner = paired_difference(*(_only(shared, over_training(results, world, name)) for name in (method, BASELINE)))
+    sooner = paired_difference(*(_only(shared, over_training(results, world, name)) for name in (method, base)))
     return row._replace(difference=paired_difference(a, b), sooner=sooner, p=sign_flip_p(a, b), **power(a, b))
 
 
@@ -107,20 +120,20 @@ def power(ours: Values, theirs: Values) -> dict[str, Any]:
 def show(results: Sequence[Result]) -> str:
     """The table as Markdown."""
     lines = [
-        f"| world | method | seeds | warmed up | success | minus {BASELINE} | p | detectable | seeds for {WANTED} "
-        f"| over training minus {BASELINE} |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        f"| world | method | seeds | warmed up | success | against | difference | p | detectable | seeds for {WANTED} "
+        "| difference over training |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     found = rows(results)
     for row in found:
         family = [other.p for other in found if other.world == row.world and other.p is not None]
         head = f"| {row.world} | {row.method} | {row.success.n_tasks} | {row.before:.3f} | {_told(row.success)} |"
         if row.difference is None or row.sooner is None or row.p is None:
-            lines.append(f"{head} | | | | |")
+            lines.append(f"{head} | | | | | |")
             continue
         adjusted = holm(family)[family.index(row.p)]
         wanted = "?" if row.seeds_wanted is None else row.seeds_wanted
-        told = f"{_told(row.difference, '+')} | {adjusted:.3f} | {row.detectable:.3f} | {wanted}"
+        told = f"{row.against} | {_told(row.difference, '+')} | {adjusted:.3f} | {row.detectable:.3f} | {wanted}"
         lines.append(f"{head} {told} | {_told(row.sooner, '+')} |")
     return "\n".join(lines)
 
@@ -153,7 +166,10 @@ def draw(results: Sequence[Result], path: Path) -> None:
     methods = sorted({line["method"] for line in results}, key=lambda method: (method != BASELINE, method))
     if not worlds:
         return
-    colour = {method: pyplot.get_cmap("tab10")(number % 10) for number, method in enumerate(methods)}
+    style: dict[str, dict[str, Any]] = {
+        method: {"color": f"C{number % 10}", "ls": "--" if number > 9 else "-", "lw": 1.4 if number else 2.4}
+        for number, method in enumerate(methods)
+    }
     figure, axes = pyplot.subplots(
         len(worlds), len(AXES), figsize=(11, 2.7 * len(worlds)), sharey=True, layout="constrained", squeeze=False
     )
@@ -164,7 +180,7 @@ def draw(results: Sequence[Result], path: Path) -> None:
             for panel, column in zip(row, AXES, strict=True):
                 scale = 1e-6 if AXES[column].startswith("million") else 1.0
                 x, y = [point[column] * scale for point in points], [point[4] for point in points]
-                panel.plot(x, y, color=colour[method], lw=2.4 if method == BASELINE else 1.4)
+                panel.plot(x, y, **style[method])
         row[0].set_ylabel(f"{world}\nsuccess")
     for panel, name in zip(axes[-1], AXES.values(), strict=True):
         panel.set_xlabel(f"{name} since the warm-up")
@@ -172,7 +188,7 @@ def draw(results: Sequence[Result], path: Path) -> None:
         panel.set_ylim(-0.02, 1.02)
         panel.spines[["top", "right"]].set_visible(False)
         panel.grid(axis="y", alpha=0.3)
-    handles = [pyplot.Line2D([], [], color=colour[method], label=method) for method in methods]
+    handles = [pyplot.Line2D([], [], **style[method], label=method) for method in methods]
     figure.legend(handles=handles, loc="outside upper center", ncols=min(5, len(methods)), frameon=False)
     figure.savefig(path, dpi=130)
     pyplot.close(figure)
