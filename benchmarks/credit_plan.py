@@ -79,7 +79,16 @@ LAYERS: dict[str, dict[str, Any]] = {
     "outcome-only": {"credit": {"rewards": [{"name": "part_weights", "weights": {"fit": 0.0, "polish": 0.0}}]}},
     "lambda-1": {"credit": {"advantage": {"lam": 1.0}}},
 }
-EXTRA = {
+# Every other recipe, in one world. Not among them: scaling-inter, whose turn limits suit longer runs; igpo, which asks
+# for an environment that names the true answer; recipes of whole runs.
+OTHERS = (
+    *("rloo", "opo", "dr-grpo", "reinforce-pp", "reinforce-pp-baseline", "loop", "mt-grpo", "spo", "stratified"),
+    *("gigpo-similarity", "bilevel-ppo", "dapo", "grpo+ssl", "grpo+aepo", "grpo+empg", "grpo+cispo", "grpo+gmpo"),
+    *("grpo+gspo", "grpo+sapo", "grpo+topr", "grpo+icepop", "grpo+tis", "grpo+difficulty-filter", "grpo+dump"),
+    "grpo+sec",
+)
+EXTRA: dict[str, tuple[str, ...]] = {
+    "repeated": OTHERS,
     "tempting": ("grpo+gated", "grpo+outcome-only"),
     "long": ("turn-ppo+lambda-1",),
     "manners": ("turn-ppo+lambda-1",),
