@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from credit_plan import BASELINE
+from credit_plan import BASELINE, OTHERS
 
 from manyturn.agents.statistics import (
     Interval,
@@ -156,14 +156,18 @@ def middle_curve(curves: Sequence[Sequence[Sequence[float]]]) -> list[list[float
 
 
 def draw(results: Sequence[Result], path: Path) -> None:
-    """Draw success against updates, tokens and seconds: a row for each world, the mean over seeds of each method."""
+    """Draw success against updates, tokens and seconds: a row for each world, the mean over seeds of each method.
+
+    The recipes that are compared in one world alone would hide the others, and are left to the table.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
     worlds = sorted({line["world"] for line in results})
-    methods = sorted({line["method"] for line in results}, key=lambda method: (method != BASELINE, method))
+    shown = {line["method"] for line in results} - set(OTHERS)
+    methods = sorted(shown, key=lambda method: (method != BASELINE, method))
     if not worlds:
         return
     style: dict[str, dict[str, Any]] = {

@@ -15,11 +15,12 @@ import credit_cell
 import credit_plan
 import credit_table
 from credit import beyond, curve, result
-from credit_plan import COMMON, EPISODES, EXTRA, METHODS, WORLDS, WORLDS_FILE, Cell, config_of, plan, warmup_of
+from credit_plan import COMMON, EPISODES, EXTRA, METHODS, OTHERS, WORLDS, WORLDS_FILE, Cell, config_of, plan, warmup_of
 from credit_worlds import COLOURS
 
 import manyturn as mt
 from manyturn.envs.check import check
+from manyturn.recipes import methods
 from manyturn.trainers.config import ConfigError
 from manyturn.trainers.loop import train
 
@@ -118,6 +119,15 @@ def test_every_method_has_one_budget_and_the_worlds_settings(world, method):
     assert EPISODES - config.rollout.group < episodes <= EPISODES
     assert (config.steps, config.seed) == (COMMON["steps"], 3)
     assert (config.env, config.evaluation, config.warmup) == (same.env, same.evaluation, same.warmup)
+
+
+def test_no_recipe_is_passed_over():
+    compared = {layer for method in (*METHODS, *OTHERS) for layer in method.split("+")}
+    assert set(methods()) - compared == {"scaling-inter", "igpo"}
+
+
+def test_a_layer_is_compared_with_what_it_is_laid_on():
+    assert [credit_table.against(name) for name in ("gigpo", "grpo+gated", "ppo+spa")] == ["grpo", "grpo", "ppo"]
 
 
 def test_a_wrong_name_is_told():
