@@ -65,6 +65,7 @@ WORLDS: dict[str, dict[str, Any]] = {
         "warmup": {"noise": 0.4, "check_every": 5, "check_episodes": 64},
         "learner": {"lr": 4e-4},
     },
+    "shortcut": {"env": _own("Shortcut"), "warmup": {"noise": 0.4, "check_every": 10}},
     "manners": {
         "env": _own("Manners"),
         "warmup": {"noise": 0.4, "lr": 1e-3, "check_every": 5},
@@ -77,6 +78,7 @@ WORLDS: dict[str, dict[str, Any]] = {
 LAYERS: dict[str, dict[str, Any]] = {
     "gated": {"credit": {"rewards": [{"name": "gated", "gates": [{"part": "outcome", "threshold": 0.5}]}]}},
     "outcome-only": {"credit": {"rewards": [{"name": "part_weights", "weights": {"fit": 0.0, "polish": 0.0}}]}},
+    "epo-tenfold": stacked([load_recipe("epo"), {"objective": {"epo": {"coef": 0.01}}}]),
     "lambda-1": {"credit": {"advantage": {"lam": 1.0}}},
 }
 # Every other recipe, in one world. Not among them: scaling-inter, whose turn limits suit longer runs; igpo, which asks
@@ -90,7 +92,8 @@ OTHERS = (
 EXTRA: dict[str, tuple[str, ...]] = {
     "repeated": OTHERS,
     "tempting": ("grpo+gated", "grpo+outcome-only"),
-    "long": ("turn-ppo+lambda-1",),
+    "long": ("turn-ppo+lambda-1", "grpo+epo-tenfold"),
+    "shortcut": ("grpo+epo-tenfold",),
     "manners": ("turn-ppo+lambda-1",),
 }
 

@@ -1,4 +1,4 @@
-"""Five small worlds in which it matters which turn gets the credit; each isolates one property.
+"""Six small worlds in which it matters which turn gets the credit; each isolates one property.
 
 All but the last ask for one skill: the first observation says which colour belongs to which word, and later on a word
 asks for its colour. A tiny decoder learns that in seconds, chance does not get far among eight colours, and what tells
@@ -231,6 +231,45 @@ class Decisive(CreditWorld):
 
     def load(self, data: bytes) -> None:
         self.done, self.right = json.loads(data)
+
+
+class Shortcut(CreditWorld):
+    """Four gates ask for their colours; a ford leads past them, dry for three tasks in five, and nobody can see it.
+
+    Isolates a good strategy that hides behind an easy one. Wading succeeds as often as the ford is dry; who names the
+    colours always arrives, but the policy cannot do that reliably yet. One that grows certain of wading never learns
+    to: this is where holding entropy near its history (EPO) should matter.
+    """
+
+    instructions = (
+        "Name each gate's colour as told, or wade and hope that the ford is dry. Commands: name COLOUR, wade."
+    )
+    words, verb = ("First", "Second", "Third", "Fourth"), "name"
+    goal = 4
+    max_turns = 6
+    dry: ClassVar[float] = 0.6
+
+    @property
+    def asking(self) -> str:
+        return self.words[self.done]
+
+    def is_dry(self) -> bool:
+        return generator("ford", self.task.params["colours"]).random() < self.dry
+
+    def respond(self, action: str) -> Turn:
+        if action not in self.admissible():
+            return self.invalid(f"{self.asking}?")
+        if action == "wade":
+            return self.succeed("You arrive.") if self.is_dry() else self.fail("You are swept away.")
+        self.done += action == f"{self.verb} {self.wanted()}"
+        return self.go_on(f"{self.asking}?") if self.done < self.goal else self.succeed("You arrive.")
+
+    def admissible(self) -> list[str]:
+        return [*super().admissible(), "wade"]
+
+    def expert(self) -> str:
+        careless = generator("way", self.task.params["colours"]).random() < 0.5
+        return "wade" if careless and self.is_dry() else super().expert()
 
 
 class Manners(CreditWorld):

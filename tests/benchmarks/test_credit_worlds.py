@@ -24,7 +24,7 @@ from manyturn.recipes import methods
 from manyturn.trainers.config import ConfigError
 from manyturn.trainers.loop import train
 
-NAMES = ("Tempting", "Long", "Repeated", "Decisive", "Manners")
+NAMES = ("Tempting", "Long", "Repeated", "Decisive", "Shortcut", "Manners")
 
 pytestmark = pytest.mark.slow
 
@@ -110,6 +110,19 @@ def test_one_offence_loses_the_guests_whenever_it_is_given(said):
         env = begun("Manners", at)
         success, _ = play(env, lambda world, at=at: f"show {said}" if world.done == at else world.expert())
         assert success == (said in env.unwrapped.polite) and env.unwrapped.turn == 16
+
+
+def test_wading_arrives_as_often_as_the_ford_is_dry_and_naming_always():
+    env = mt.make(f"{WORLDS_FILE}:Shortcut")
+    tasks = env.unwrapped.tasks("train")[:400]
+    arrived = []
+    for task in tasks:
+        env.reset(seed=0, options={"task": task})
+        success, _ = play(env, lambda world: f"name {world.wanted()}")
+        assert success
+        env.reset(seed=0, options={"task": task})
+        arrived.append(play(env, lambda world: "wade")[0])
+    assert 0.5 < sum(arrived) / len(arrived) < 0.7
 
 
 @pytest.mark.parametrize(("world", "method"), list(product(WORLDS, (*METHODS, "grpo+gated", "loop"))))
