@@ -72,19 +72,28 @@ class AgentPlayer:
         agent.engine.open(key)
 
     async def act(self, step: Step, seat: Seat) -> Act:
-        agent = self._agent
-        prompt = self._memory.prompt(agent.config.view(step))
+        agent, prompt = self._agent, self.prompt(step)
         if len(prompt) + agent.sampling.max_tokens > agent.config.max_context:
             raise ContextFull(
                 f"{len(prompt)} prompt tokens and a reply of up to {agent.sampling.max_tokens} exceed "
                 f"agent.max_context = {agent.config.max_context}"
             )
         reply = await agent.engine.generate(self._key, len(self.ledger.spans), prompt, agent.sampling)
-        text = agent.template.decode(reply.ids)
-        self.ledger.record(prompt, reply.ids, reply.logprobs, reply.version, reply.entropies)
-        self._memory.said(prompt, reply.ids, text)
+        return self.take_down(prompt, reply.ids, reply.logprobs, reply.version, reply.entropies)
+
+    def prompt(self, step: Step) -> list[int]:
+        """What the agent sees before it answers."""
+        return self._memory.prompt(self._agent.config.view(step))
+
+    def take_down(
+        self, prompt: list[int], ids: list[int], logprobs: list[float], version: int, entropies: list[float] | None
+    ) -> Act:
+        """What a reply of T tokens means; it is recorded as said by the agent, wherever it comes from."""
+        agent, text = self._agent, self._agent.template.decode(ids)
+        self.ledger.record(prompt, ids, logprobs, version, entropies)
+        self._memory.said(prompt, ids, text)
         action, valid = agent.config.format.parse(text)
-        return Act(text, action, valid, agent.template.pieces(reply.ids))
+        return Act(text, action, valid, agent.template.pieces(ids))
 
     def leave(self) -> None:
         self._agent.engine.close(self._key)

@@ -87,7 +87,7 @@ OTHERS = (
     *("rloo", "opo", "dr-grpo", "reinforce-pp", "reinforce-pp-baseline", "loop", "mt-grpo", "spo", "stratified"),
     *("gigpo-similarity", "bilevel-ppo", "dapo", "grpo+ssl", "grpo+aepo", "grpo+empg", "grpo+cispo", "grpo+gmpo"),
     *("grpo+gspo", "grpo+sapo", "grpo+topr", "grpo+icepop", "grpo+tis", "grpo+difficulty-filter", "grpo+dump"),
-    "grpo+sec",
+    *("grpo+sec", "arpo"),
 )
 EXTRA: dict[str, tuple[str, ...]] = {
     "repeated": OTHERS,
@@ -148,7 +148,7 @@ def shares_warmup(config: RunConfig, warmup: RunConfig) -> bool:
 _AFTERWARDS = {"credit", "objective", "value", "progress", "curriculum", "steps", "checkpoint_every"}
 _AFTERWARDS_IN = {
     "env": ("wrappers",),  # demonstrations are chosen by success, and rewards play no part in imitation
-    "rollout": ("tasks", "group", "rounds", "horizon"),
+    "rollout": ("tasks", "group", "rounds", "horizon", "branching"),
     "learner": ("lr", "lr_end", "minibatch", "epochs", "old_logprobs"),
 }
 

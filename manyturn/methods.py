@@ -87,6 +87,8 @@ def pieces(name: str) -> list[Piece]:
     named += [(f"rollout.{key}", config.rollout) for key in recipe.get("rollout", {}).keys() & {"rounds"}]
     if config.rollout.horizon is not None:
         named.append(("rollout.horizon", config.rollout.horizon))
+    if config.rollout.branching is not None:
+        named.append(("rollout.branching", config.rollout.branching))
     named += [(section, getattr(config, section)) for section in ("value", "progress") if section in recipe]
     named += [("credit.rewards", stage) for stage in config.credit.rewards]
     if "advantage" in recipe.get("credit", {}):

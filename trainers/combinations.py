@@ -76,6 +76,28 @@ def named_parts(stage: StageConfig) -> set[str]:
     return set(stage.weights) if stage.name == "part_weights" else set()
 
 
+# ---- within rollout: rules that take a RolloutConfig
+
+
+def _group_has_room_for_branches(rollout: Any) -> str | None:
+    branching = rollout.branching
+    if branching is not None and branching.initial >= rollout.group:
+        return (
+            f"rollout.branching.initial = {branching.initial} leaves nothing of rollout.group = {rollout.group} to "
+            "branch: lower it, raise rollout.group, or leave branching out"
+        )
+    return None
+
+
+def _there_is_a_turn_to_fork_at(rollout: Any) -> str | None:
+    if rollout.branching is not None and rollout.max_turns == 1:
+        return (
+            "rollout.branching has no effect where rollout.max_turns = 1, for episodes fork behind their first turn: "
+            "raise max_turns, or leave branching out"
+        )
+    return None
+
+
 # ---- of a whole run: rules that take a RunConfig
 
 
@@ -189,6 +211,7 @@ def _length_can_be_passed(config: Any) -> str | None:
 
 
 OF_CREDIT: tuple[Rule, ...] = (_turn_weights_on_tokens, _weighed_by_entropy_twice, _parts_in_order)
+OF_ROLLOUT: tuple[Rule, ...] = (_group_has_room_for_branches, _there_is_a_turn_to_fork_at)
 OF_A_RUN: tuple[Rule, ...] = (
     _columns_are_there,
     _stratum_is_there,

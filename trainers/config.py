@@ -12,7 +12,8 @@ from manyturn.agents.engine import Sampling
 from manyturn.agents.model_config import ModelConfig, TinyModel
 from manyturn.envs.options import Options
 from manyturn.envs.pressure import Limits
-from manyturn.trainers.combinations import OF_A_RUN, UNFINISHED, check
+from manyturn.trainers.branching import Branching
+from manyturn.trainers.combinations import OF_A_RUN, OF_ROLLOUT, UNFINISHED, check
 from manyturn.trainers.credit import CreditConfig
 from manyturn.trainers.curricula.horizon import Horizon
 from manyturn.trainers.curricula.uniform import UniformConfig
@@ -75,12 +76,19 @@ class RolloutConfig(Options):
     """A turn limit of training episodes that grows with the steps."""
     rounds: int = Field(1, ge=1)
     """Most rounds of play in a step: groups whose episodes all earn the same are replaced in the next round."""
+    branching: Branching | None = None
+    """Episodes of a group that fork off others where the policy is unsure; unset, all begin at the first turn."""
     attempts: int = Field(3, ge=1)
     """How often an episode that ended in an error is tried."""
     error_share: float = Field(0.1, ge=0, le=1)
     """Share of episodes of a step that may end in an error before the run stops."""
     patience: float | None = Field(None, gt=0)
     """Seconds that a batch waits for slow episodes; unset waits for all, which is reproducible to the bit."""
+
+    @model_validator(mode="after")
+    def _combination_makes_sense(self, info: ValidationInfo) -> Self:
+        check(self, OF_ROLLOUT, info.context)
+        return self
 
 
 class LearnerConfig(Options):

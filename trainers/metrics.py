@@ -15,6 +15,7 @@ METRICS: dict[str, str] = {
     "truncated": "Share of episodes cut off by a limit of turns or context.",
     "errors": "Episodes that ended in an error after all attempts; they are in no statistic and earn nothing.",
     "retried": "Share of episodes that needed more than one attempt.",
+    "branched": "Branching: share of episodes that are branches; they repeat the turns of another up to their fork.",
     # --- credit
     "groups_without_signal": "Share of task groups whose scorable turns all have one score: nothing to learn from.",
     "unscorable_episodes": "Share of episodes that left their group because a reward was not a number.",
@@ -61,7 +62,7 @@ METRICS: dict[str, str] = {
     # --- speed
     "rollout_seconds": "Seconds to play the step's episodes.",
     "learn_seconds": "Seconds of credit and updates.",
-    "drawn_tokens": "Tokens that the policy said in the step.",
+    "drawn_tokens": "Tokens that the policy said in the step; what a branch repeats is not counted again.",
     "trained_tokens": "Tokens in the sequences of the step; each is computed once for a forward pass.",
     "updates": "Gradient updates in the warm-up so far.",
 }

@@ -1,14 +1,17 @@
 """A step's episodes, kept in a journal as they end, so that a run which was killed need not play them again."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Episode
+from manyturn.agents.fork import Forking
 from manyturn.agents.gather import gather
 from manyturn.agents.journal import Journal, JournalError
 from manyturn.agents.recorded import episode_from_plain, episode_to_plain
 from manyturn.envs.task import Task
+from manyturn.trainers.branching import Starts, starts
 from manyturn.trainers.curricula.horizon import turn_limit
 from manyturn.trainers.parts import Parts
 from manyturn.trainers.run_folder import RunFolder
@@ -21,7 +24,8 @@ async def play_groups(parts: Parts, plan: Plan, folder: RunFolder, step: int, ro
 
     Which rows share a batch moves the last digits of log-probabilities. So a step that is reproducible to the bit
     (``rollout.patience`` unset) is taken from the journal if all of it is there, and played anew if not; otherwise
-    every finished episode counts. Those that ended in an error are always tried again.
+    every finished episode counts. Those that ended in an error are always tried again. A step with branches counts
+    whole or not at all, since one episode that is missing may change what others branch off.
 
     Args:
         plan: E tasks with the key of each episode.
@@ -30,32 +34,53 @@ async def play_groups(parts: Parts, plan: Plan, folder: RunFolder, step: int, ro
     Returns:
         E episodes in the order of the plan.
     """
-    path = folder.journal_file(step, round)
+    path, rollout = folder.journal_file(step, round), parts.config.rollout
     found = _found(plan, path, parts.learner.updates)
-    if len(found) < len(plan) and parts.config.rollout.patience is None:
+    if len(found) < len(plan) and (rollout.patience is None or rollout.branching is not None):
         found = {}
         path.unlink(missing_ok=True)
-    missing = [(task, key) for task, key in plan if key not in found]
-    if missing:
+    if len(found) < len(plan):
         # What is played now may differ from before, and then later rounds and steps were played by other weights.
         folder.forget_journals_after(step, round)
         with folder.writing(), _journal(path, parts.learner.updates) as journal:
-
-            def keep(episode: Episode) -> None:
-                with folder.writing():
-                    journal.append(episode_to_plain(episode))
-
-            played = await gather(
-                parts.seats,
-                parts.agent,
-                missing,
-                max_turns=_turn_limit(parts, step),
-                patience=parts.patience,
-                breaker=parts.breaker,
-                on_episode=keep,
-            )
-        found |= {episode.key: episode for episode in played}
+            while len(found) < len(plan):
+                found |= await _play_next(parts, plan, found, folder, journal, step)
     return [found[key] for _, key in plan]
+
+
+def starts_of(parts: Parts, keys: Sequence[EpisodeKey], played: Mapping[EpisodeKey, Episode]) -> Starts:
+    """The episodes that can begin, and where each of them forks; see ``branching.starts``."""
+    rollout = parts.config.rollout
+    if rollout.branching is None:
+        return dict.fromkeys(keys)
+    return starts(keys, played, rollout.group, rollout.branching, parts.engine.vocabulary)
+
+
+async def _play_next(
+    parts: Parts, plan: Plan, found: Mapping[EpisodeKey, Episode], folder: RunFolder, journal: Journal, step: int
+) -> dict[EpisodeKey, Episode]:
+    """Play what can begin and is not there yet."""
+    begun = starts_of(parts, [key for _, key in plan], found)
+    forks = {key: fork for key, fork in begun.items() if fork is not None}
+    batch = [(task, key) for task, key in plan if key in begun and key not in found]
+
+    def keep(episode: Episode) -> None:
+        if episode.key in forks:
+            forks[episode.key].settle(episode)
+        with folder.writing():
+            journal.append(episode_to_plain(episode))
+
+    patience = parts.patience  # its share of errors is of all that is planned
+    played = await gather(
+        parts.seats,
+        Forking(parts.agent, forks),
+        batch,
+        max_turns=_turn_limit(parts, step),
+        patience=replace(patience, error_share=patience.error_share * (len(plan) / len(batch))),
+        breaker=parts.breaker,
+        on_episode=keep,
+    )
+    return {episode.key: episode for episode in played}
 
 
 def _turn_limit(parts: Parts, step: int) -> int:

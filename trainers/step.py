@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from manyturn.trainers.branching import drawn_tokens, repeats
 from manyturn.trainers.columns import DRIFT, batch_of
 from manyturn.trainers.credit import credit
 from manyturn.trainers.curricula.findings import findings
@@ -13,7 +14,7 @@ from manyturn.trainers.curricula.pool import Found, Pool
 from manyturn.trainers.curricula.refill import Refill
 from manyturn.trainers.drift import visited
 from manyturn.trainers.parts import Parts
-from manyturn.trainers.playing import play_groups
+from manyturn.trainers.playing import play_groups, starts_of
 from manyturn.trainers.rollouts import describe, is_learnable, plan_groups
 from manyturn.trainers.run_folder import RunFolder
 from manyturn.trainers.samples import samples_of
@@ -36,7 +37,12 @@ async def train_step(parts: Parts, state: State, folder: RunFolder) -> dict[str,
     earned = credit(batch, config.credit, memory)
     columns = {"advantage": earned.advantage_K, **{f"{name}_advantage": level for name, level in earned.levels.items()}}
     learnt_K = np.repeat(learnt_E, [len(episode.turns) for episode in episodes])
-    folder.write_step(step, episodes, {name: _placed(learnt_K, column) for name, column in columns.items()})
+    begun = starts_of(parts, [episode.key for episode in episodes], {episode.key: episode for episode in episodes})
+    placed = {name: _placed(learnt_K, column) for name, column in columns.items()}
+    if config.rollout.branching is not None:
+        placed["repeats_member"] = repeats(episodes, begun)
+        figures["branched"] = float(np.mean([fork is not None for fork in begun.values()]))
+    folder.write_step(step, episodes, placed)
 
     samples = samples_of(kept, earned.advantage_K, earned.token_T)
     learned = parts.learner.learn(
@@ -62,7 +68,7 @@ async def train_step(parts: Parts, state: State, folder: RunFolder) -> dict[str,
         "version": parts.learner.updates,
         "rollout_seconds": round(played - started, 3),
         "learn_seconds": round(time.monotonic() - played, 3),
-        "drawn_tokens": sum(int(sample.said.sum()) for sample in samples),
+        "drawn_tokens": drawn_tokens(kept, begun),
         "trained_tokens": sum(map(len, samples)),
     }
 

@@ -48,6 +48,8 @@ def tiny(name, **changes):
     )
     if "horizon" in recipe.get("rollout", {}):
         rollout["horizon"] = {"every": 1}
+    if "branching" in recipe.get("rollout", {}):
+        rollout["branching"] = {"initial": 2}
     sizes = {
         "model": {"kind": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 4},
         "agent": {"max_context": 512},

@@ -6,7 +6,8 @@ import pkgutil
 
 import pytest
 
-PLACES = ["turn_batch", "stages", "credit", "curricula", "rewards", "advantages", "modulations", "objectives", "heads"]
+PLACES = ["turn_batch", "stages", "credit", "branching", "curricula", "rewards", "advantages"]
+PLACES += ["modulations", "objectives", "heads"]
 
 
 def _modules() -> list[str]:
