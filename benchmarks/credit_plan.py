@@ -79,7 +79,6 @@ LAYERS: dict[str, dict[str, Any]] = {
     "gated": {"credit": {"rewards": [{"name": "gated", "gates": [{"part": "outcome", "threshold": 0.5}]}]}},
     "outcome-only": {"credit": {"rewards": [{"name": "part_weights", "weights": {"fit": 0.0, "polish": 0.0}}]}},
     "epo-tenfold": stacked([load_recipe("epo"), {"objective": {"epo": {"coef": 0.01}}}]),
-    "lambda-1": {"credit": {"advantage": {"lam": 1.0}}},
 }
 # Every other recipe, in one world. Not among them: scaling-inter, whose turn limits suit longer runs; igpo, which asks
 # for an environment that names the true answer; recipes of whole runs.
@@ -92,9 +91,8 @@ OTHERS = (
 EXTRA: dict[str, tuple[str, ...]] = {
     "repeated": OTHERS,
     "tempting": ("grpo+gated", "grpo+outcome-only"),
-    "long": ("turn-ppo+lambda-1", "grpo+epo-tenfold"),
+    "long": ("grpo+epo-tenfold",),
     "shortcut": ("grpo+epo-tenfold",),
-    "manners": ("turn-ppo+lambda-1",),
 }
 
 

@@ -32,6 +32,7 @@ from manyturn.trainers.stages import OBJECTIVES
 
 torch.set_num_threads(1)
 MODES = get_args(Aggregation)
+MEANS = "seq-mean-token-mean"
 NORM = "seq-mean-token-sum-norm"
 NAMES = OBJECTIVES.names()
 NOW = Now(entropy_range=EntropyRange((0.4, 0.2, 0.3), 1.5))
@@ -45,8 +46,8 @@ def config_for(name: str, mode: str = "token-mean", **options) -> Any:
 
 
 CONFIGS = [config_for("clip", mode) for mode in MODES]
-CONFIGS += [config_for(name, "seq-mean-token-mean") for name in NAMES]
-CONFIGS += [config_for("clip", ratio="sequence"), config_for("topr", ratio="token")]
+CONFIGS += [config_for(name, MEANS) for name in NAMES]
+CONFIGS += [config_for("clip", MEANS, ratio="sequence"), config_for("topr", ratio="token")]
 CONFIGS += [config_for("gspo", sequence="branch"), config_for("clip", entropy=None, epo=EPO)]
 CONFIGS += [config_for("clip", entropy=None, epo={"form": "released", **EPO})]
 all_configs = pytest.mark.parametrize("config", CONFIGS, ids=lambda c: f"{c.name}-{c.aggregation}")
@@ -165,11 +166,22 @@ def test_on_policy_every_objective_has_the_gradient_of_reinforce(name):
     assert {value.item() for key, value in metrics.items() if key not in ("loss", "policy_loss")} == {0.0}
 
 
+def test_a_ratio_of_a_sequence_does_not_count_long_replies_more():
+    """A loss that did would teach good replies to grow and bad ones to shrink, whatever they say."""
+    tokens = sample(3)
+    logp = tokens.logp.clone().requires_grad_()
+    on_policy = Tokens(logp, logp.detach(), torch.ones_like(logp), tokens.mask, tokens.reply)
+    loss, _ = objective(ClipConfig(ratio="sequence", aggregation=MEANS), on_policy, Denominators.of(tokens.reply))
+    gradient = torch.autograd.grad(loss, logp)[0]
+    sequences = Denominators.of(tokens.reply).sequences
+    torch.testing.assert_close(gradient, -(tokens.reply >= 0).to(logp.dtype) / sequences)
+
+
 def test_a_ratio_of_a_sequence_is_the_product_of_its_tokens():
     """Clipped once for the reply: its tokens are pushed together or not at all."""
     zero, new = torch.zeros(1, 3), torch.tensor([[0.1, 0.15, 0.1]], requires_grad=True)
     tokens = Tokens(new, zero, torch.ones(1, 3), torch.ones(1, 3), torch.tensor([[0, 0, 1]]))
-    loss, metrics = objective(ClipConfig(ratio="sequence", dual="off"), tokens, Denominators(3, 2))
+    loss, metrics = objective(ClipConfig(ratio="sequence", aggregation=MEANS, dual="off"), tokens, Denominators(3, 2))
     gradient = torch.autograd.grad(loss, new)[0]
     assert gradient[0, :2].tolist() == [0, 0] and gradient[0, 2] < 0
     assert metrics["clip_fraction"].item() == pytest.approx(2 / 3)
@@ -229,6 +241,8 @@ def test_kl_in_the_reward_leaves_the_loss_alone():
         ({"kl": {"coef": 0.1, "horizon": 50}}, "no effect without target"),
         ({"entropy": {"coeff": 0.1}}, "did you mean 'coef'"),
         ({"aggregation": "token_mean"}, "token-mean"),
+        ({"ratio": "sequence"}, "good replies grow"),
+        ({"ratio": "sequence", "aggregation": "seq-mean-token-sum"}, "set aggregation"),
         ({"sequence": "branch"}, "sequence has no effect"),
         ({"epo": {}, "entropy": {"coef": 0.1}}, "leave entropy out"),
         ({"epo": {"kappa_l": 1.3}}, "must be less than kappa_r"),
@@ -247,7 +261,6 @@ def test_a_wrong_option_is_refused_with_the_reason(options, told):
 def test_what_makes_sequences_matter_makes_the_option_legal():
     grouping: list[dict[str, Any]] = [
         {"aggregation": "seq-mean-token-mean"},
-        {"ratio": "sequence"},
         {"correction": {"level": "sequence"}},
         {"reject": [{"over": "mean", "upper": 0.1}]},
     ]

@@ -9,7 +9,7 @@ Source: turn-level PPO, arXiv 2512.17008; numbers agree with VAGEN (mll-lab-nu/V
 
 Implementation:
 1. Every token of a turn gets the turn's advantage; r_k is the sum of the turn's rewards.
-2. Turns are weighted by their tokens when whitened, for that is how often their advantage is used.
+2. Turns are weighted by their tokens when whitened, for that is how often a loss per token uses their advantage.
 3. A turn with an empty reply has no value and no token to credit: its reward belongs to the turn before it.
 4. A turn's penalty is taken from its own advantage and from no target.
 5. An episode that a limit cut off ends there, unless ``bootstrap`` lets it go on with its last value.

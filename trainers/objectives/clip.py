@@ -12,7 +12,9 @@ Implementation:
    (``learner.old_logprobs``); in the first update of a step r is 1, but for what engine and learner differ in.
 2. A token whose bound is active has no gradient; which is active depends on the sign of A.
 3. Tokens are weighed by ``aggregation``, with denominators of the whole minibatch, so that micro-batches do not matter.
-4. Figures per token: clip_fraction, 1 where the bounds were active; dual_clip_fraction, 1 where the dual clip was;
+4. With ratio = "sequence" the tokens of a sequence all have its whole loss, and only a mean over them counts it once;
+   other aggregations are refused.
+5. Figures per token: clip_fraction, 1 where the bounds were active; dual_clip_fraction, 1 where the dual clip was;
    approx_kl, lp_old - lp, the k1 estimate of KL(old, new).
 
 Differences: the paper averages over tokens of whole trajectories (token-mean), GRPO over the means of replies
@@ -24,9 +26,9 @@ Watch: as a rule of thumb ``clip_fraction`` above 0.2 or ``approx_kl`` above 0.0
 samples, lower the rate or the number of updates; both at 0 with several updates a step: nothing moves.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from manyturn.trainers.objectives.objective import ObjectiveConfig, TokenLoss, Tokens
 from manyturn.trainers.objectives.replies import reply_sum
@@ -44,8 +46,15 @@ class ClipConfig(ObjectiveConfig):
     ratio: Literal["token", "sequence"] = "token"
     """One ratio for each token, or the product of a sequence's for all its tokens."""
 
-    def uses_sequences(self) -> bool:
-        return super().uses_sequences() or self.ratio == "sequence"
+    @model_validator(mode="after")
+    def _sequences_count_once(self) -> Self:
+        if self.ratio == "sequence" and self.aggregation != "seq-mean-token-mean":
+            raise ValueError(
+                f'ratio = "sequence" gives each token the whole loss of its sequence, which {self.aggregation} counts '
+                "once a token, so that good replies grow and bad ones shrink: "
+                'set aggregation = "seq-mean-token-mean"'
+            )
+        return self
 
 
 @OBJECTIVES.register(ClipConfig)
