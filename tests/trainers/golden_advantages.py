@@ -276,7 +276,7 @@ def check_turn_gae(case: Case) -> None:
         truncated_E=np.zeros(max(inputs["traj_idx"]) + 1, bool),
         token_columns={"value": np.array(inputs["values"])[mask_KL]},
     )
-    config = {"name": "turn_gae", "gamma": params["gamma"], "lam": params["lam"]}
+    config = {"name": "turn_gae", "gamma": params["gamma"], "lam": params["lam"], "value_at": "last"}
     result = credit(batch, CreditConfig(advantage=config))
     close(case, on_tokens(case, result.advantage_K), np.array(expected["advantages"]) * mask_KL)
     targets_KL = np.full(mask_KL.shape, np.nan)

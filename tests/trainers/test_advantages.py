@@ -204,26 +204,44 @@ def by_hand(reward: list, value: list, gamma: float, lam: float, end: float) -> 
     return targets[::-1]
 
 
+@pytest.mark.parametrize("at", ["first", "last"])
 @pytest.mark.parametrize("bootstrap", [False, True])
 @quick
 @given(batch=batches(), gamma=st.sampled_from([0.5, 1.0]), lam=st.sampled_from([0.0, 0.7, 1.0]))
-def test_targets_are_those_of_each_episode_by_itself(bootstrap, batch, gamma, lam):
+def test_targets_are_those_of_each_episode_by_itself(at, bootstrap, batch, gamma, lam):
     options = {"gamma": gamma, "lam": lam, "bootstrap": bootstrap}
     targets_T = run(batch, {"advantage": {"name": "gae", **options}}).targets_T
-    turns_T = run(batch, {"advantage": {"name": "turn_gae", **options}}).targets_T
+    turns_T = run(batch, {"advantage": {"name": "turn_gae", "value_at": at, **options}}).targets_T
     value_T, reward_T, episode_T = batch.token_columns["value"], token_rewards(batch), batch.episode_K[batch.turn_of_T]
-    ends_T = np.append(np.diff(batch.turn_of_T) > 0, True)[: len(value_T)]
+    parting_T = np.diff(batch.turn_of_T) > 0
+    at_T = np.append(parting_T, True) if at == "last" else np.append(True, parting_T)
+    at_T = at_T[: len(value_T)]
     for e, truncated in enumerate(batch.truncated_E):
         own_T = np.flatnonzero(episode_T == e)  # the batch is in time order
         if not len(own_T):
             continue
+        turn_end = value_T[own_T[at_T[own_T]][-1]] if truncated and bootstrap else 0.0
         end = value_T[own_T[-1]] if truncated and bootstrap else 0.0
         expected = by_hand(reward_T[own_T].tolist(), value_T[own_T].tolist(), gamma, lam, end)
         np.testing.assert_allclose(targets_T[own_T], expected, atol=1e-9)
-        last_T = own_T[ends_T[own_T]]
-        sums = [reward_T[(batch.turn_of_T == batch.turn_of_T[t])].sum() for t in last_T]
-        np.testing.assert_allclose(turns_T[last_T], by_hand(sums, value_T[last_T].tolist(), gamma, lam, end), atol=1e-9)
-    assert np.isnan(turns_T[~ends_T]).all()
+        turn_T = own_T[at_T[own_T]]
+        sums = [reward_T[(batch.turn_of_T == batch.turn_of_T[t])].sum() for t in turn_T]
+        by_turn = by_hand(sums, value_T[turn_T].tolist(), gamma, lam, turn_end)
+        np.testing.assert_allclose(turns_T[turn_T], by_turn, atol=1e-9)
+    assert np.isnan(turns_T[~at_T]).all()
+
+
+def test_a_critic_that_has_read_a_bad_reply_does_not_excuse_it():
+    """Two episodes part at their first reply, and the critic knows the outcome as soon as it has read that."""
+    values = [[[0.5, 1.0], [1.0, 1.0]], [[0.5, 0.0], [0.0, 0.0]]]
+    batch = TurnBatch.from_episodes(
+        [[0, 1], [0, 0]], groups=[0, 0], tokens=[[2, 2], [2, 2]], token_columns={"value": values}
+    )
+    for lam in (0.0, 0.9):
+        good, _, bad, _ = run(batch, {"advantage": {"name": "turn_gae", "gamma": 1.0, "lam": lam}}).advantage_K
+        assert good > 0.5 and bad < -0.5
+        late = run(batch, {"advantage": {"name": "turn_gae", "gamma": 1.0, "lam": lam, "value_at": "last"}})
+        assert not late.advantage_K.any(), "at the last token nothing is left to be surprised at"
 
 
 @quick

@@ -10,7 +10,8 @@ Source: VAGEN, arXiv 2510.16907, which introduces it; numbers agree with ``compu
 RAGEN (mll-lab-nu/RAGEN), the same group's code.
 
 Implementation:
-1. The turn pass takes the value at the last token of each reply; its return there is what the token pass starts from.
+1. The turn pass takes the value at the last token of each reply; its return there is what the token pass starts from,
+   which compares it with the values before each token, so that what a reply brought is in its own advantage.
 2. The token pass begins anew at each turn's end, so that no credit crosses turns twice.
 3. A turn's penalty is taken from the advantage of its own tokens and from no target.
 4. A turn with an empty reply has no value: its reward belongs to the turn before it.
@@ -55,7 +56,7 @@ def bilevel_gae(batch: TurnBatch, config: BilevelGaeConfig) -> Advantage:
     (array([ 0.707,  0.   ,  0.707, -1.414]), array([0.5, 0.5, 1. , 0. ]))
     """
     said, value_T, turn_T = replies(batch), known_values(batch), batch.turn_of_T
-    advantage_S = over_turns(batch, said, config.gamma_turn, config.lam, config.bootstrap)
+    advantage_S = over_turns(batch, said, value_T[said.last_S], config.gamma_turn, config.lam, config.bootstrap)
     return_T = np.zeros(len(value_T))
     return_T[said.last_S] = advantage_S + value_T[said.last_S]
     line = Timeline.of(turn_T, places_in_reply(batch))

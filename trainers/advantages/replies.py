@@ -16,12 +16,13 @@ class Replies(NamedTuple):
         row_S: row of the turn in the batch.
         episode_S: its episode.
         place_S: its number among such turns of its episode.
-        last_S: place of its last token among all T tokens.
+        first_S, last_S: places of its first and last token among all T tokens.
     """
 
     row_S: IntK
     episode_S: IntK
     place_S: IntK
+    first_S: IntK
     last_S: IntK
 
 
@@ -29,14 +30,15 @@ def replies(batch: TurnBatch) -> Replies:
     """The turns that said something.
 
     >>> batch = TurnBatch.from_episodes([[0, 0, 1], [1]], groups=[0, 0], tokens=[[2, 0, 1], [3]])
-    >>> replies(batch).place_S, replies(batch).last_S
-    (array([0, 1, 0]), array([1, 2, 5]))
+    >>> replies(batch).place_S, replies(batch).first_S, replies(batch).last_S
+    (array([0, 1, 0]), array([0, 2, 3]), array([1, 2, 5]))
     """
     order_K = np.lexsort((batch.turn_K, batch.episode_K))
     row_S = order_K[batch.tokens_K[order_K] > 0]
     episode_S = batch.episode_K[row_S]
     place_S = np.arange(len(row_S)) - np.searchsorted(episode_S, episode_S)
-    return Replies(row_S, episode_S, place_S, np.cumsum(batch.tokens_K)[row_S] - 1)
+    last_S = np.cumsum(batch.tokens_K)[row_S] - 1
+    return Replies(row_S, episode_S, place_S, last_S - batch.tokens_K[row_S] + 1, last_S)
 
 
 def places_in_reply(batch: TurnBatch) -> IntK:
