@@ -78,6 +78,7 @@ WORLDS: dict[str, dict[str, Any]] = {
 LAYERS: dict[str, dict[str, Any]] = {
     "gated": {"credit": {"rewards": [{"name": "gated", "gates": [{"part": "outcome", "threshold": 0.5}]}]}},
     "outcome-only": {"credit": {"rewards": [{"name": "part_weights", "weights": {"fit": 0.0, "polish": 0.0}}]}},
+    "value-at-last": {"credit": {"advantage": {"value_at": "last"}}},
     "epo-tenfold": stacked([load_recipe("epo"), {"objective": {"epo": {"coef": 0.01}}}]),
 }
 # Every other recipe, in one world. Not among them: scaling-inter, whose turn limits suit longer runs; igpo, which asks
@@ -91,7 +92,8 @@ OTHERS = (
 EXTRA: dict[str, tuple[str, ...]] = {
     "repeated": OTHERS,
     "tempting": ("grpo+gated", "grpo+outcome-only"),
-    "long": ("grpo+epo-tenfold",),
+    "long": ("grpo+epo-tenfold", "turn-ppo+value-at-last"),
+    "manners": ("turn-ppo+value-at-last",),
     "shortcut": ("grpo+epo-tenfold",),
 }
 

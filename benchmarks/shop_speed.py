@@ -1,6 +1,6 @@
 """Speed and memory of the shops on one core: 1,000 products in memory, 100,000 in memory, 100,000 prepared on disk.
 
-    python benchmarks/shop_speed.py          made products, no downloads; ten minutes
+    python benchmarks/shop_speed.py          made products, no downloads; three minutes
     python benchmarks/shop_speed.py DIR      besides, WebShop's official files in DIR
 
 Every call is timed alone (resets in blocks), list of commands, anchor and progress included, after one untimed round
