@@ -78,6 +78,7 @@ WORLDS: dict[str, dict[str, Any]] = {
 LAYERS: dict[str, dict[str, Any]] = {
     "gated": {"credit": {"rewards": [{"name": "gated", "gates": [{"part": "outcome", "threshold": 0.5}]}]}},
     "outcome-only": {"credit": {"rewards": [{"name": "part_weights", "weights": {"fit": 0.0, "polish": 0.0}}]}},
+    "anchors": {"credit": {"advantage": load_recipe("gigpo")["credit"]["advantage"]}},
     "value-at-last": {"credit": {"advantage": {"value_at": "last"}}},
     "epo-tenfold": stacked([load_recipe("epo"), {"objective": {"epo": {"coef": 0.01}}}]),
 }
@@ -90,6 +91,7 @@ OTHERS = (
     *("grpo+sec", "arpo"),
 )
 EXTRA: dict[str, tuple[str, ...]] = {
+    "household": ("grpo+anchors",),
     "repeated": OTHERS,
     "tempting": ("grpo+gated", "grpo+outcome-only"),
     "long": ("grpo+epo-tenfold", "turn-ppo+value-at-last"),
