@@ -12,8 +12,9 @@ from manyturn.agents.episode import Episode
 from manyturn.trainers.belief import Forced, Questions
 from manyturn.trainers.drift import drift
 from manyturn.trainers.parts import Parts
+from manyturn.trainers.rewards.parts import outcome_E
 from manyturn.trainers.rollouts import turn_batch
-from manyturn.trainers.samples import Sample, samples_of
+from manyturn.trainers.samples import samples_of
 from manyturn.trainers.stages import Memory
 from manyturn.trainers.turn_batch import FloatK, FloatT, TurnBatch
 
@@ -32,9 +33,7 @@ def batch_of(parts: Parts, episodes: Sequence[Episode], memory: Memory) -> tuple
     if config.value is not None:
         token_columns["value"] = np.concatenate(learner.values(samples))
     if config.progress is not None:
-        contributed = learner.contributions(samples)
-        columns["contribution"] = np.concatenate(contributed)
-        figures["contribution_error"] = _unexplained(episodes, samples, contributed)
+        columns["contribution"] = np.concatenate(learner.contributions(samples))
     if config.objective.kl is not None and config.objective.kl.place == "reward":
         token_columns["reward"] = -np.concatenate(learner.kl_costs(samples))
     if needs.keys() & {"belief", "prior"}:
@@ -48,14 +47,15 @@ def batch_of(parts: Parts, episodes: Sequence[Episode], memory: Memory) -> tuple
         columns[DRIFT] = _drifts(parts, episodes, memory)
         known_K = columns[DRIFT][~np.isnan(columns[DRIFT])]
         figures[DRIFT] = float(known_K.mean()) if len(known_K) else float("nan")
-    return turn_batch(episodes, parts.seats.part_names, columns, token_columns), figures
+    batch = turn_batch(episodes, parts.seats.part_names, columns, token_columns)
+    if "contribution" in columns:
+        figures["contribution_error"] = _unexplained(batch)
+    return batch, figures
 
 
-def _unexplained(episodes: Sequence[Episode], samples: Sequence[Sample], contributed: Sequence[FloatK]) -> float:
+def _unexplained(batch: TurnBatch) -> float:
     """Mean over scorable episodes of how far the contributions of its turns are from adding up to the outcome."""
-    missing = np.array([episode.outcome for episode in episodes], float)
-    for sample, values in zip(samples, contributed, strict=True):
-        missing[sample.episode] -= values.sum()
+    missing = outcome_E(batch) - np.bincount(batch.episode_K, batch.column("contribution"), len(batch.truncated_E))
     known = np.isfinite(missing)
     return float(np.abs(missing[known]).mean()) if known.any() else float("nan")
 

@@ -20,6 +20,8 @@ Rule = Callable[[Any], str | None]
 _HEADS = {"value": "value", "contribution": "progress"}
 _SUPPLIED = frozenset({"progress", "entropy", "belief", "prior", "drift"})
 _BY_ENTROPY = frozenset({"empg", "entropy_weight"})
+# Advantages that know nothing of an episode but its return; GiGPO without its step level is another.
+_OF_RETURNS = frozenset({"grpo", "rloo", "opo", "loop", "reinforce_pp_baseline", "stratified", "spo"})
 
 UNFINISHED = {"unfinished": True}
 
@@ -124,6 +126,18 @@ def _stratum_is_there(config: Any) -> str | None:
     return None
 
 
+def _attribution_counts(config: Any) -> str | None:
+    advantage = config.credit.advantage
+    returns_alone = advantage.name in _OF_RETURNS or (advantage.name == "gigpo" and advantage.step_weight == 0)
+    whole = [stage for stage in config.credit.rewards if stage.name == "spa" and stage.completeness != "none"]
+    if returns_alone and whole:
+        return (
+            f"{advantage.name} compares whole returns, which spa leaves as they are with completeness = "
+            f"{whole[0].completeness!r}: take turn_gae or gigpo with its step level, or completeness = 'none'"
+        )
+    return None
+
+
 def _kl_is_paid(config: Any) -> str | None:
     kl, advantage = config.objective.kl, config.credit.advantage
     if kl is not None and kl.place == "reward" and "reward" not in advantage.uses:
@@ -180,10 +194,18 @@ def _rejected_once(config: Any) -> str | None:
 
 
 def _samples_are_fresh(config: Any) -> str | None:
-    if config.objective.name == "reinforce" and config.learner.epochs > 1:
+    learner, played = config.learner, config.rollout.tasks * config.rollout.group
+    if config.objective.name != "reinforce":
+        return None
+    if learner.epochs > 1:
         return (
-            f"learner.epochs = {config.learner.epochs} learns from samples of an older policy, for which reinforce has "
-            "no ratio: set it to 1, or take the objective clip"
+            f"learner.epochs = {learner.epochs} learns from samples of an older policy, for which reinforce has no "
+            "ratio: set it to 1, or take the objective clip"
+        )
+    if learner.minibatch < played:
+        return (
+            f"learner.minibatch = {learner.minibatch} makes several updates of {played} episodes, for which reinforce "
+            f"has no ratio: set it to {played}"
         )
     return None
 
@@ -215,6 +237,7 @@ OF_ROLLOUT: tuple[Rule, ...] = (_group_has_room_for_branches, _there_is_a_turn_t
 OF_A_RUN: tuple[Rule, ...] = (
     _columns_are_there,
     _stratum_is_there,
+    _attribution_counts,
     _kl_is_paid,
     _credit_of_tokens_counts,
     _groups_can_be_compared,

@@ -96,7 +96,7 @@ def credit(batch: TurnBatch, config: CreditConfig, memory: Memory | None = None)
     >>> batch = TurnBatch.from_episodes([[0, 1], [0, 0]], groups=["a task", "a task"], valid=valid)
     >>> result = credit(batch, CreditConfig(rewards=("invalid_penalty",), advantage={"name": "grpo", "std": False}))
     >>> result.advantage_K.round(3)
-    array([ 0.55,  0.55, -0.55, -0.45])
+    array([ 0.5,  0.5, -0.6, -0.5])
     """
     memory, figures = memory or {}, dict[str, float]()
     for reward in config.rewards:

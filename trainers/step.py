@@ -15,6 +15,7 @@ from manyturn.trainers.curricula.refill import Refill
 from manyturn.trainers.drift import visited
 from manyturn.trainers.parts import Parts
 from manyturn.trainers.playing import play_groups, starts_of
+from manyturn.trainers.rewards.parts import outcome_E
 from manyturn.trainers.rollouts import describe, is_learnable, plan_groups
 from manyturn.trainers.run_folder import RunFolder
 from manyturn.trainers.samples import samples_of
@@ -50,7 +51,7 @@ async def train_step(parts: Parts, state: State, folder: RunFolder) -> dict[str,
         (step - 1) / config.steps,
         (config.seed, step),
         earned.targets_T,
-        None if config.progress is None else np.array([episode.outcome for episode in kept]),
+        None if config.progress is None else outcome_E(batch),
     )
     parts.publish()
     state.seen |= {parts.train[number].content for number in numbers.values()}

@@ -72,7 +72,7 @@ def scored_turns(case: Case) -> TurnBatch:
 
 
 def stats_over(case: Case) -> str:
-    return "rows" if case["params"].get("stats_over_rows", True) else "episodes"
+    return "rows" if case["params"].get("stats_over_rows", True) else "first_rows"
 
 
 @golden("grpo")
@@ -116,7 +116,7 @@ def check_gigpo(case: Case) -> None:
     close(case, on_tokens(case, levels["episode"]), expected["episode_advantages"])
     close(case, on_tokens(case, levels["step"]), expected["step_advantages"])
 
-    config = gigpo_config(case, stats_over="episodes")
+    config = gigpo_config(case, stats_over="first_rows")
     episode_K = two_levels(batch, batch.score_K(), return_K, cluster_K, config).levels["episode"]
     theirs = np.array(expected["episode_advantages_per_trajectory_stats"])
     # Where all episodes score alike and one turn has a penalty, the reference divides the penalty by eps alone.

@@ -14,10 +14,13 @@ from credit_batches import advantage, batches, quick
 from hypothesis import given
 
 from manyturn.envs.seats import InlineSeats
+from manyturn.recipes import load_recipe
+from manyturn.recipes.stack import stacked
 from manyturn.trainers.combinations import OF_A_RUN, OF_CREDIT
 from manyturn.trainers.config import ConfigError, RunConfig, configure, overlay, parse_config
 from manyturn.trainers.credit import CreditConfig, credit
 from manyturn.trainers.environment_rules import RULES, check_environment
+from manyturn.trainers.rewards.spa import SpaConfig, spa
 from manyturn.trainers.stages import ADVANTAGES, StageConfig
 from manyturn.trainers.turn_batch import TurnBatch
 
@@ -121,6 +124,16 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"objective": {"name": "clip"}},
     ),
     (
+        {"objective": {"name": "reinforce"}, "learner.minibatch": 127},
+        "learner.minibatch = 127 makes several updates of 128 episodes, .* no ratio: set it to 128",
+        {"learner.minibatch": 128},
+    ),
+    (
+        {"credit.advantage": "grpo", "credit.rewards": [SPA], "progress": {}},
+        "grpo compares whole returns, which spa leaves as they are .*: take turn_gae or gigpo .* completeness = 'none'",
+        {"credit.rewards": ["spa"]},
+    ),
+    (
         {"rollout.horizon": {"first": 4, "by": 2, "every": 10, "last": 12}, "steps": 10},
         "every = 10 is never reached in 10 steps, .* lower it, or set rollout.max_turns",
         {"steps": 11},
@@ -176,6 +189,32 @@ def test_modulations_are_refused_exactly_where_credit_is_of_tokens(name):
     by_token = credit(batch, CreditConfig(advantage=of(name))).token_T is not None
     with pytest.raises(ValueError, match="gives credit to tokens") if by_token else nullcontext():
         CreditConfig(advantage=of(name), modulation=("empg",))
+
+
+@pytest.mark.parametrize("method", [*map(of, ADVANTAGES.names()), {"name": "gigpo", "step_weight": 0.0}], ids=str)
+def test_complete_attribution_is_refused_exactly_where_it_changes_no_credit(method):
+    outcomes = [[0, 1], [0, 0, 0], [0, 0, 0, 1], [0, 0, 0]]
+    values = {"value": [[[turn / 4] for turn, _ in enumerate(episode)] for episode in outcomes]}
+    batch = TurnBatch.from_episodes(outcomes, [0] * 4, anchors=["xy", "xxy", "xyxy", "yxy"], token_columns=values)
+
+    def earned(seed: int) -> np.ndarray:
+        predicted_K = np.random.default_rng(seed).integers(0, 8, len(batch.turn_K)) / 4
+        told = replace(batch, columns={"contribution": predicted_K})
+        return advantage(spa(told, SpaConfig(completeness="residual_to_last")), method)
+
+    idle = np.allclose(earned(0), earned(1), atol=1e-9)
+    heads = {"value": {}} if method["name"].endswith("gae") else {}
+    with pytest.raises(ConfigError, match="compares whole returns") if idle else nullcontext():
+        run(**{"credit.advantage": method, "credit.rewards": [SPA], "progress": {}, **heads})
+
+
+@pytest.mark.parametrize("name", ["rloo", "opo"])
+def test_a_run_with_larger_steps_than_an_on_policy_recipe_thinks_of_is_refused(name):
+    """The recipe's minibatch is all of 16 x 8 episodes, the shop plays 32 x 8."""
+    recipe = stacked([load_recipe("shop-tiny"), load_recipe(name)])
+    with pytest.raises(ConfigError, match=r"minibatch = 128 makes several updates of 256 episodes, .*: set it to 256"):
+        configure(recipe)
+    assert configure(recipe, {"learner": {"minibatch": 256}}).objective.name == "reinforce"
 
 
 @pytest.mark.parametrize("name", sorted({*OF_GROUPS} - {"gigpo"}))

@@ -95,14 +95,27 @@ def test_equal_episodes_of_many_turns_get_exactly_zero(method):
 
 
 @by_name
-def test_a_penalty_in_a_group_of_equal_returns_stays_small(method):
+@pytest.mark.parametrize("place", [3, 4], ids=["first turn", "later turn"])
+def test_a_penalty_in_a_group_of_equal_returns_stays_small(method, place):
     """verl-agent divides it by eps when statistics are over episodes: -100,000."""
     batch = TurnBatch.from_episodes([[0, 0, 1]] * 4, groups=[0] * 4, anchors=[["x", "y", "z"]] * 4)
     penalty_K = np.zeros(12)
-    penalty_K[4] = 0.1
+    penalty_K[place] = 0.1
     advantage_K = advantage(replace(batch, penalty_K=penalty_K), method)
-    assert -8 < advantage_K[4] < 0
-    assert (advantage_K[[0, 3, 6, 9]] >= 0).all()
+    assert -8 < advantage_K[place] < 0
+    assert (np.delete(advantage_K, place) >= 0).all()
+
+
+@pytest.mark.parametrize("name", ["grpo", "rloo", "loop", "stratified"])
+@pytest.mark.parametrize("place", [3, 4], ids=["first turn", "later turn"])
+def test_a_penalty_is_the_affair_of_its_own_turn(name, place):
+    """Taken for the score of its episode, that of a first turn would praise every other turn of the group."""
+    batch = TurnBatch.from_episodes([[0, 0, 1]] * 4, groups=[0] * 4, anchors=[["x", "y", "z"]] * 4)
+    penalty_K = np.zeros(12)
+    penalty_K[place] = 0.1
+    options = {"stratum": "turns"} if name == "stratified" else {}
+    advantage_K = advantage(replace(batch, penalty_K=penalty_K), {"name": name, **options})
+    assert advantage_K[place] < 0 and not np.delete(advantage_K, place).any()
 
 
 @by_name

@@ -372,3 +372,21 @@ def test_length_costs_nothing_below_the_buffer_and_at_most_the_factor(batch, max
 def test_a_buffer_longer_than_the_limit_is_refused():
     with pytest.raises(ValidationError, match="buffer 5 is above max_tokens 4"):
         OverlongConfig(max_tokens=4, buffer=5)
+
+
+# ---- gated behind spa -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threshold", [1.0, -1.0, 3e4])
+def test_rounding_of_what_spa_pays_out_neither_opens_nor_closes_a_gate(threshold):
+    """Of episodes that earn exactly the threshold some sum to a little less, some to a little more."""
+    contributions = np.random.default_rng(0).normal(size=(200, 9)).tolist()
+    columns = {"contribution": contributions}
+    batch = TurnBatch.from_episodes([[0.0] * 8 + [threshold]] * 200, groups=[0] * 200, columns=columns)
+    paid = run(batch, SpaConfig(beta=0.0, completeness="residual_to_last"))[0]
+    sum_E = sums_E(paid, paid.parts["contribution"])
+    assert (sum_E < threshold).any() and (sum_E > threshold).any(), "or there is no rounding to look through"
+    for moved, opens, closes in ((0.0, 1, 0), (-1e-6, 0, 0), (1e-6, 1, 1)):
+        gates = ({"part": "contribution", "threshold": threshold - moved * abs(threshold)},)
+        for equal, share in (("opens", opens), ("closes", closes)):
+            assert run(paid, GatedConfig(gates=gates, equal=equal))[1]["open_gates"] == share

@@ -41,9 +41,9 @@ from manyturn.trainers.advantages.groups import (
     GroupConfig,
     GroupStatistics,
     Singleton,
-    counted,
     deviation,
     group_statistics,
+    score_statistics,
     standardised,
 )
 from manyturn.trainers.stages import ADVANTAGES, Advantage
@@ -108,7 +108,7 @@ def anchor_groups(batch: TurnBatch, similarity: float | None = None) -> IntK:
 
 def two_levels(batch: TurnBatch, score_K: FloatK, return_K: FloatK, cluster_K: IntK, config: GigpoConfig) -> Advantage:
     """Both levels from scores, step returns and anchor groups (K each), NaN where unscorable."""
-    episode = group_statistics(score_K, batch.group_K, counted(batch, config.stats_over))
+    episode = score_statistics(batch, batch.group_K, config.stats_over)
     step = group_statistics(return_K, cluster_K, batch.scorable_K)
     episode_K = _norm(score_K, episode, config.singleton, config)
     step_K = _norm(return_K, step, "zero", config)

@@ -12,7 +12,7 @@ from manyturn.trainers.stages import StageConfig
 from manyturn.trainers.turn_batch import BoolK, FloatK, IntK, TurnBatch
 
 Singleton = Literal["zero", "raw"]
-StatsOver = Literal["episodes", "rows"]
+StatsOver = Literal["episodes", "rows", "first_rows"]
 EPS = 1e-6
 
 
@@ -20,8 +20,9 @@ class GroupConfig(StageConfig):
     """Base of the configurations of methods that compare an episode with the others of its task."""
 
     stats_over: StatsOver = "episodes"
-    """What counts once in a group's statistics: an episode (by the score of its first turn), or a row, which is a
-    turn; with rows an episode counts as often as it is long."""
+    """What counts once in a group's statistics: an episode, by its return; a row, which is a turn, by its score, so
+    that an episode counts as often as it is long; the first row of an episode, with its penalty, is for parity alone.
+    """
     singleton: Singleton = "zero"
     """Advantage of a group of one: 0, or the raw score, which is what verl and verl-agent give."""
 
@@ -37,6 +38,16 @@ class GroupStatistics(NamedTuple):
 def counted(batch: TurnBatch, stats_over: StatsOver) -> BoolK:
     """The turns (K) that enter the statistics: of scorable episodes every one, or the first one."""
     return batch.scorable_K if stats_over == "rows" else batch.scorable_K & (batch.turn_K == 0)
+
+
+def score_statistics(batch: TurnBatch, group_K: IntK, stats_over: StatsOver) -> "GroupStatistics":
+    """Statistics (K) of what the members of each group scored.
+
+    Over episodes a penalty is in none of them: it is the affair of its own turn, and what the first turn was charged
+    would raise or lower all others of its group.
+    """
+    value_K = batch.episode_return_E()[batch.episode_K] if stats_over == "episodes" else batch.score_K()
+    return group_statistics(value_K, group_K, counted(batch, stats_over))
 
 
 def group_statistics(value_K: FloatK, group_K: IntK, counted_K: BoolK) -> GroupStatistics:

@@ -26,14 +26,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from manyturn.trainers.advantages.groups import (
-    EPS,
-    GroupConfig,
-    counted,
-    deviation,
-    group_statistics,
-    standardised,
-)
+from manyturn.trainers.advantages.groups import EPS, GroupConfig, deviation, score_statistics, standardised
 from manyturn.trainers.stages import ADVANTAGES
 from manyturn.trainers.turn_batch import FloatK, TurnBatch
 
@@ -63,7 +56,7 @@ def grpo(batch: TurnBatch, config: GrpoConfig) -> FloatK:
     array([ 1.155,  1.155, -0.577, -0.577])
     """
     score_K = batch.score_K()
-    statistics = group_statistics(score_K, batch.group_K, counted(batch, config.stats_over))
+    statistics = score_statistics(batch, batch.group_K, config.stats_over)
     if config.std:
         return standardised(score_K, statistics, config.singleton, config.eps)
     return deviation(score_K, statistics, config.singleton)

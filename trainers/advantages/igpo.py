@@ -21,7 +21,9 @@ released code: what it trains with, without std, and a function that it does not
 same number, which do not correspond, and cuts returns at observations; here the unit is the turn, and returns reach
 back over all turns. Without turn rewards and discount "reward" is GRPO.
 
-Watch: ``groups_without_signal`` should lie below that of GRPO, since gains tell episodes of one outcome apart;
+Watch: with "reward" each turn is charged the task's mean gain, so that of two episodes of equal gain and outcome the
+shorter is better, and the longer where gains are negative on average: ``turns`` may move for no reason of the task's.
+``groups_without_signal`` should lie below that of GRPO, since gains tell episodes of one outcome apart;
 ``advantage_std`` far above 1 with a flat ``success`` says that gains drown the outcome.
 """
 

@@ -26,7 +26,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from manyturn.trainers.advantages.groups import GroupConfig, counted, deviation, group_statistics
+from manyturn.trainers.advantages.groups import GroupConfig, deviation, score_statistics
 from manyturn.trainers.stages import ADVANTAGES
 from manyturn.trainers.turn_batch import FloatK, TurnBatch
 
@@ -50,7 +50,7 @@ def loop(batch: TurnBatch, config: LoopConfig) -> FloatK:
     array([ 2.66666667,  2.66666667, -1.33333333, -1.33333333,  0.        ])
     """
     score_K = batch.score_K()
-    statistics = group_statistics(score_K, batch.group_K, counted(batch, config.stats_over))
+    statistics = score_statistics(batch, batch.group_K, config.stats_over)
     others_K = np.maximum(statistics.count_K - 1, 1)
     factor_K = np.where(statistics.count_K > 1, statistics.count_K / others_K, 1.0)
     advantage_K = factor_K * deviation(score_K, statistics, config.singleton)

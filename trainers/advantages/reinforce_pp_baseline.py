@@ -22,7 +22,7 @@ learn from less evidence at the same ``advantage_std``.
 
 from typing import Literal
 
-from manyturn.trainers.advantages.groups import GroupConfig, counted, deviation, group_statistics
+from manyturn.trainers.advantages.groups import GroupConfig, deviation, score_statistics
 from manyturn.trainers.advantages.replies import whitened
 from manyturn.trainers.stages import ADVANTAGES
 from manyturn.trainers.turn_batch import FloatK, TurnBatch
@@ -41,5 +41,5 @@ def reinforce_pp_baseline(batch: TurnBatch, config: ReinforcePpBaselineConfig) -
     array([ 0.956,  0.956, -1.434, -0.239, -0.239])
     """
     score_K = batch.score_K()
-    statistics = group_statistics(score_K, batch.group_K, counted(batch, config.stats_over))
+    statistics = score_statistics(batch, batch.group_K, config.stats_over)
     return whitened(deviation(score_K, statistics, config.singleton), batch.tokens_K * batch.scorable_K)

@@ -25,7 +25,7 @@ from typing import Literal
 
 import numpy as np
 
-from manyturn.trainers.advantages.groups import GroupConfig, counted, deviation, group_statistics
+from manyturn.trainers.advantages.groups import GroupConfig, deviation, score_statistics
 from manyturn.trainers.stages import ADVANTAGES
 from manyturn.trainers.turn_batch import FloatK, TurnBatch
 
@@ -42,7 +42,7 @@ def rloo(batch: TurnBatch, config: RlooConfig) -> FloatK:
     array([ 3. ,  3. , -1.5, -1.5])
     """
     score_K = batch.score_K()
-    statistics = group_statistics(score_K, batch.group_K, counted(batch, config.stats_over))
+    statistics = score_statistics(batch, batch.group_K, config.stats_over)
     others_K = statistics.count_K - 1
     factor_K = np.where(others_K > 0, statistics.count_K / np.maximum(others_K, 1), 1.0)
     return factor_K * deviation(score_K, statistics, config.singleton)

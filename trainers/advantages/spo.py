@@ -91,7 +91,9 @@ def spo(batch: TurnBatch, config: SpoConfig, memory: Tracker | None) -> tuple[Fl
     value_K = (alpha_G / (alpha_G + beta_G))[id_K]
     above_K = (batch.score_K() - config.low) / scale - value_K
     first_K = counted(batch, "episodes")
-    advantage_K = standardised(above_K, group_statistics(above_K, np.zeros_like(id_K), first_K), "zero", EPS_STD)
+    unpunished_K = above_K + batch.penalty_K / scale
+    everybody = group_statistics(unpunished_K, np.zeros_like(id_K), first_K)
+    advantage_K = standardised(above_K, everybody, "zero", EPS_STD)
 
     return_E = (batch.episode_return_E() - config.low) / scale
     first_E, earned_E = id_K[first_K], return_E[batch.episode_K[first_K]]

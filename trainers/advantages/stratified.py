@@ -30,7 +30,7 @@ import numpy as np
 from pydantic import Field, field_validator
 
 from manyturn.trainers.advantages.anchors import equal_anchors
-from manyturn.trainers.advantages.groups import EPS, GroupConfig, counted, group_statistics, standardised
+from manyturn.trainers.advantages.groups import EPS, GroupConfig, score_statistics, standardised
 from manyturn.trainers.stages import ADVANTAGES, Advantage
 from manyturn.trainers.turn_batch import IntK, TurnBatch
 
@@ -63,11 +63,10 @@ def stratified(batch: TurnBatch, config: StratifiedConfig) -> Advantage:
     >>> advantage.levels["stratum"].round(3), advantage.levels["group"].round(3)
     (array([ 0.707, -0.707,  0.   ,  0.   ,  0.   ,  0.   ]), array([ 1.414,  0.   , -0.707, -0.707, -0.707, -0.707]))
     """
-    score_K, counted_K = batch.score_K(), counted(batch, config.stats_over)
-    stratum_K = equal_anchors(batch.group_K, strata(batch, config))
-    inside_K = standardised(score_K, group_statistics(score_K, stratum_K, counted_K), "zero", config.eps)
-    statistics = group_statistics(score_K, batch.group_K, counted_K)
-    group_K = standardised(score_K, statistics, config.singleton, config.eps)
+    score_K, stratum_K = batch.score_K(), equal_anchors(batch.group_K, strata(batch, config))
+    stratum, group = (score_statistics(batch, id_K, config.stats_over) for id_K in (stratum_K, batch.group_K))
+    inside_K = standardised(score_K, stratum, "zero", config.eps)
+    group_K = standardised(score_K, group, config.singleton, config.eps)
     total_K = config.blend * inside_K + (1 - config.blend) * group_K
     return Advantage(total_K, {"stratum": inside_K, "group": group_K})
 

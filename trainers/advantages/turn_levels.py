@@ -1,12 +1,13 @@
 """Turn rewards and outcomes, compared each with its like, then summed over the turns to come.
 
-    A_k = sum over j >= k of gamma^(j-k) N(r_j)  +  gamma^(last-k) N(o)  -  penalty_k
+    A_k = T_k  +  gamma^(last-k) N(o)  -  penalty_k        T_k: sum over j >= k of gamma^(j-k) N(r_j)
     N(x) = (x - mean) / (std + eps), or x - mean without std;  over the scorable members of x's group, ddof 1
 
 r_j is the sum of turn j's reward parts but the outcome, o the sum of the episode's outcome part. Normalised together,
-one outcome of 1 among many small turn rewards would set the scale of all. A group of one episode gives 0, though its
-turns differ: nothing says whether the episode was good. So does a group without spread; without turn rewards and
-discount this is GRPO.
+one outcome of 1 among many small turn rewards would set the scale of all. ``igpo`` compares a turn's reward with those
+of all turns of the task, ``mt_grpo`` with those of the same number. A group of one episode gives 0, though its turns
+differ: nothing says whether the episode was good. So does a group without spread; without turn rewards and discount
+this is GRPO.
 """
 
 from typing import Self
@@ -54,8 +55,26 @@ def normalised(value_K: FloatK, group_K: IntK, counted_K: BoolK, config: TurnLev
     return deviation(value_K, statistics, "zero")
 
 
+def turn_rewards(batch: TurnBatch, config: TurnLevelConfig) -> FloatK:
+    """Sum (K) of each turn's reward parts but the outcome, NaN where unscorable; ValueError if there is no outcome."""
+    if config.outcome not in batch.parts:
+        raise ValueError(f"{config.name}: {unknown('reward part', config.outcome, batch.parts)}")
+    return np.where(batch.scorable_K, batch.reward_K - batch.parts[config.outcome], np.nan)
+
+
+def with_outcome(batch: TurnBatch, turn_K: FloatK, config: TurnLevelConfig) -> Advantage:
+    """The formula from T (K), with the levels "turn" and "outcome" (K each)."""
+    last_E = np.bincount(batch.episode_K) - 1
+    outcome_E = np.bincount(batch.episode_K, batch.parts[config.outcome])
+    outcome_K = np.where(batch.scorable_K, outcome_E[batch.episode_K], np.nan)
+    discount_K = config.gamma ** (last_E[batch.episode_K] - batch.turn_K)
+    compared_K = normalised(outcome_K, batch.group_K, counted(batch, "episodes"), config)
+    levels = {"turn": turn_K, "outcome": compared_K * discount_K}
+    return Advantage(levels["turn"] + levels["outcome"] - batch.penalty_K, levels)
+
+
 def two_levels_to_go(batch: TurnBatch, like_K: IntK, config: TurnLevelConfig) -> Advantage:
-    """The formula, with the levels "turn" and "outcome" (K each).
+    """The formula, with turn rewards compared among those turns that were played.
 
     Args:
         like_K: number of the group that each turn's reward is compared in.
@@ -65,19 +84,8 @@ def two_levels_to_go(batch: TurnBatch, like_K: IntK, config: TurnLevelConfig) ->
     >>> two_levels_to_go(batch, batch.group_K, TurnLevelConfig(name="any", std=False, gamma=0.5)).levels
     {'turn': array([ 0.5,  0. , -0.5,  0. ]), 'outcome': array([ 0.25,  0.5 , -0.25, -0.5 ])}
     """
-    if config.outcome not in batch.parts:
-        raise ValueError(f"{config.name}: {unknown('reward part', config.outcome, batch.parts)}")
-    last_E = np.bincount(batch.episode_K) - 1
-    outcome_part_K = batch.parts[config.outcome]
-    outcome_K = np.where(batch.scorable_K, np.bincount(batch.episode_K, outcome_part_K)[batch.episode_K], np.nan)
-    first_K = counted(batch, "episodes")
-    several_K = group_statistics(outcome_K, batch.group_K, first_K).count_K > 1
-    turn_reward_K = np.where(batch.scorable_K, batch.reward_K - outcome_part_K, np.nan)
-    turn_K = np.where(several_K, normalised(turn_reward_K, like_K, batch.scorable_K, config), 0.0)
+    reward_K = turn_rewards(batch, config)
+    several_K = group_statistics(reward_K, batch.group_K, counted(batch, "episodes")).count_K > 1
+    compared_K = np.where(several_K, normalised(reward_K, like_K, batch.scorable_K, config), 0.0)
     line = Timeline.of(batch.episode_K, batch.turn_K)
-    levels = {
-        "turn": line.to_go(turn_K, config.gamma),
-        "outcome": normalised(outcome_K, batch.group_K, first_K, config)
-        * config.gamma ** (last_E[batch.episode_K] - batch.turn_K),
-    }
-    return Advantage(levels["turn"] + levels["outcome"] - batch.penalty_K, levels)
+    return with_outcome(batch, line.to_go(compared_K, config.gamma), config)

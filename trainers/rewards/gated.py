@@ -12,7 +12,9 @@ Implementation:
    without a gate counts if all are open, one in ``ungated`` always.
 2. A gate looks at the whole episode, so that rewards of early turns wait for its end.
 3. A closed gate makes a part 0; NaN stays NaN, and the episode unscorable.
-4. Figure: open_gates, the share of scorable episodes at which every gate is open.
+4. A sum within 1e-9 of the threshold, or of that share of a threshold above 1, is exactly there: what SPA pays out turn
+   by turn adds up to the outcome but for rounding.
+5. Figure: open_gates, the share of scorable episodes at which every gate is open.
 
 Differences: there is no public code, the paper's numbers are not known, and sources differ on equality (``equal``).
 Choose the threshold between the outcome that earns nothing yet (an empty patch) and the next better one (a patch that
@@ -35,6 +37,8 @@ from manyturn.trainers.rewards.episodes import episode_sum_K
 from manyturn.trainers.rewards.parts import note_parts, part_K
 from manyturn.trainers.stages import REWARDS, Rewarded, StageConfig
 from manyturn.trainers.turn_batch import TurnBatch
+
+ROUNDING = 1e-9  # share of a threshold below which a difference is none
 
 
 class Gate(Options):
@@ -77,8 +81,9 @@ def gated(batch: TurnBatch, config: GatedConfig, memory: dict[str, Any] | None) 
     for gate in config.gates:
         counts_K[gate.part] = open_K
         sum_K = episode_sum_K(batch, part_K(batch, gate.part))
-        passed_K = sum_K >= gate.threshold if config.equal == "opens" else sum_K > gate.threshold
-        open_K = open_K & passed_K
+        slack = ROUNDING * max(1.0, abs(gate.threshold))
+        least = gate.threshold - slack if config.equal == "opens" else gate.threshold + slack
+        open_K = open_K & (sum_K > least)
     # A product, not a choice: NaN stays NaN behind a closed gate, and the episode unscorable.
     parts = {name: value_K * counts_K.get(name, open_K) for name, value_K in batch.parts.items()}
     once_K = batch.scorable_K & (batch.turn_K == 0)

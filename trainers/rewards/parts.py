@@ -28,6 +28,16 @@ def part_K(batch: TurnBatch, name: str) -> FloatK:
     return batch.parts[name] if name in batch.parts else np.zeros(len(batch.turn_K))
 
 
+def outcome_E(batch: TurnBatch) -> FloatK:
+    """What each episode's part "outcome" sums to (E); NaN where the episode is unscorable.
+
+    >>> outcome_E(TurnBatch.from_episodes({"outcome": [[0, 1], [0]], "polish": [[0.5, 0], [9]]}, groups=[0, 0]))
+    array([1., 0.])
+    """
+    sum_E = np.bincount(batch.episode_K, part_K(batch, OUTCOME), len(batch.truncated_E))
+    return np.where(np.isnan(batch.episode_return_E()), np.nan, sum_E)
+
+
 def with_part(batch: TurnBatch, stage: str, name: str, value_K: FloatK) -> TurnBatch:
     """The batch with one more part; raises ValueError if the name is taken.
 
