@@ -22,7 +22,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "turn_gae": CRITIC,
     "bilevel_gae": CRITIC,
     "gspo": {"objective": {"name": "gspo", "low": 0.2, "high": 0.2}},
-    "reinforce": {"steps": 16},
+    "reinforce": {"steps": 16, "learner": {"lr": 2e-3, "minibatch": 96, "old_logprobs": "engine"}},
 }
 
 

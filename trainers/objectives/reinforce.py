@@ -6,7 +6,7 @@ Source: Williams, 1992; numbers agree with LOOP's loss without clipping.
 
 Implementation:
 1. Right while samples come from the very policy that is trained: one update a step (``learner.minibatch`` no less than
-   the episodes of a step, ``learner.epochs = 1``; more epochs are refused).
+   the episodes of a step, ``learner.epochs = 1``; anything else is refused).
 2. The mean is over the tokens of the minibatch, each with its turn's advantage, which is the gradient of whole episodes
    over a constant.
 3. Figures per token: approx_kl as of ``clip``.
@@ -14,8 +14,7 @@ Implementation:
 Differences: RLOO's and OPO's papers sum over a reply and average over replies; dividing by the number of tokens of the
 step instead changes the length of the gradient alone.
 
-Watch: ``approx_kl`` is 0 but for rounding when training is on policy; away from 0 there is more than one update a step,
-and the later ones learn from samples of an older policy.
+Watch: ``approx_kl`` is 0 but for rounding, since training is on policy; away from 0 engine and learner disagree.
 """
 
 from typing import Literal
