@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 _READ = 1 << 20  # bytes at a time
+_LONGEST = 1 << 26  # characters of a value: what goes on for longer is faulty, and is not read to the end
 _BETWEEN = re.compile(r"[\s,:]*")
 
 
@@ -65,7 +66,7 @@ class _Reader:
                 value, self._spot = self._parse(self._text, self._spot)
                 return value
             except ValueError:
-                if not self._more(size):
+                if len(self._text) - self._spot > _LONGEST or not self._more(size):
                     raise
                 size *= 2  # so that a value far longer than one reading is not parsed again and again
 

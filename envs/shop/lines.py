@@ -26,13 +26,20 @@ class Lines(Sequence[Any]):
 
     Args:
         file: without a suffix.
+
+    Raises:
+        ValueError: the file is longer or shorter than what was written.
     """
 
     def __init__(self, file: Path):
         self._ends = load_array(file)
         self._text: mmap.mmap | bytes = b""
+        text = file.with_suffix(".jsonl")
+        size, written = text.stat().st_size, int(self._ends[-1]) if len(self) else 0
+        if size != written:
+            raise ValueError(f"{text} has {size:,} bytes instead of {written:,}")
         if len(self):
-            with file.with_suffix(".jsonl").open("rb") as stream:
+            with text.open("rb") as stream:
                 self._text = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
 
     def __len__(self) -> int:

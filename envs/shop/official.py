@@ -28,6 +28,7 @@ from manyturn.envs.shop.records import (
 from manyturn.envs.shop.wishes import Goals, Wish
 
 SOLD = 1000  # records of the small file that the shop sells; the index goes on until it has as many products
+MOST_GOALS = 1_000_000  # of a product whose goals are all held in memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +93,7 @@ def _read(files: tuple[Path, ...], sha256: str, kind: str, original: int | None)
     if not found:
         raise DataError(f"no product of {files[0].parent} has an instruction: the files must be of one release")
     limits = wishes.limits_of(found, [product.price for product in products], draws)
-    counts = np.array([wishes.count(wish, products[wish.product]) for wish in found])
+    counts = np.array(_counts(found, products, files[0]))
     order = wishes.shuffled(int(counts.sum()))
     catalogue = Catalogue(products, extra)
     goals = tuple(Goals(catalogue.products, found, counts, limits, order))
@@ -100,6 +101,16 @@ def _read(files: tuple[Path, ...], sha256: str, kind: str, original: int | None)
         return OfficialShop(sha256, catalogue, goals, wishes.original_splits(len(order)))
     by_product = wishes.product_splits((ids[wish.product] for wish in found), counts, order)
     return OfficialShop(sha256, catalogue, goals, by_product)
+
+
+def _counts(found: Sequence[Wish], products: Sequence[Product], file: Path) -> list[int]:
+    """How many goals each wish makes. Raises DataError if they are too many to make."""
+    counts = [wishes.count(wish, products[wish.product]) for wish in found]
+    for wish, count in zip(found, counts, strict=True):
+        if count > MOST_GOALS:
+            product = f"product {products[wish.product].id} of {file}"
+            raise unreadable(product, f"its options make more than {MOST_GOALS:,} goals")
+    return counts
 
 
 def _wishes(ids: Sequence[str], kind: str, said: Record) -> Iterator[Wish]:

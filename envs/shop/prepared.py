@@ -4,6 +4,7 @@ Products and goals are JSON lines with arrays of their ends, the index is arrays
 they read. What is prepared lies under the hash of the files that it was made of.
 """
 
+import contextlib
 import fcntl
 import json
 from array import array
@@ -44,24 +45,42 @@ def goals_folder(hashes: Sequence[str], kind: str, original: int | None) -> Path
 def opened(
     files: Sequence[Path], hashes: Sequence[str], kind: str, original: int | None
 ) -> tuple[Catalogue, Goals, Splits]:
-    """Catalogue, goals and splits as they were prepared. Raises DataError if they were not."""
+    """Catalogue, goals and splits as they were prepared. Raises DataError if they were not, or no longer are."""
     products, goals = products_folder(hashes), goals_folder(hashes, kind, original)
     if not products.is_dir() or not goals.is_dir():
-        option = "" if original is None else f" --original {original}"
-        raise DataError(
-            f'{kind} goals of {files[0]} are not prepared: run "manyturn data webshop {files[0].parent}{option}" once'
-        )
-    stock = Stock(Lines(products / "products"), load_array(goals / "prices"))
-    counts, limits, order = (load_array(goals / name) for name in ("counts", "limits", "order"))
-    splits: Splits = wishes.original_splits(len(order))
-    if original is None:
-        splits = {split: load_array(goals / split) for split in SPLITS}
-    made = Goals(stock, Lines(goals / "wishes"), counts, limits, order)
-    return Catalogue.opened(products / "catalogue", stock), made, splits
+        raise DataError(f"{kind} goals of {files[0]} are not prepared: run {_command(files, original)} once")
+    with _whole(goals, files, original):
+        prices, counts, limits, order = (load_array(goals / name) for name in ("prices", "counts", "limits", "order"))
+        wanted = Lines(goals / "wishes")
+        splits: Splits = wishes.original_splits(len(order))
+        if original is None:
+            splits = {split: load_array(goals / split) for split in SPLITS}
+    with _whole(products, files, original):
+        stock = Stock(Lines(products / "products"), prices)
+        catalogue = Catalogue.opened(products / "catalogue", stock)
+    return catalogue, Goals(stock, wanted, counts, limits, order), splits
+
+
+def _command(files: Sequence[Path], original: int | None) -> str:
+    option = "" if original is None else f" --original {original}"
+    return f'"manyturn data webshop {files[0].parent}{option}"'
+
+
+@contextlib.contextmanager
+def _whole(folder: Path, files: Sequence[Path], original: int | None) -> Iterator[None]:
+    """For reading what was prepared of files. Raises DataError if it is damaged."""
+    try:
+        yield
+    except (OSError, EOFError, ValueError) as error:
+        why = f"{type(error).__name__}: {error}"
+        mend = f"remove the folder and run {_command(files, original)} again"
+        raise DataError(f"{folder} is damaged ({why}): {mend}") from None
 
 
 def prepare(files: Sequence[Path], hashes: Sequence[str], kind: str, original: int | None) -> list[Path]:
-    """Prepare what is not prepared yet; the folders. Raises DataError. See ``official.load``.
+    """Prepare what is not prepared yet; the folders. Raises DataError, also if what is there is damaged.
+
+    See ``official.load``.
 
     Args:
         files, hashes: products, attributes, and instructions by people for goals of that kind.
@@ -69,6 +88,7 @@ def prepare(files: Sequence[Path], hashes: Sequence[str], kind: str, original: i
     products, goals = products_folder(hashes), goals_folder(hashes, kind, original)
     _once(products, lambda folder: _write_products(folder, files))
     _once(goals, lambda folder: _write_goals(folder, products, files, original))
+    opened(files, hashes, kind, original)
     return [products, goals]
 
 
@@ -114,14 +134,16 @@ def _attributes(file: Path) -> dict[str, bytes]:
     """The file of attributes as small texts: whole records take several times the memory."""
     try:
         return {name: json.dumps(about).encode() for name, about in object_items(file)}
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise unreadable(file, error) from None
 
 
 def _write_goals(folder: Path, products: Path, files: Sequence[Path], original: int | None) -> None:
-    lines, draws = Lines(products / "products"), draws_of(original)
-    ids = [line[0] for line in lines]
-    low, high = load_array(products / "low").tolist(), load_array(products / "high").tolist()
+    with _whole(products, files, original):
+        lines = Lines(products / "products")
+        ids = [line[0] for line in lines]
+        low, high = load_array(products / "low").tolist(), load_array(products / "high").tolist()
+    draws = draws_of(original)
     prices = np.array(
         [a if np.isnan(b) else draws.price(name, a, b) for name, a, b in zip(ids, low, high, strict=True)]
     )

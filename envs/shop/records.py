@@ -69,7 +69,7 @@ def usable(records: Iterable[Any], file: Path) -> Iterator[tuple[int, Record]]:
                 yield number, record
     except DataError:
         raise
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise unreadable(file, error) from None
 
 
@@ -124,7 +124,7 @@ def table(file: Path) -> Record:
     """A file that holds one JSON object. Raises DataError."""
     try:
         found = json.loads(file.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise unreadable(file, error) from None
     if not isinstance(found, dict):
         raise unreadable(file, f"it holds a {type(found).__name__}, not an object")

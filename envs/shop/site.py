@@ -5,6 +5,7 @@ An address names a visit and the number of one of its states.
 
 import atexit
 import contextlib
+import os
 import re
 import secrets
 import threading
@@ -46,6 +47,9 @@ class Site:
     Args:
         port: 0 takes any that is free.
 
+    Attributes:
+        pid: of the process that started it; a fork has no server.
+
     Raises:
         SiteError: the port cannot be had.
     """
@@ -55,6 +59,7 @@ class Site:
             self._socket = listening(port)
         except ValueError as error:
             raise SiteError(str(error)) from None
+        self.pid = os.getpid()
         self.origin = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         self._visits: dict[str, Visit] = {}
         self._doors: dict[str, Callable[[str], Visit]] = {}
@@ -163,12 +168,12 @@ def the_site() -> Site:
     """This process's site, started when first asked for."""
     global _site
     with _lock:
-        if _site is None:
+        if _site is None or _site.pid != os.getpid():
             _site = Site()
         return _site
 
 
 @atexit.register
 def _stop() -> None:
-    if _site is not None:
+    if _site is not None and _site.pid == os.getpid():
         _site.stop()

@@ -22,7 +22,7 @@ _STATE = re.compile(r"\[([^\]]*)\]")
 _HIDDEN_STATES = ("ref=", "cursor=", "box=", "active")
 _ESCAPE = re.compile(r"\\(x[0-9a-f]{2}|.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
-_MISTAKABLE = re.compile(r"\W*\[")
+_MISTAKABLE = re.compile(r"[\W\u115f\u1160\u3164\uffa0]*\[")  # those letters are blank
 
 
 class SnapshotError(ValueError):
@@ -158,8 +158,10 @@ def _below(nodes: list[_Node], place: int) -> list[_Node]:
 
 def _append(screens: list[str], line: str) -> None:
     """Add a line to the last screen, or begin others with it."""
-    for start in range(0, len(line), SCREEN):
-        part = line[start : start + SCREEN]
+    for start in range(0, len(line), SCREEN - 1):
+        part = line[start : start + SCREEN - 1]
+        if start and _MISTAKABLE.match(part):
+            part = f'"{part}'
         if screens[-1] and len(screens[-1]) + len(part) >= SCREEN:
             screens.append(part)
         else:

@@ -21,6 +21,10 @@ SIZES = {"train": 20_000, "validation": 1_000, "test": 1_000, "test_unseen": 1_0
 _ATTEMPTS = 20_000
 
 
+class NoGoals(ValueError):
+    """No catalogue has a goal of this difficulty for this split; the text tells the mend."""
+
+
 @dataclass(frozen=True, slots=True)
 class Level:
     """A difficulty.
@@ -58,25 +62,25 @@ LEVELS = {
 def tasks(
     split: str, difficulty: str, seed: int, size: int, kinds: int = len(KINDS), catalogues: int = 1
 ) -> GeneratedTasks:
-    """The tasks of a split, made when asked for.
+    """The tasks of a split, made when asked for, which raises NoGoals if no catalogue has such a goal.
 
     Args:
         seed: of the first catalogue.
         size: products of a catalogue.
         kinds: of goods in a catalogue.
-        catalogues: that tasks are drawn from in turn.
+        catalogues: that tasks are drawn from in turn; for one without such goals the next one stands in.
     """
     prefix = f"{split}/{difficulty}/{size}-{kinds}-{seed}-{catalogues}/"
 
     def make(number: int) -> Task:
-        return _task(prefix, split, difficulty, number, seed + number % catalogues, size, kinds)
+        return _task(prefix, split, difficulty, number, range(seed, seed + catalogues), size, kinds)
 
     return GeneratedTasks(make, SIZES[split], prefix)
 
 
 @lru_cache(maxsize=1024)  # a group plays one task many times, and drawing its goal takes several times a reset
-def _task(prefix: str, split: str, difficulty: str, number: int, catalogue: int, size: int, kinds: int) -> Task:
-    goal = _goal(split, difficulty, number, catalogue, size, kinds)
+def _task(prefix: str, split: str, difficulty: str, number: int, catalogues: range, size: int, kinds: int) -> Task:
+    catalogue, goal = _found(split, difficulty, number, catalogues, size, kinds)
     params = {
         "catalogue": catalogue,
         "products": size,
@@ -109,17 +113,29 @@ def goal_of(task: Task) -> Goal:
     )
 
 
-def _goal(split: str, difficulty: str, number: int, seed: int, size: int, kinds: int) -> Goal:
+def _found(split: str, difficulty: str, number: int, catalogues: range, size: int, kinds: int) -> tuple[int, Goal]:
+    """A goal of the number's catalogue, or of the next one that has any: the catalogue and the goal. Raises NoGoals."""
+    for step in range(len(catalogues)):
+        catalogue = catalogues[(number + step) % len(catalogues)]
+        goal = _goal(split, difficulty, number, catalogue, size, kinds)
+        if goal is not None:
+            return catalogue, goal
+    where = f"catalogue {catalogues[0]}" if len(catalogues) == 1 else f"catalogues {catalogues[0]} to {catalogues[-1]}"
+    raise NoGoals(
+        f"there are no goals of difficulty {difficulty!r} for split {split!r} in {where} of {size} products: "
+        "take another catalogue, or more products"
+    )
+
+
+def _goal(split: str, difficulty: str, number: int, seed: int, size: int, kinds: int) -> Goal | None:
+    """A goal of a catalogue, or None if it has none that is hard enough."""
     stock, level = goods(seed, size, kinds), LEVELS[difficulty]
     for attempt in range(_ATTEMPTS):
         draws = Draws("shop goal", seed, size, split, difficulty, number, attempt)
         goal = _drawn(draws, stock, split, level)
         if goal is not None:
             return goal
-    raise ValueError(
-        f"catalogue {seed} of {size} products has no goals of difficulty {difficulty!r} for split {split!r}: "
-        "take another catalogue, or more products"
-    )
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,9 @@
 """A made goal must be met by one product, missed narrowly by others, and belong to one split."""
 
 import re
+import tomllib
 from functools import cache
+from importlib.resources import files
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,9 @@ from hypothesis import strategies as st
 
 from manyturn.envs.shop.catalogue import Product
 from manyturn.envs.shop.goals import Goal
-from manyturn.envs.shop.made.errands import LEVELS, SIZES, goal_of, tasks
+from manyturn.envs.shop.made import errands
+from manyturn.envs.shop.made.env import Shop
+from manyturn.envs.shop.made.errands import LEVELS, SIZES, NoGoals, goal_of, tasks
 from manyturn.envs.shop.made.goods import goods
 from manyturn.envs.shop.made.kinds import title_name, type_label
 from manyturn.envs.shop.made.phrases import UNSEEN
@@ -102,6 +106,29 @@ def test_no_product_of_any_task_is_asked_for_in_two_splits() -> None:
 def test_a_task_is_found_by_its_id_alone(task) -> None:
     assert tasks(task.split, task.difficulty, SEED, SIZE).find(task.id) == task
     assert tasks(task.split, task.difficulty, SEED + 1, SIZE).find(task.id) is None
+
+
+@pytest.mark.parametrize("split", SIZES)
+def test_every_task_of_a_recipe_can_be_played(split: str) -> None:
+    """Its catalogue 10 has no goal for ``test_unseen``."""
+    env = Shop(split, **tomllib.loads((files("manyturn.recipes") / "shop-tiny.toml").read_text())["env"]["args"])
+    near = [env.tasks(split)[number] for number in (9, 10, 11)]
+    assert [task.id.rpartition("/")[2] for task in near] == ["9", "10", "11"]
+    assert [task.params["catalogue"] for task in near] == [9, 11 if split == "test_unseen" else 10, 11]
+    for task in near:
+        text, _ = env.reset(seed=0, options={"task": task})
+        assert task.params["instruction"] in text
+
+
+def test_catalogues_without_goals_name_the_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errands, "_ATTEMPTS", 1000)
+    shops = {"split": "test_unseen", "difficulty": "tiny", "size": 75, "kinds": 2}
+    with pytest.raises(NoGoals, match=r"'tiny' for split 'test_unseen' in catalogue 10 of 75 .*: take another"):
+        tasks(seed=10, catalogues=1, **shops)[0]
+    assert tasks(seed=9, catalogues=2, **shops)[1].params["catalogue"] == 9
+    monkeypatch.setattr(errands, "_ATTEMPTS", 0)
+    with pytest.raises(NoGoals, match="in catalogues 9 to 10 of"):
+        tasks(seed=9, catalogues=2, **shops)[3]
 
 
 def test_tasks_stay_what_they_were_when_results_were_published() -> None:

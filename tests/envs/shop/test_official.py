@@ -146,6 +146,24 @@ def test_a_file_that_is_not_as_it_should_be_is_named_in_one_line(shop_of, name, 
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("name", [PRODUCTS, ATTRIBUTES, HUMAN])
+def test_a_file_that_is_nested_too_deep_is_named_in_one_line(shop_of, name: str) -> None:
+    folder, deep = shop_of({}, {}), "[" * 100_000 + "]" * 100_000
+    (folder / name).write_text(f'[{{"asin": {deep}}}]' if name == PRODUCTS else f'{{"B000000000": {deep}}}')
+    with pytest.raises(DataError, match=f"{name}.*fetch the file again") as caught:
+        load(folder, "human")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("axes", [7, 30])  # 64 bits hold the first number of goals only
+def test_a_product_with_more_goals_than_fit_into_memory_is_named(shop_of, axes: int) -> None:
+    values = [{"value": f"v{number}"} for number in range(10)]
+    folder = shop_of({}, {"customization_options": {f"axis {number}": values for number in range(axes)}})
+    with pytest.raises(DataError, match=rf"B000000001 of .*{PRODUCTS}.*more than 1,000,000 goals") as caught:
+        load(folder, "synthetic")
+    assert "\n" not in str(caught.value) and len(load(folder, "human").goals) == 2
+
+
 @pytest.mark.parametrize("cut", [0, 1, 100])
 def test_a_file_that_was_cut_off_is_named(shop_of, cut: int) -> None:
     folder = shop_of({}, {})

@@ -23,6 +23,7 @@ from manyturn.envs.shop.pages import Receipt
 from manyturn.envs.shop.pages_env import ShopPages
 from manyturn.envs.shop.text import pieces
 from manyturn.envs.shop.visit_env import VisitEnv
+from manyturn.envs.web.browser import the_browser
 from manyturn.trainers.rollouts import plan_groups
 
 ID = "manyturn/ShopPages-v0"
@@ -200,8 +201,17 @@ def crash(what: str) -> None:
     os.kill(browser.pid if what == "browser" else browser.parent().pid, signal.SIGKILL)
 
 
+@pytest.fixture
+def own_browser(chromium, tmp_path, monkeypatch) -> Iterator[None]:
+    """A browser that the test may kill: its files, which it then leaves behind, are the test's."""
+    the_browser().stop()
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    yield
+    the_browser().stop()
+
+
 @pytest.mark.parametrize("what", ["browser", "driver"])
-def test_a_browser_that_dies_costs_no_episode(chromium, what):
+def test_a_browser_that_dies_costs_no_episode(own_browser, what):
     """In this process: the episodes that were open are tried again under the same key, in another browser."""
 
     class Crashing(Scripted):
@@ -223,7 +233,9 @@ def test_a_browser_that_dies_costs_no_episode(chromium, what):
     assert max(episode.attempts for episode in episodes) == 2 and len(browsers()) == 1
 
 
-def test_workers_play_and_leave_no_browser_behind(chromium):
+def test_workers_play_and_leave_no_browser_behind(chromium, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # a worker's browser is killed with it, and its files stay
+
     async def run() -> list:
         async with open_seats(ID, TINY, limit=2, workers=1) as seats:
             plan = plan_groups(seats.tasks("train")[:2], 1, 0, "train")

@@ -1,6 +1,8 @@
 """All products on disk must be the same shop as the same products in memory, however preparing them went."""
 
+import io
 import json
+import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,6 +26,7 @@ from manyturn.envs.shop.tasks import tasks_of
 TEXT = st.text('ab"\\[]{},: é★\n\ud800', max_size=12)
 VALUES = st.one_of(TEXT, st.dictionaries(TEXT, st.one_of(TEXT, st.integers(), st.lists(TEXT)), max_size=4))
 INDENTS = st.sampled_from([None, 1])
+DEEP = "[" * 100_000 + "]" * 100_000
 COUNTS = st.lists(st.dictionaries(st.sampled_from("abcdé★"), st.integers(1, 9)), max_size=12)
 
 
@@ -143,7 +146,13 @@ def test_what_is_not_prepared_or_has_changed_names_the_command(shop_of, tmp_path
 
 @pytest.mark.parametrize(
     ("name", "edit"),
-    [(ALL_PRODUCTS, lambda text: text[:-100]), (ALL_ATTRIBUTES, lambda text: text[:-100]), (HUMAN, lambda text: "[]")],
+    [
+        (ALL_PRODUCTS, lambda text: text[:-100]),
+        (ALL_PRODUCTS, lambda text: f'[{{"asin": {DEEP}}}]'),
+        (ALL_ATTRIBUTES, lambda text: text[:-100]),
+        (ALL_ATTRIBUTES, lambda text: f'{{"B000000000": {DEEP}}}'),
+        (HUMAN, lambda text: "[]"),
+    ],
 )
 def test_preparing_that_fails_leaves_nothing_and_can_be_repeated(
     name: str, edit: Callable[[str], str], small: Path, tmp_path: Path, cache: Path
@@ -170,6 +179,54 @@ def test_leftovers_of_a_killed_process_are_cleared_and_two_at_once_make_one(
     assert made[0] == made[1] == made[2]
     assert sorted(path.name.partition("-")[0] for path in cache.iterdir()) == ["goals", "lock", "manifests", "products"]
     assert len(load(folder, "synthetic").goals) == 24 * 6
+
+
+@pytest.mark.parametrize("what", ["products", "goals"])
+def test_what_was_prepared_and_is_damaged_names_the_folder_and_the_mend(
+    what: str, small: Path, tmp_path: Path, cache: Path
+) -> None:
+    folder = as_full(small, tmp_path / "data")
+    files, hashes = recorded_files(folder, "synthetic")
+    prepared.prepare(files, hashes, "synthetic", None)
+    [damaged] = cache.glob(f"{what}-*")
+    told = rf'{damaged} is damaged .*: remove the folder and run "manyturn data webshop {folder}" again'
+    for file in sorted(path for path in damaged.rglob("*") if path.stem not in ("low", "high") and path.is_file()):
+        whole = file.read_bytes()
+        for cut in {whole[:-1], b""} - {whole}:
+            file.write_bytes(cut)
+            with pytest.raises(DataError, match=told) as caught:
+                prepared.opened(files, hashes, "synthetic", None)
+            assert "\n" not in str(caught.value)
+            with pytest.raises(DataError, match=told):
+                prepared.prepare(files, hashes, "synthetic", None)
+        file.write_bytes(whole)
+    shutil.rmtree(damaged)
+    prepared.prepare(files, hashes, "synthetic", None)
+    assert prepared.opened(files, hashes, "synthetic", None)[1]
+
+
+def test_goals_are_not_made_of_damaged_products(small: Path, tmp_path: Path, cache: Path) -> None:
+    files, hashes = recorded_files(as_full(small, tmp_path / "data"), "synthetic")
+    prepared.prepare(files, hashes, "synthetic", None)
+    [products] = cache.glob("products-*")
+    for name in ("products.jsonl", "low.npy"):
+        whole = (products / name).read_bytes()
+        (products / name).write_bytes(whole[:-1])
+        with pytest.raises(DataError, match=f"{products} is damaged .* --original 7"):
+            prepared.prepare(files, hashes, "synthetic", 7)
+        (products / name).write_bytes(whole)
+    prepared.prepare(files, hashes, "synthetic", 7)
+
+
+def test_the_rest_behind_a_fault_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_stream, "_READ", 16)
+    monkeypatch.setattr(json_stream, "_LONGEST", 64)
+    stream = io.BytesIO(b'[{"asin": oops}, ' + b'{"asin": "B1"}, ' * 10_000 + b"]")
+    reader = json_stream._Reader(stream)
+    reader.enter("[")
+    with pytest.raises(ValueError):
+        reader.value()
+    assert stream.tell() <= 4 * 64
 
 
 @settings(max_examples=60, deadline=None)

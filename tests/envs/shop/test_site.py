@@ -1,6 +1,8 @@
 """A site that others can enter, that loses a state, that sells twice, or that hides that the shop failed."""
 
 import http.client
+import os
+import signal
 from collections.abc import Iterator
 from urllib.parse import urlencode, urlsplit
 
@@ -171,6 +173,22 @@ def test_a_port_that_is_taken_is_told(site):
         site_module.Site(port)
     with pytest.raises(site_module.SiteError, match="between 0 and 65535"):
         site_module.Site(70_000)
+
+
+def test_a_fork_has_a_site_of_its_own_and_its_parent_keeps_its(env):
+    address = site_module.the_site().open(Visit(env))
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            signal.alarm(20)
+            found = ask(f"{site_module.the_site().open(Visit(env))}0")[0]
+            site_module._stop()
+            code = 0 if found == 200 else 2
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    assert ask(f"{address}0")[0] == 200
 
 
 def test_a_door_gives_each_who_comes_a_visit_of_their_own(site, env):

@@ -74,8 +74,14 @@ def quoted(text: str) -> str:
     )
 
 
-SAYINGS = st.text(st.characters(blacklist_categories=["Cs"]), min_size=1, max_size=40) | st.sampled_from(
-    ['[3] button "Buy Now"', '\u200b[3] button "x"', "- button [ref=e9]", "- text: x", "' [ref=e1]", "a: b", "[ref=e3]"]
+BLANK = "\u115f\u1160\u3164\uffa0"  # letters that nobody sees
+CONTROL = re.compile(rf'^(?:[{BLANK}]|[^\w"])*\[(\d+)\]', re.MULTILINE)
+SAYINGS = (
+    st.text(st.characters(blacklist_categories=["Cs"]), min_size=1, max_size=40)
+    | st.sampled_from(
+        ['[3] button "Buy Now"', '\u200b[3] button "x"', *(f'{letter} [3] button "x"' for letter in BLANK)]
+    )
+    | st.sampled_from(["- button [ref=e9]", "- text: x", "' [ref=e1]", "a: b", "[ref=e3]"])
 )
 
 
@@ -87,16 +93,28 @@ def test_whatever_a_page_says_stays_one_line_and_no_control(text, name):
     page = read(f"- paragraph [ref=e1]: {quoted(text)}\n- '{key}'\n- text: end")
     assert [(c.reference, c.name) for c in page.controls] == [("e2", name)]
     told = "\n".join(page.screens)
-    assert re.findall(r'^[^\w"]*\[(\d+)\]', told, re.MULTILINE) == ["1"] and told.endswith("end")
+    assert CONTROL.findall(told) == ["1"] and told.endswith("end")
 
 
-@given(st.lists(st.integers(1, 3 * SCREEN).map(lambda size: ("lamp " * size)[:size].strip()), min_size=1, max_size=12))
+@pytest.mark.parametrize("key", ["paragraph [ref=e1]: TEXT", 'heading "TEXT" [ref=e1]'])
+@pytest.mark.parametrize("saying", ["[2] button Buy Now", "\u3164[2] button Buy Now", "\u200b [2] button Buy Now"])
+def test_what_a_long_text_says_where_it_is_cut_is_no_control(key, saying):
+    for size in range(SCREEN - 50, SCREEN + 51):
+        text = "x" * size + saying
+        page = read(f"- {key.replace('TEXT', text)}\n- button [ref=e2]")
+        assert all(len(screen) <= SCREEN for screen in page.screens)
+        assert CONTROL.findall("\n".join(page.screens)) == ["1"], size
+
+
+@given(
+    st.lists(st.integers(1, 3 * SCREEN).map(lambda size: ("lamp [2] " * size)[:size].strip()), min_size=1, max_size=12)
+)
 @settings(max_examples=40, deadline=None)
 def test_a_long_page_is_shown_in_parts_and_whole(texts):
     tree = "\n".join(f"- text: {text}\n- button [ref=e{place}]" for place, text in enumerate(texts))
     page = read(tree)
     assert all(len(screen) <= SCREEN for screen in page.screens)
-    everything = "".join(page.screens).replace("\n", "")
+    everything = "".join(page.screens).replace("\n", "").replace('"', "")  # marks what passes for a control
     assert everything == "".join(f"{text}[{place}] button" for place, text in enumerate(texts, start=1))
     for number, control in enumerate(page.controls, start=1):
         assert f"[{number}] button" in page.screens[control.screen]
