@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -202,10 +203,17 @@ def crash(what: str) -> None:
 
 
 @pytest.fixture
-def own_browser(chromium, tmp_path, monkeypatch) -> Iterator[None]:
-    """A browser that the test may kill: its files, which it then leaves behind, are the test's."""
+def short_folder(monkeypatch) -> Iterator[None]:
+    """For what a browser leaves behind that is killed; Chromium's sockets allow for no path as long as ``tmp_path``."""
+    with tempfile.TemporaryDirectory(prefix="mt-", ignore_cleanup_errors=True) as folder:
+        monkeypatch.setenv("TMPDIR", folder)
+        yield
+
+
+@pytest.fixture
+def own_browser(chromium, short_folder) -> Iterator[None]:
+    """A browser that the test may kill."""
     the_browser().stop()
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
     yield
     the_browser().stop()
 
@@ -233,9 +241,7 @@ def test_a_browser_that_dies_costs_no_episode(own_browser, what):
     assert max(episode.attempts for episode in episodes) == 2 and len(browsers()) == 1
 
 
-def test_workers_play_and_leave_no_browser_behind(chromium, tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))  # a worker's browser is killed with it, and its files stay
-
+def test_workers_play_and_leave_no_browser_behind(chromium, short_folder):
     async def run() -> list:
         async with open_seats(ID, TINY, limit=2, workers=1) as seats:
             plan = plan_groups(seats.tasks("train")[:2], 1, 0, "train")
