@@ -201,6 +201,14 @@ class Tab:
         return True
 
     async def _settle(self) -> None:
+        from playwright.async_api import Error
+
         await self._page.wait_for_load_state("domcontentloaded", timeout=_NAVIGATION_MS)
-        if self._scripts:
+        if not self._scripts:
+            return
+        try:
             await self._page.clock.run_for(_SECOND_MS)
+        except Error:
+            if self._page.is_closed():
+                raise
+            await self._page.clock.run_for(_SECOND_MS)  # a popup, whose clock is the same, was just being closed
