@@ -79,6 +79,10 @@ LAYERS: dict[str, dict[str, Any]] = {
     "gated": {"credit": {"rewards": [{"name": "gated", "gates": [{"part": "outcome", "threshold": 0.5}]}]}},
     "outcome-only": {"credit": {"rewards": [{"name": "part_weights", "weights": {"fit": 0.0, "polish": 0.0}}]}},
     "anchors": {"credit": {"advantage": load_recipe("gigpo")["credit"]["advantage"]}},
+    "spa-paper": {  # without the rest of the outcome at the last turn
+        "credit": {"rewards": [{"name": "spa", "alpha": 1.0, "beta": 0.0, "completeness": "none"}]},
+        "progress": {"fit": "least_squares"},
+    },
     "value-at-last": {"credit": {"advantage": {"value_at": "last"}}},
     "epo-tenfold": stacked([load_recipe("epo"), {"objective": {"epo": {"coef": 0.01}}}]),
 }
@@ -91,11 +95,12 @@ OTHERS = (
     *("grpo+sec", "arpo"),
 )
 EXTRA: dict[str, tuple[str, ...]] = {
+    "decisive": ("ppo+spa-paper", "turn-ppo+spa-paper"),
     "household": ("grpo+anchors",),
     "repeated": OTHERS,
     "tempting": ("grpo+gated", "grpo+outcome-only"),
     "long": ("grpo+epo-tenfold", "turn-ppo+value-at-last"),
-    "manners": ("turn-ppo+value-at-last",),
+    "manners": ("turn-ppo+value-at-last", "ppo+spa-paper", "turn-ppo+spa-paper"),
     "shortcut": ("grpo+epo-tenfold",),
 }
 
