@@ -5,6 +5,7 @@ says which environment; each further line is a request. The process ends when st
 what is left of it.
 """
 
+import atexit
 import faulthandler
 import os
 import queue
@@ -122,6 +123,7 @@ def main() -> None:
         answers.write(reply)
         answers.flush()
     slots.close()
+    atexit._run_exitfuncs()  # what environments share, such as a browser, ends in order
     os._exit(0)  # threads of an environment do not hold it up
 
 

@@ -9,6 +9,7 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import psutil
 import pytest
@@ -203,11 +204,11 @@ def crash(what: str) -> None:
 
 
 @pytest.fixture
-def short_folder(monkeypatch) -> Iterator[None]:
+def short_folder(monkeypatch) -> Iterator[Path]:
     """For what a browser leaves behind that is killed; Chromium's sockets allow for no path as long as ``tmp_path``."""
     with tempfile.TemporaryDirectory(prefix="mt-", ignore_cleanup_errors=True) as folder:
         monkeypatch.setenv("TMPDIR", folder)
-        yield
+        yield Path(folder)
 
 
 @pytest.fixture
@@ -251,6 +252,7 @@ def test_workers_play_and_leave_no_browser_behind(chromium, short_folder):
 
     assert all(episode.success and episode.attempts == 1 for episode in asyncio.run(run()))
     assert len(browsers()) <= 1  # this process's own
+    assert not list(short_folder.iterdir())
 
 
 @pytest.mark.parametrize(
