@@ -107,6 +107,11 @@ class Host:
         return self._text_env.splits if self._text_env else SPLITS
 
     @property
+    def side_by_side(self) -> int | None:
+        """How many episodes one process can hold open at once; None without a limit."""
+        return getattr(self.env.unwrapped, "side_by_side", None)
+
+    @property
     def part_names(self) -> tuple[str, ...]:
         """Reward parts that the environment and its wrappers list, whether or not a turn earns them."""
         names = list(getattr(self.env.unwrapped, "part_names", None) or ())

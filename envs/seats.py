@@ -52,21 +52,28 @@ class Seats(abc.ABC):
         name, instructions, splits, part_names: those of the environment.
         has_expert, has_answer, has_progress, lists_parts: what it can tell; see ``Host``.
         wrappers: the turn-level rewards around it.
-        limit: episodes that may run at once.
+        limit: episodes that may run at once, which is less than was asked for where one process cannot hold as many.
     """
 
-    def __init__(self, name: str, kwargs: Mapping[str, Any] | None, wrappers: Sequence[Mapping[str, Any]], limit: int):
-        if limit < 1:
-            raise ValueError(f"limit must be at least 1, not {limit}")
-        self.limit = limit
+    def __init__(
+        self,
+        name: str,
+        kwargs: Mapping[str, Any] | None,
+        wrappers: Sequence[Mapping[str, Any]],
+        limit: int,
+        processes: int = 1,
+    ):
+        if limit < 1 or processes < 1:
+            raise ValueError(f"limit = {limit} and the number of processes, {processes}, must be at least 1")
         self.name, self.wrappers = name, tuple(wrappers)
         self._host = Host(name, kwargs, wrappers)  # also finds faults of name, kwargs and wrappers now
+        self.limit = min(limit, (self._host.side_by_side or limit) * processes)
         self.instructions = self._host.instructions
         self.has_expert, self.has_answer = self._host.has_expert, self._host.has_answer
         self.has_progress, self.lists_parts = self._host.has_progress, self._host.lists_parts
         self.splits = self._host.splits
         self.part_names = self._host.part_names
-        self._places = asyncio.Semaphore(limit)
+        self._places = asyncio.Semaphore(self.limit)
         self._closed = False
 
     def tasks(self, split: str) -> Sequence[Task]:
@@ -241,12 +248,12 @@ class WorkerSeats(Seats):
         timeout: float = 60.0,
         limits: Limits = USUAL,
     ):
-        super().__init__(name, kwargs, wrappers, limit)
-        if workers < 1 or timeout <= 0:
-            raise ValueError(f"workers = {workers} and timeout = {timeout} must be above 0")
+        if timeout <= 0:
+            raise ValueError(f"timeout = {timeout} must be above 0")
+        super().__init__(name, kwargs, wrappers, limit, workers)
         self._crew = Crew(_hello(name, kwargs, wrappers), workers, timeout, limits)
         self._busy = [0] * workers
-        self._free = [_WorkerSeat(self._crew, slot, slot % workers) for slot in range(limit)]
+        self._free = [_WorkerSeat(self._crew, slot, slot % workers) for slot in range(self.limit)]
 
     @property
     def pids(self) -> list[int]:

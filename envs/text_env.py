@@ -35,12 +35,15 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         splits: the splits that there are.
         part_names: names of the reward parts besides ``outcome``; None if they are not listed. A list lets misspelt
             names in a recipe be found before the first episode.
+        side_by_side: how many episodes of one process can be open at once, where each holds something scarce such as
+            a container; None without a limit. More wait for a seat.
     """
 
     instructions: str = ""
     max_turns: int = 20
     splits: ClassVar[tuple[str, ...]] = SPLITS
     part_names: ClassVar[tuple[str, ...] | None] = None
+    side_by_side: int | None = None
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}  # observations are what there is to see
 
     # ---- override these -------------------------------------------------------------------------------------

@@ -118,6 +118,24 @@ class Unmakeable(Faulty):
                 raise RuntimeError("no other one")
 
 
+class Scarce(Faulty):
+    """Two episodes of a process can be open at once; a third raises."""
+
+    side_by_side = 2
+    open_now = 0
+
+    def begin(self, task: Task, rng: np.random.Generator) -> str:
+        Scarce.open_now += 1
+        if Scarce.open_now > 2:
+            raise RuntimeError("three at once")
+        return super().begin(task, rng)
+
+    def respond(self, action: str) -> Turn:
+        if action == "win":
+            Scarce.open_now -= 1
+        return super().respond(action)
+
+
 class Clinging(Faulty):
     """Raises when it is closed."""
 

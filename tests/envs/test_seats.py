@@ -66,6 +66,13 @@ def test_an_episode_is_the_same_inline_and_in_any_number_of_workers():
     assert inline[0][-1].success is True
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_no_process_opens_more_episodes_than_its_environment_can_hold(workers):
+    seats = open_seats(f"{FILE}:Scarce", limit=8, workers=workers)
+    assert seats.limit == 2 * max(workers, 1)
+    assert all(steps[-1].success for steps in asyncio.run(play_many(seats, 8)))
+
+
 def test_a_foreign_environment_is_the_same_in_a_worker():
     async def run(workers: int):
         async with open_seats(STRANGER, workers=workers, limit=2) as seats:
