@@ -4,6 +4,8 @@ import signal
 
 import pytest
 
+pytest_plugins = ["needs_engine"]
+
 _SHOWN = ("injected", "survived", "lost", "duplicated", "misattributed", "orphans", "bit_exact", "resumes")
 
 

@@ -1,0 +1,31 @@
+"""Removes the containers of processes that have ended.
+
+A container ends by itself when its process does. This is for those that could not, such as one whose engine was halted.
+"""
+
+from manyturn.containers.engine import LABEL, client, engine_errors
+from manyturn.containers.owner import read_labels
+
+
+def reap(everyone: bool = False) -> list[str]:
+    """Names of the containers that were removed.
+
+    Args:
+        everyone: also those whose process runs, and those that say nothing of it.
+
+    Raises:
+        EngineUnavailable: no engine answers.
+    """
+    from docker.errors import APIError
+
+    removed = []
+    with engine_errors("list containers"):
+        for found in client().containers(all=True, filters={"label": f"{LABEL}=1"}):
+            owner = read_labels(found.get("Labels") or {})
+            if everyone or (owner is not None and owner.dead):
+                try:
+                    client().remove_container(found["Id"], force=True, v=True)
+                except APIError:
+                    continue  # somebody else removes it
+                removed.append(found["Names"][0].lstrip("/"))
+    return sorted(removed)
