@@ -18,7 +18,7 @@ class AgentConfig(Options):
     """How a language model is made to act."""
 
     format: ReplyFormat = FreeText()
-    """How a reply says which action is meant: free_text or tagged."""
+    """How a reply says which action is meant: free_text, tagged or tool_call."""
     context: Context = WholeConversation()
     """What of the past is shown: whole or window."""
     instructions: bool = True

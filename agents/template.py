@@ -7,7 +7,10 @@ once. That is only right where the template keeps prefixes, which ``check`` prov
 import re
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from manyturn.envs.tools.told import taken_out
+from manyturn.envs.tools.tool import Schema
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -17,6 +20,8 @@ _MARK = "\u241e"  # a rare character that stands for an observation while the te
 _SAID = "\u241d"  # and another one, for a reply
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _JOINER = "\u2060"  # invisible; put into a control token's text, it makes it text
+_PROBE = {"name": "probe_of_tools", "description": "Probe.", "parameters": {"type": "object", "properties": {}}}
+_PROBE_TOOL = {"type": "function", "function": _PROBE}
 
 
 def well_formed(text: str) -> str:
@@ -30,6 +35,9 @@ class TemplateError(ValueError):
 
 class ChatTemplate:
     """A tokenizer's chat template, taken apart into opening and bridge.
+
+    Tools that a system text names in a block (``manyturn.envs.tools.told``) are shown in the template's own way where
+    it has one; else the block stands in the system text as it is.
 
     Args:
         tokenizer: with ``chat_template`` set.
@@ -92,7 +100,7 @@ class ChatTemplate:
 
     def opening(self, system: str, observation: str) -> list[int]:
         """Everything before the first reply."""
-        return self.encode(self._render(self._messages(self.content(system), self.content(observation))))
+        return self.conversation(system, (), observation)
 
     def reply(self, text: str) -> list[int]:
         """A reply written by somebody else, as the policy would have said it: its text and the end token."""
@@ -112,32 +120,46 @@ class ChatTemplate:
 
     def conversation(self, system: str, exchanges: Sequence[tuple[str, str]], observation: str) -> list[int]:
         """A whole conversation rendered at once: the check's second opinion, and the window context's prompt."""
-        messages = self._messages(self.content(system), self.content(exchanges[0][0] if exchanges else observation))
+        rules, tools = taken_out(system)
+        if tools and not self._shows_tools:
+            rules, tools = system, ()
+        return self._conversation(rules, tools, exchanges, observation)
+
+    def _conversation(
+        self, rules: str, tools: Sequence[Schema], exchanges: Sequence[tuple[str, str]], observation: str
+    ) -> list[int]:
+        messages = self._messages(self.content(rules), self.content(exchanges[0][0] if exchanges else observation))
         for i, (_, said) in enumerate(exchanges):
             following = exchanges[i + 1][0] if i + 1 < len(exchanges) else observation
             messages.append({"role": "assistant", "content": self.content(said)})
             messages.append({"role": "user", "content": self.content(following)})
-        return self.encode(self._render(messages))
+        return self.encode(self._render(messages, [self._harmless(tool) for tool in tools]))
 
     def check(self) -> None:
         """Prove that pieces appended to each other equal the conversation rendered at once.
 
         Raises TemplateError with the remedy if the template rewrites earlier turns.
         """
-        exchanges = [
-            ("First, look: 1.", "<think>Why not?</think><action>go north</action>"),
-            ("Nothing happens.\n\nTwo.", "take key 2"),
-        ]
-        pieces = self.opening("Rules.\nBe brief.", exchanges[0][0])
-        for i, (_, said) in enumerate(exchanges):
-            following = exchanges[i + 1][0] if i + 1 < len(exchanges) else "The end?"
-            pieces = [*pieces, *self.reply(said), *self.bridge(following, ended=True)]
-        if pieces != self.conversation("Rules.\nBe brief.", exchanges, "The end?"):
+        if not self._keeps_prefixes():
             raise TemplateError(
                 "this model's chat template rewrites earlier turns (many drop reasoning), so one sequence cannot hold "
                 "the whole conversation: set agent.context.name = 'window', or give the tokenizer a chat_template that "
                 "keeps earlier turns as they were said"
             )
+
+    def _keeps_prefixes(self, tools: Sequence[Schema] = ()) -> bool:
+        """Whether a conversation put together from pieces equals the one rendered at once."""
+        rules = "Rules.\nBe brief."
+        exchanges = [
+            ("First, look: 1.", "<think>Why not?</think><action>go north</action>"),
+            ("Nothing happens.\n\nTwo.", '<tool_call>\n{"name": "take", "arguments": {}}\n</tool_call>'),
+            ('{"taken":[2]}', "take key 2"),
+        ]
+        pieces = self._conversation(rules, tools, (), exchanges[0][0])
+        for i, (_, said) in enumerate(exchanges):
+            following = exchanges[i + 1][0] if i + 1 < len(exchanges) else "The end?"
+            pieces = [*pieces, *self.reply(said), *self.bridge(following, ended=True)]
+        return pieces == self._conversation(rules, tools, exchanges, "The end?")
 
     @cached_property
     def _controls(self) -> list[str]:
@@ -168,6 +190,23 @@ class ChatTemplate:
         except Exception:  # templates refuse a role by raising whatever they like
             return False
 
+    @cached_property
+    def _shows_tools(self) -> bool:
+        """Whether the template has a tool format of its own, and keeps prefixes with it if it does without."""
+        try:
+            shown = _PROBE["name"] in self._render(self._messages("S", "U"), [_PROBE_TOOL])
+        except Exception:  # as above
+            return False
+        return shown and (self._keeps_prefixes([_PROBE_TOOL]) or not self._keeps_prefixes())
+
+    def _harmless(self, value: Any) -> Any:
+        """A schema whose texts cannot end their turn."""
+        if isinstance(value, dict):
+            return {key: self._harmless(part) for key, part in value.items()}
+        if isinstance(value, list):
+            return [self._harmless(part) for part in value]
+        return self.content(value) if isinstance(value, str) else value
+
     def _messages(self, system: str, observation: str) -> list[Message]:
         if not system:
             return [{"role": "user", "content": observation}]
@@ -175,7 +214,9 @@ class ChatTemplate:
             return [{"role": "system", "content": system}, {"role": "user", "content": observation}]
         return [{"role": "user", "content": f"{system}\n\n{observation}"}]
 
-    def _render(self, messages: list[Message]) -> str:
-        text = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    def _render(self, messages: list[Message], tools: Sequence[Any] = ()) -> str:
+        text = self.tokenizer.apply_chat_template(
+            messages, tools=list(tools) or None, tokenize=False, add_generation_prompt=True
+        )
         assert isinstance(text, str)
         return text

@@ -1,0 +1,12 @@
+"""The examples in the docstrings."""
+
+import doctest
+import importlib
+
+import pytest
+
+
+@pytest.mark.parametrize("name", ["calls", "told", "toolrl"])
+def test_examples_of(name: str) -> None:
+    found = doctest.testmod(importlib.import_module(f"manyturn.envs.tools.{name}"))
+    assert found.attempted and not found.failed
