@@ -1,0 +1,1 @@
+"""Dialogues with simulated users by rules: booking, bargaining, guessing, support and tutoring."""

@@ -1,0 +1,1 @@
+"""Booking tables and rooms for a user with an agenda, by talking and by tool calls."""

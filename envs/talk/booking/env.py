@@ -1,0 +1,185 @@
+"""An agent at a booking desk: it asks what the user wants, looks it up, books it, and tells what the user asks."""
+
+import json
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from manyturn.envs.talk.booking.desk import SHOWN, BookingDesk
+from manyturn.envs.talk.booking.errands import LEVELS, VENUES, errand_tasks, goal_of, in_words
+from manyturn.envs.talk.booking.town import KINDS, SLOTS, TERMS, TRAITS, town_of
+from manyturn.envs.talk.booking.words import ask, book_text, query_text, tell
+from manyturn.envs.talk.talk_env import TalkEnv
+from manyturn.envs.task import SPLITS, Task
+from manyturn.envs.tools.calls import is_call
+from manyturn.envs.tools.told import told
+from manyturn.envs.turn import Turn
+from manyturn.envs.users import acts
+from manyturn.envs.users.agenda import AgendaOptions, AgendaUser
+from manyturn.envs.users.phrases import UNSEEN_SPLIT
+from manyturn.envs.users.user_env import Maker
+
+_WANTED = tuple(dict.fromkeys(name for kind in KINDS for name in (*TRAITS[kind], *TERMS[kind])))
+_RULES = (
+    "You work at a booking desk. Find out what the user wants, look it up, book it, tell the reference, and answer "
+    "what the user asks. Ask for all that a booking needs, and say so if there is nothing. Whatever is no tool call is "
+    "said to the user, who says goodbye in the end."
+)
+
+
+class Booking(TalkEnv):
+    """Book what a user with an agenda wants, after MultiWOZ (Budzianowski et al. 2018) with a town made for each task.
+
+    The outcome is 1, and the episode a success, if the user has left, every booking is for a venue that has all that
+    was wanted at the time wanted, and of each thing that the user wanted to be told the last one said was right.
+    ``progress`` is the share of bookings and of things told that are right.
+
+    On 400 test tasks each the expert succeeds in all, random admissible actions in 0, 0.5 and 0 % (easy, medium, hard),
+    an agent that says nothing of use in none.
+
+    Args:
+        split: train, validation, test (what is to be booked, taken together, occurs in no other split) or test_unseen
+            (as test; the user uses sentences that occur nowhere else).
+        difficulty: easy (one booking, 12 turns), medium (one, with a phone number or address to tell, and sometimes
+            nothing of what is wanted, so that the user takes something else; 16) or hard (a table and a room; days may
+            be full, too; 32).
+        user: ``agenda``, with the options ``noise`` and ``patience``; or as in ``UserEnv``.
+        rewards, max_turns: see ``TalkEnv``; ``rewards="turns"`` adds the part ``informed``.
+    """
+
+    splits = (*SPLITS, UNSEEN_SPLIT)
+    turn_part = "informed"
+
+    def __init__(
+        self,
+        split: str = "train",
+        difficulty: str = "easy",
+        user: str | Mapping[str, Any] | None = None,
+        rewards: str = "outcome",
+        max_turns: int | None = None,
+    ):
+        if difficulty not in LEVELS:
+            raise ValueError(f"no difficulty {difficulty!r}: choose one of {', '.join(LEVELS)}")
+        self.difficulty = difficulty
+        super().__init__(split, user, rewards, LEVELS[difficulty].turns if max_turns is None else max_turns)
+        self._desk = BookingDesk()
+        self.tools = self._desk.toolset.schemas
+        self.instructions = told(_RULES, self.tools)
+
+    def makers(self) -> Mapping[str, Maker]:
+        return {"agenda": Maker(AgendaOptions, lambda options: AgendaUser(tuple(SLOTS.values()), goal_of, options))}
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        return errand_tasks(split, self.difficulty)
+
+    def brief(self, task: Task) -> str:
+        return in_words(task)
+
+    def begin(self, task: Task, rng: np.random.Generator) -> str:
+        self._desk.open(town_of(task.params["town"], VENUES), task.id)
+        self._errands: list[dict[str, Any]] = list(task.params["errands"])
+        self._said: dict[str, dict[str, str]] = {errand["kind"]: {} for errand in self._errands}
+        self._heard: dict[str, dict[str, str]] = {errand["kind"]: {} for errand in self._errands}
+        self._at = 0  # the errand that is being talked about
+        opening = self.meet(task)
+        self._listen(opening)
+        return opening
+
+    def reply(self, action: str) -> Turn:
+        if is_call(action):
+            answered = self._desk.toolset.answer(action)
+            return (self.go_on if answered.valid else self.invalid)(answered.text)
+        if not action.strip():
+            return self.invalid("Say something to the user, or call a tool.")
+        self._tell(action)
+        heard = self.user.hear(action, {"done": list(self._desk.booked)})
+        if heard.done:
+            right = self.progress() == 1
+            return (self.succeed if right else self.fail)(heard.utterance or "The user has left.")
+        self._listen(heard.utterance)
+        return self.go_on(heard.utterance)
+
+    def _tell(self, text: str) -> None:
+        """Keep what the agent says of what the user wants to be told; the last value said counts."""
+        kind = self._kind
+        for act in acts.understand(text, [SLOTS[name] for name in ("phone", "address", "reference")], {}):
+            if act.value:
+                self._said[kind][act.slot] = act.value.lower()
+
+    def _listen(self, utterance: str) -> None:
+        """Keep what the user says it wants, whoever plays the user; naming another errand's kind begins that one."""
+        lowered = utterance.lower()
+        self._at = next((at for at, errand in enumerate(self._errands) if errand["kind"] in lowered), self._at)
+        for act in acts.understand(utterance, [SLOTS[name] for name in _WANTED], {}):
+            if act.value:
+                self._heard[self._kind][act.slot] = act.value.lower()
+
+    @property
+    def _kind(self) -> str:
+        return self._errands[self._at]["kind"]
+
+    def _due(self, errand: Mapping[str, Any]) -> dict[str, str]:
+        """What the user is to be told, and what is right."""
+        kind = errand["kind"]
+        venue = self._desk.venue(kind)
+        right = {} if venue is None else {**self._desk.booked[kind], **venue.told()}
+        return {name: right.get(name, "") for name in (*errand["asked"], "reference")}
+
+    def _is_booked(self, errand: Mapping[str, Any]) -> bool:
+        kind, wanted = errand["kind"], {**errand["traits"], **errand["terms"], **errand["fallback"]}
+        venue = self._desk.venue(kind)
+        return (
+            venue is not None
+            and venue.fits({name: wanted[name] for name in errand["traits"]})
+            and all(self._desk.booked[kind][term] == wanted[term] for term in TERMS[kind])
+        )
+
+    def progress(self) -> float:
+        right = [self._is_booked(errand) for errand in self._errands]
+        for errand in self._errands:
+            said = self._said[errand["kind"]]
+            right += [bool(value) and said.get(name, "") == value.lower() for name, value in self._due(errand).items()]
+        return sum(right) / len(right)
+
+    def admissible(self) -> list[str]:
+        """Questions about each thing, calls with what was heard, and sentences that tell what was found."""
+        kind, heard = self._kind, self._heard[self._kind]
+        able = [ask([name]) for name in (*TRAITS[kind], *TERMS[kind])]
+        able += ["Sorry, there is nothing.", "Is there anything else?", query_text(kind, {}), query_text(kind, heard)]
+        found = [venue for name in self._desk.found or () if (venue := self._desk.town.named(name, kind))]
+        if all(term in heard for term in TERMS[kind]):
+            able += [book_text(kind, venue.name, heard) for venue in found]
+        able += [tell({name: venue.told()[name]}) for venue in found for name in ("phone", "address")]
+        able += [tell({"reference": self._desk.booked[kind]["reference"]})] if kind in self._desk.booked else []
+        return list(dict.fromkeys(able))
+
+    def anchor(self) -> Hashable:
+        return (self.task.id, self._at, json.dumps([self._heard, self._desk.booked, self._said, self._desk.found]))
+
+    def expert(self) -> str:
+        """Asks all, looks it up, books, and tells all; knows what the user wants only to notice what it misheard."""
+        errand, kind, heard = self._errands[self._at], self._kind, self._heard[self._kind]
+        if kind in self._desk.booked:
+            return tell(self._due(errand))
+        wanted = {**errand["traits"], **errand["terms"]}
+        missing = [name for name in wanted if name not in heard]
+        if missing:
+            return ask(missing[:3])
+        for name, value in wanted.items():
+            if heard[name] not in (value, errand["fallback"].get(name)):
+                return f"Is the {SLOTS[name].noun} {heard[name]}?"
+        traits = {name: heard[name] for name in errand["traits"]}
+        fit = self._desk.town.find(kind, traits)
+        if self._desk.found != [venue.name for venue in fit[:SHOWN]]:
+            return query_text(kind, traits)
+        free = [venue for venue in fit if heard["day"] not in venue.full]
+        if not free:
+            return f"Sorry, nothing is free on {heard['day']}." if fit else f"Sorry, there is no such {kind}."
+        return book_text(kind, free[0].name, heard)
+
+    def state(self) -> Any:
+        return [self._desk.booked, self._said, self._heard, self._desk.found, self._at]
+
+    def set_state(self, state: Any) -> None:
+        self._desk.booked, self._said, self._heard, self._desk.found, self._at = state

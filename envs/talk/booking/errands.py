@@ -1,0 +1,131 @@
+"""What users want booked: constraints, terms, what they give way in, and what they want to be told."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from manyturn.envs.draws import Draws
+from manyturn.envs.keys import digest
+from manyturn.envs.talk.booking.town import HOTEL, KINDS, RESTAURANT, SLOTS, TERMS, TRAITS, Town, town_of
+from manyturn.envs.task import GeneratedTasks, Task, split_of
+from manyturn.envs.users.agenda import Goal
+from manyturn.envs.users.phrases import UNSEEN_SPLIT
+
+SIZES = {"train": 50_000, "validation": 5_000, "test": 5_000, UNSEEN_SPLIT: 5_000}
+WISHES = {RESTAURANT: "a table at a restaurant", HOTEL: "a room in a hotel"}
+
+
+@dataclass(frozen=True)
+class Level:
+    """A difficulty.
+
+    Args:
+        errands: bookings, one after the other.
+        told: constraints that the first words tell.
+        requests: what the user wants to be told, besides the reference.
+        fallbacks: what a user may have to give way in: a trait of which there is nothing, or a day that is full.
+        turns: of the agent.
+    """
+
+    errands: int
+    told: int
+    requests: int
+    fallbacks: tuple[str, ...]
+    turns: int
+
+
+LEVELS = {
+    "easy": Level(1, 2, 0, (), 12),
+    "medium": Level(1, 1, 1, ("", "trait"), 16),
+    "hard": Level(2, 1, 2, ("", "trait", "day"), 32),
+}
+VENUES = 24
+
+
+def errand_tasks(split: str, difficulty: str) -> GeneratedTasks:
+    """The tasks of a split: what is booked in the end, taken together, occurs in no other."""
+    return GeneratedTasks(lambda number: _task(split, difficulty, number), SIZES[split], f"{split}/{difficulty}/")
+
+
+@lru_cache(maxsize=1024)  # a group plays one task many times, and drawing it takes several times a reset
+def _task(split: str, difficulty: str, number: int) -> Task:
+    level, name = LEVELS[difficulty], f"{split}/{difficulty}/{number}"
+    draws, key = Draws("booking", name), digest("town", name)
+    town = town_of(key, VENUES)
+    while True:
+        kinds = KINDS if level.errands == 2 else (draws.pick(KINDS),)
+        ends = [_end(draws, town, kind) for kind in kinds]
+        if split_of(digest("booked", ends)) != split.removesuffix("_unseen"):
+            continue
+        errands = [_errand(draws, town, end, level) for end in ends]
+        if None not in errands:
+            words = "unseen" if split == UNSEEN_SPLIT else "seen"
+            return Task(name, split, {"town": key, "errands": errands, "words": words}, difficulty, kinds)
+
+
+def _end(draws: Draws, town: Town, kind: str) -> dict[str, Any]:
+    """What is to be booked in the end: what the venue must have, and when and for whom."""
+    target = draws.pick(town.venues[kind])
+    traits = {trait: getattr(target, trait) for trait in TRAITS[kind]}
+    if draws.below(2):  # two constraints
+        traits.pop(draws.pick(TRAITS[kind]))
+    return {"kind": kind, "traits": traits, "terms": {term: draws.pick(SLOTS[term].values) for term in TERMS[kind]}}
+
+
+def _errand(draws: Draws, town: Town, end: Mapping[str, Any], level: Level) -> dict[str, Any] | None:
+    """What is wanted at first, with a fallback to what is booked in the end; None if this town makes it impossible."""
+    kind, traits, terms = end["kind"], dict(end["traits"]), dict(end["terms"])
+    fit = town.find(kind, traits)
+    if all(terms["day"] in venue.full for venue in fit):
+        return None
+    fallback: dict[str, str] = {}
+    way = draws.pick(level.fallbacks) if level.fallbacks else ""
+    if way == "trait":
+        trait = draws.pick(list(traits))
+        fallback[trait], traits[trait] = traits[trait], draws.pick(SLOTS[trait].values)
+        if town.find(kind, traits):
+            return None
+    elif way == "day":
+        full = [day for day in SLOTS["day"].values if all(day in venue.full for venue in fit)]
+        if not full:
+            return None
+        fallback["day"], terms["day"] = terms["day"], draws.pick(full)
+    asked = ["phone", "address"]
+    while len(asked) > level.requests:
+        asked.pop(draws.below(len(asked)))
+    told = list(traits)[: level.told]
+    return {"kind": kind, "traits": traits, "terms": terms, "fallback": fallback, "asked": asked, "told": told}
+
+
+def goal_of(task: Task) -> Goal:
+    """The goal of the agenda user."""
+    goal = None
+    for errand in reversed(task.params["errands"]):
+        goal = Goal(
+            wishes={errand["kind"]: WISHES[errand["kind"]]},
+            facts={**errand["traits"], **errand["terms"]},
+            opening=tuple(errand["told"]),
+            requests=(*errand["asked"], "reference"),
+            fallbacks=errand["fallback"],
+            then=goal,
+        )
+    assert goal is not None
+    return goal
+
+
+def in_words(task: Task) -> str:
+    """The goal for a model that plays the user."""
+    said = []
+    for errand in task.params["errands"]:
+        facts, instead = {**errand["traits"], **errand["terms"]}, errand["fallback"]
+        give_way = f"If told that there is nothing, take instead {_listed(instead)}. " if instead else ""
+        asked = ", ".join([*errand["asked"], "reference"])
+        said.append(
+            f"You want {WISHES[errand['kind']]}: {_listed(facts)}. {give_way}You also want to be told: {asked}."
+        )
+    return "\nThen: ".join(said) + "\nIn your first message say what you want booked and one of these facts only."
+
+
+def _listed(facts: Mapping[str, str]) -> str:
+    return ", ".join(f"{SLOTS[name].noun} {value}" for name, value in facts.items())

@@ -1,0 +1,1 @@
+"""Finding out by questions what somebody thinks of."""

@@ -1,0 +1,245 @@
+"""Twenty questions about everyday things, and guessing a made-up city with its atlas in hand."""
+
+import abc
+import math
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from manyturn.envs.draws import Draws
+from manyturn.envs.keys import digest
+from manyturn.envs.talk.guessing.cities import draw_cities, in_words
+from manyturn.envs.talk.guessing.oracle import Oracle, answer_in
+from manyturn.envs.talk.guessing.table import Table
+from manyturn.envs.talk.guessing.things import THINGS
+from manyturn.envs.talk.talk_env import TalkEnv
+from manyturn.envs.task import GeneratedTasks, Task, split_of
+from manyturn.envs.turn import Turn
+from manyturn.envs.users.options import NoOptions
+from manyturn.envs.users.user_env import Maker
+
+_TASKS = {"train": 100_000, "validation": 10_000, "test": 10_000}
+_GUESS = re.compile(r"guess (\w[\w -]{0,40})")
+
+
+@dataclass(frozen=True)
+class Level:
+    """How many things it can be, and how many turns there are."""
+
+    choices: int
+    turns: int
+
+
+class Guessing(TalkEnv):
+    """Find out by yes-or-no questions which of several things the user thinks of.
+
+    A guess ends the episode: it pays 1 if it is right. ``progress`` is the share of the information that answers gave,
+    and ``info["information"]`` what the last turn gave, in bits, counted over the things named at the beginning. An
+    answer of a user that is neither yes nor no gives none.
+
+    Args:
+        split, user, rewards: see ``TalkEnv``; ``rewards="turns"`` adds the part ``information``.
+        difficulty: one of ``levels``.
+        max_turns: overrides the level's limit.
+    """
+
+    turn_part = "information"
+    levels: Mapping[str, Level]
+    about: str
+
+    def __init__(
+        self,
+        split: str = "train",
+        difficulty: str = "easy",
+        user: str | Mapping[str, Any] | None = None,
+        rewards: str = "outcome",
+        max_turns: int | None = None,
+    ):
+        if difficulty not in self.levels:
+            raise ValueError(f"no difficulty {difficulty!r}: choose one of {', '.join(self.levels)}")
+        self.difficulty = difficulty
+        super().__init__(split, user, rewards, self.levels[difficulty].turns if max_turns is None else max_turns)
+
+    @abc.abstractmethod
+    def table_of(self, task: Task) -> Table:
+        """The things that it can be, with their traits."""
+
+    def opening(self, task: Task) -> str:
+        """What the user says first."""
+        return f"I think of one of these: {', '.join(task.params['choices'])}."
+
+    def makers(self) -> Mapping[str, Maker]:
+        return {"rule": Maker(NoOptions, lambda _: Oracle(self._secret_of, self.opening))}
+
+    def brief(self, task: Task) -> str:
+        return (
+            f"You think of {task.params['secret']}, one of: {', '.join(task.params['choices'])}. Begin with telling "
+            f"the assistant these names, and never say which you think of. Answer its questions with Yes., No. or "
+            f"I do not know.\n{self.opening(task)}"
+        )
+
+    def _secret_of(self, task: Task) -> tuple[Table, str]:
+        return self.table_of(task), task.params["secret"]
+
+    def begin(self, task: Task, rng: np.random.Generator) -> str:
+        self._table = self.table_of(task)
+        self._choices: list[str] = list(task.params["choices"])
+        self._left = list(self._choices)
+        self._asked: list[str] = []
+        self._gained = 0.0
+        return self.meet(task)
+
+    def reply(self, action: str) -> Turn:
+        self._gained = 0.0
+        match = _GUESS.fullmatch(action.strip())
+        if match is not None:
+            return self._guess(match[1])
+        traits = self._table.asked(action)
+        heard = self.user.hear(action)
+        answer = answer_in(heard.utterance)
+        if len(traits) == 1 and traits[0].name not in self._asked:
+            self._asked.append(traits[0].name)
+        if len(traits) == 1 and answer is not None:
+            left = self._table.fitting(self._left, traits[0].name, answer)
+            if left:  # a user that contradicts itself tells nothing
+                self._gained = math.log2(len(self._left) / len(left))
+                self._left = left
+        if heard.done:
+            return self.fail(heard.utterance or "The user has left.")
+        return self.go_on(heard.utterance) if traits else self.invalid(heard.utterance)
+
+    def _guess(self, name: str) -> Turn:
+        known = {choice.lower(): choice for choice in self._choices}
+        if name.lower() not in known:
+            return self.invalid("That is none of them.")
+        if known[name.lower()] == self.task.params["secret"]:
+            self._gained = math.log2(len(self._left))
+            self._left = [self.task.params["secret"]]
+            return self.succeed(f"Yes, {known[name.lower()]} it is.")
+        return self.fail(f"No, it was {self.task.params['secret']}.")
+
+    def admissible(self) -> list[str]:
+        return [trait.question for trait in self._table.traits] + [f"guess {name}" for name in self._choices]
+
+    def anchor(self) -> Hashable:
+        return (self.task.id, tuple(self._left), tuple(sorted(self._asked)))
+
+    def progress(self) -> float:
+        return 1 - math.log(len(self._left)) / math.log(len(self._choices))
+
+    def notes(self) -> Mapping[str, Any]:
+        return {"information": self._gained}
+
+    def expert(self) -> str:
+        """Asks what is expected to tell most; guesses when nothing more is to be learnt, or no turn is left."""
+        question = self._table.best_question(self._left, self._asked)
+        if question is None or self.turn + 1 >= self.max_turns:
+            return f"guess {self._left[0]}"
+        return question.question
+
+    def answer(self) -> str:
+        return f"guess {self.task.params['secret']}"
+
+    def state(self) -> Any:
+        return [self._left, self._asked]
+
+    def set_state(self, state: Any) -> None:
+        self._left, self._asked = state
+
+
+class TwentyQuestions(Guessing):
+    """Find out which everyday thing the user thinks of.
+
+    The things of a split occur in no other, neither as the secret nor among what it can be.
+
+    On 400 test tasks each the expert succeeds in all, random admissible actions in 10, 6 and 3 % (easy, medium, hard),
+    a guess at once in 12.5, 6 and 4 %, silence in none.
+
+    Args:
+        difficulty: easy (one of 8 things, 8 turns), medium (16, 10) or hard (24, 12).
+    """
+
+    instructions = (
+        "The user thinks of one of several things. Ask questions that can be answered with yes or no, one at a time, "
+        "such as: Is it alive? When you know it, say: guess NAME. You have one guess."
+    )
+    levels = {"easy": Level(8, 8), "medium": Level(16, 10), "hard": Level(24, 12)}
+
+    def table_of(self, task: Task) -> Table:
+        return THINGS
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        prefix = f"{split}/{self.difficulty}/"
+        count, names = self.levels[self.difficulty].choices, _things_of(split)
+
+        def make(number: int) -> Task:
+            draws = Draws("twenty questions", prefix, number)
+            while True:
+                drawn = _sample(draws, names, count)
+                if THINGS.told_apart(drawn):
+                    params = {"choices": sorted(drawn), "secret": drawn[0]}
+                    return Task(f"{prefix}{number}", split, params, self.difficulty)
+
+        return GeneratedTasks(make, _TASKS[split], prefix)
+
+
+class GuessCity(Guessing):
+    """Find out which of several made-up cities the user thinks of, with what the atlas says of them.
+
+    Cities and their traits are drawn for each task, so only reading and reasoning help.
+
+    On 400 test tasks each the expert succeeds in all, random admissible actions in 19, 14 and 9 % (easy, medium, hard),
+    a guess at once in 25, 12.5 and 8 %, silence in none.
+
+    Args:
+        difficulty: easy (one of 4 cities, 5 turns), medium (8, 7) or hard (12, 8).
+    """
+
+    instructions = (
+        "The user thinks of one of several cities. The atlas tells what they are like; where it says nothing, nobody "
+        "knows. Ask questions that can be answered with yes or no, one at a time, such as: Is it on the coast? "
+        "When you know it, say: guess NAME. You have one guess."
+    )
+    levels = {"easy": Level(4, 5), "medium": Level(8, 7), "hard": Level(12, 8)}
+
+    def table_of(self, task: Task) -> Table:
+        return _atlas(task.params["cities"], len(task.params["choices"]))
+
+    def opening(self, task: Task) -> str:
+        rows = self.table_of(task).rows
+        return "\n".join(["I think of one of these cities.", *(in_words(name, rows[name]) for name in rows)])
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        prefix = f"{split}/{self.difficulty}/"
+        count = self.levels[self.difficulty].choices
+
+        def make(number: int) -> Task:
+            attempt = 0
+            while split_of(digest(prefix, number, attempt)) != split:
+                attempt += 1
+            key = digest("cities", prefix, number, attempt)
+            names = list(_atlas(key, count).rows)
+            params = {"cities": key, "choices": names, "secret": Draws("secret", key).pick(names)}
+            return Task(f"{prefix}{number}", split, params, self.difficulty)
+
+        return GeneratedTasks(make, _TASKS[split], prefix)
+
+
+@lru_cache(maxsize=256)
+def _atlas(key: str, count: int) -> Table:
+    return draw_cities(Draws("atlas", key), count)
+
+
+@lru_cache
+def _things_of(split: str) -> tuple[str, ...]:
+    shares = {"train": 0.5, "validation": 0.25, "test": 0.25}
+    return tuple(name for name in sorted(THINGS.rows) if split_of(digest("thing", name), shares) == split)
+
+
+def _sample(draws: Draws, items: Sequence[str], count: int) -> list[str]:
+    left = list(items)
+    return [left.pop(draws.below(len(left))) for _ in range(count)]

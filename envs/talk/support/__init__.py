@@ -1,0 +1,1 @@
+"""Emotional support, scored by rules: it tests the mechanics of such a talk, not empathy."""

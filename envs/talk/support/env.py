@@ -1,0 +1,151 @@
+"""A talk with somebody who seeks support."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from manyturn.envs.draws import Draws
+from manyturn.envs.keys import digest
+from manyturn.envs.talk.support.confidant import PLIGHTS, Confidant
+from manyturn.envs.talk.support.feelings import BEST, WORST, Feelings
+from manyturn.envs.talk.support.lexicon import CUES, DISMISS, NEEDS, TOPICS, sentence
+from manyturn.envs.talk.talk_env import TalkEnv
+from manyturn.envs.task import SPLITS, GeneratedTasks, Task, split_of
+from manyturn.envs.turn import Turn
+from manyturn.envs.users.options import NoOptions
+from manyturn.envs.users.phrases import UNSEEN_SPLIT
+from manyturn.envs.users.user_env import Maker
+
+LEVELS = ("easy", "hard")
+_TASKS = {"train": 50_000, "validation": 5_000, "test": 5_000, UNSEEN_SPLIT: 5_000}
+_NAMES = ("Ada", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gil", "Hana", "Ida", "Jon", "Kim", "Leo", "Mia", "Noa", "Ole")
+
+
+class Support(TalkEnv):
+    """Lift the mood of somebody with a hidden need and a topic that must not be touched.
+
+    The mood starts at 40, changes by at most 10 a turn and ends the talk at 100, below 10, or after ten turns; the
+    outcome is the last mood divided by 100, and success is a mood of 100. Rules decide what a text does
+    (``feelings.py``), whoever plays the user: they test the mechanics of such a talk, not empathy.
+
+    On 400 test tasks of either level the expert's outcome is 1, that of random admissible sentences 0.22, that of
+    silence 0.20; neither of the two ever succeeds.
+
+    Args:
+        split: train, validation, test (cases that occur in no other split) or test_unseen (the cases of test, said in
+            sentences that occur nowhere else).
+        difficulty: easy (the first words hint at need and taboo) or hard (only reactions do).
+        user, rewards, max_turns: see ``TalkEnv``; ``rewards="turns"`` adds the part ``mood``, the change of the mood
+            divided by 100.
+    """
+
+    instructions = (
+        "Somebody needs your support. Find out what helps: to be listened to, to get advice, or to hear that others "
+        "feel the same; say one thing at a time, about what troubles them. They may not want to talk about everything."
+    )
+    max_turns = 10
+    splits = (*SPLITS, UNSEEN_SPLIT)
+    turn_part = "mood"
+
+    def __init__(
+        self,
+        split: str = "train",
+        difficulty: str = "easy",
+        user: str | Mapping[str, Any] | None = None,
+        rewards: str = "outcome",
+        max_turns: int | None = None,
+    ):
+        if difficulty not in LEVELS:
+            raise ValueError(f"no difficulty {difficulty!r}: choose {' or '.join(LEVELS)}")
+        self.difficulty = difficulty
+        super().__init__(split, user, rewards, max_turns)
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        prefix = f"{split}/{self.difficulty}/"
+
+        def make(number: int) -> Task:
+            draws = Draws("support", prefix, number)
+            while True:
+                params = _draw(draws, self.difficulty, split)
+                case = [params[name] for name in ("matter", "plight", "taboo", "need")]
+                if split_of(digest("case", case)) == split.removesuffix("_unseen"):
+                    return Task(f"{prefix}{number}", split, params, self.difficulty, (params["need"],))
+
+        return GeneratedTasks(make, _TASKS[split], prefix)
+
+    def makers(self) -> Mapping[str, Maker]:
+        return {"rule": Maker(NoOptions, lambda _: Confidant())}
+
+    def brief(self, task: Task) -> str:
+        params = task.params
+        return (
+            f"You are {params['name']} and feel bad: {PLIGHTS[params['matter']][params['plight']]} What would help is "
+            f"that the assistant would {params['need']}, but you do not say so. You do not want to talk about "
+            f"{params['taboo']}. In brackets after a message you read how it made you feel: say something that fits."
+        )
+
+    def begin(self, task: Task, rng: np.random.Generator) -> str:
+        self._feelings = Feelings(task.params["need"], task.params["matter"], task.params["taboo"])
+        self._reaction = ""
+        self._said = self.meet(task)
+        return self._said
+
+    def reply(self, action: str) -> Turn:
+        feelings = self._feelings
+        self._reaction, change = feelings.hear(action, self._said)
+        ends = "best" if feelings.mood >= BEST else "worst" if feelings.mood < WORST else ""
+        heard = self.user.hear(
+            action, {"reaction": self._reaction, "change": change, "mood": feelings.mood, "ends": ends}
+        )
+        self._said = heard.utterance
+        if ends == "best":
+            return self.succeed(self._said)
+        if ends or heard.done or self.turn + 1 >= self.max_turns:
+            return self.fail(self._said, outcome=feelings.mood / BEST)
+        return self.go_on(self._said) if action.strip() else self.invalid(self._said)
+
+    def admissible(self) -> list[str]:
+        """For each kind of support its next unused sentence, about each topic; and a dismissal."""
+        fresh = {kind: [cue for cue in CUES[kind] if cue not in self._feelings.used] for kind in CUES}
+        return [
+            sentence(kind, (fresh[kind] or CUES[kind])[0], topic)
+            for kind in (*NEEDS, DISMISS)
+            for topic in (TOPICS if kind != DISMISS else (self._feelings.matter,))
+        ]
+
+    def anchor(self) -> Hashable:
+        return (self.task.id, self._feelings.mood, tuple(sorted(self._feelings.used)), self._reaction)
+
+    def progress(self) -> float:
+        return self._feelings.mood / BEST
+
+    def notes(self) -> Mapping[str, Any]:
+        return {"mood": self._feelings.mood, "reaction": self._reaction}
+
+    def expert(self) -> str:
+        need = self._feelings.need
+        fresh = [cue for cue in CUES[need] if cue not in self._feelings.used]
+        return sentence(need, (fresh or CUES[need])[0], self._feelings.matter)
+
+    def state(self) -> Any:
+        return [self._feelings.save(), self._reaction, self._said]
+
+    def set_state(self, state: Any) -> None:
+        feelings, self._reaction, self._said = state
+        self._feelings.load(feelings)
+
+
+def _draw(draws: Draws, difficulty: str, split: str) -> dict[str, Any]:
+    matter, taboo = draws.pick(list(TOPICS)), draws.pick(list(TOPICS))
+    while taboo == matter:
+        taboo = draws.pick(list(TOPICS))
+    return {
+        "name": draws.pick(_NAMES),
+        "matter": matter,
+        "plight": draws.below(len(PLIGHTS[matter])),
+        "taboo": taboo,
+        "need": draws.pick(NEEDS),
+        "hints": difficulty == "easy",
+        "words": "unseen" if split == UNSEEN_SPLIT else "seen",
+    }

@@ -1,0 +1,1 @@
+"""Teaching a simulated pupil, scored by what it knows afterwards."""

@@ -1,0 +1,198 @@
+"""A lesson with a simulated pupil."""
+
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from manyturn.envs.draws import Draws
+from manyturn.envs.keys import digest
+from manyturn.envs.talk.talk_env import TalkEnv
+from manyturn.envs.talk.tutor import pupil as rules
+from manyturn.envs.talk.tutor.pupil import Pupil, Tracer
+from manyturn.envs.talk.tutor.voice import PupilVoice
+from manyturn.envs.task import SPLITS, GeneratedTasks, Task, split_of
+from manyturn.envs.turn import Turn
+from manyturn.envs.users.options import NoOptions
+from manyturn.envs.users.phrases import UNSEEN_SPLIT
+from manyturn.envs.users.user_env import Maker
+
+SUBJECTS: Mapping[str, tuple[str, ...]] = {
+    "arithmetic": ("adding", "subtracting", "multiplying", "dividing", "fractions"),
+    "algebra": ("terms", "brackets", "equations", "powers", "roots"),
+    "geometry": ("angles", "triangles", "circles", "areas", "volumes"),
+    "chemistry": ("atoms", "molecules", "formulas", "reactions", "acids"),
+    "music": ("notes", "rests", "scales", "intervals", "chords"),
+    "grammar": ("nouns", "verbs", "clauses", "commas", "tenses"),
+    "cooking": ("washing", "chopping", "boiling", "frying", "baking"),
+    "coding": ("variables", "conditions", "loops", "functions", "recursion"),
+    "chess": ("pawns", "forks", "pins", "openings", "endgames"),
+    "maps": ("scales", "contours", "grids", "bearings", "projections"),
+}
+_TASKS = {"train": 50_000, "validation": 5_000, "test": 5_000, UNSEEN_SPLIT: 5_000}
+_COMMAND = re.compile(r"(?:^|[\n:.!?;,]\s*)(?:(explain|exercise) ([a-z]+)|(hint|test))[.!?\s]*$")
+_LAST = 300  # characters in which the command is looked for
+
+
+@dataclass(frozen=True)
+class Level:
+    """How many skills there are, and how many turns."""
+
+    skills: int
+    turns: int
+
+
+LEVELS = {"easy": Level(3, 16), "medium": Level(4, 20), "hard": Level(5, 24)}
+
+
+class Tutor(TalkEnv):
+    """Find out what a pupil does not know, and teach it in the right order.
+
+    A test ends the lesson, at the latest when no turn is left: it pays the gain, the share of the skills which the
+    pupil did not know that it knows then. Success is to know all. What the tutor says besides its commands does not
+    matter: this is about deciding what to teach, not about explaining well. ``progress`` is the gain so far, and
+    ``info["belief"]`` what Bayesian knowledge tracing concludes from the answers.
+
+    On 400 test tasks each the expert, which knows what the pupil knows, succeeds in 99.8 % at least, random admissible
+    commands in 4 to 6 % with a gain of 0.14, silence in none.
+
+    Args:
+        split: train, validation, test (combinations of subject and knowledge that occur in no other split) or
+            test_unseen (those of test; the pupil uses sentences that occur nowhere else).
+        difficulty: easy (3 skills, 16 turns), medium (4, 20) or hard (5, 24).
+        user, rewards, max_turns: see ``TalkEnv``; ``rewards="turns"`` adds the part ``gain``.
+    """
+
+    instructions = (
+        "Teach a pupil. Each skill needs the one before it. An exercise shows whether the pupil knows a skill; an "
+        "explanation helps most right after a failed exercise. Commands, at the end of what you say: exercise SKILL, "
+        "explain SKILL, hint (after a failed exercise), test (ends the lesson)."
+    )
+    splits = (*SPLITS, UNSEEN_SPLIT)
+    turn_part = "gain"
+
+    def __init__(
+        self,
+        split: str = "train",
+        difficulty: str = "easy",
+        user: str | Mapping[str, Any] | None = None,
+        rewards: str = "outcome",
+        max_turns: int | None = None,
+    ):
+        if difficulty not in LEVELS:
+            raise ValueError(f"no difficulty {difficulty!r}: choose one of {', '.join(LEVELS)}")
+        self.difficulty = difficulty
+        super().__init__(split, user, rewards, LEVELS[difficulty].turns if max_turns is None else max_turns)
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        prefix, count = f"{split}/{self.difficulty}/", LEVELS[self.difficulty].skills
+
+        def make(number: int) -> Task:
+            draws = Draws("tutor", prefix, number)
+            while True:
+                params = _draw(draws, count)
+                if split_of(digest("lesson", params)) == split.removesuffix("_unseen"):
+                    params["pace"] = draws.between(75, 100) / 100
+                    params["words"] = "unseen" if split == UNSEEN_SPLIT else "seen"
+                    return Task(f"{prefix}{number}", split, params, self.difficulty, (params["subject"],))
+
+        return GeneratedTasks(make, _TASKS[split], prefix)
+
+    def makers(self) -> Mapping[str, Maker]:
+        return {"rule": Maker(NoOptions, lambda _: PupilVoice())}
+
+    def brief(self, task: Task) -> str:
+        return (
+            f"You are a pupil and learn {task.params['subject']}: {', '.join(task.params['skills'])}. In brackets "
+            "after a message you read what happened to you: say in one sentence how that is. Begin with a greeting."
+        )
+
+    def begin(self, task: Task, rng: np.random.Generator) -> str:
+        self._skills: list[str] = list(task.params["skills"])
+        self._tracer = Tracer(len(self._skills))
+        self._pupil = Pupil(task.params["known"], task.params["pace"], rng)
+        self._unknown = self._pupil.known.count(False)
+        said = self.meet(task)
+        return f"{said}\nSkills, in order: {', '.join(self._skills)}."
+
+    def reply(self, action: str) -> Turn:
+        match = _COMMAND.search(action[-_LAST:].lower())
+        verb, noun = (match[1] or match[3], match[2]) if match else ("", "")
+        if match is None or (noun and noun not in self._skills) or (verb == "hint" and self._pupil.failed is None):
+            mend = "End with: exercise SKILL, explain SKILL, hint (after a failed exercise) or test."
+            return self._test(mend)._replace(valid=False) if self.turn + 1 >= self.max_turns else self.invalid(mend)
+        if verb == "test":
+            return self._test("The lesson is over.")
+        shown, cue = self._teach(verb, noun)
+        heard = self.user.hear(action, cue)
+        text = f"{heard.utterance}\n{shown}".strip()
+        last = heard.done or self.turn + 1 >= self.max_turns
+        return self._test(text) if last else self.go_on(text)
+
+    def _teach(self, verb: str, noun: str) -> tuple[str, Mapping[str, Any]]:
+        """What is to be seen of it, and what the pupil notices."""
+        if verb == "explain":
+            skill = self._skills.index(noun)
+            chance = rules.EXPLAINED_AFTER_FAILURE if self._pupil.failed == skill else rules.EXPLAINED
+            self._pupil.explain(skill)
+            self._tracer.taught(skill, chance)
+            return "", {"event": "explained", "skill": noun}
+        if verb == "hint":
+            assert self._pupil.failed is not None
+            skill = self._pupil.failed
+            right = self._pupil.hint()
+            self._tracer.taught(skill, rules.HINTED)
+        else:
+            skill = self._skills.index(noun)
+            right = self._pupil.exercise(skill)
+        self._tracer.see(skill, right)
+        if verb == "exercise":
+            self._tracer.taught(skill, rules.EXERCISED)
+        event = "right" if right else "wrong"
+        return f"Exercise in {self._skills[skill]}: {event}.", {"event": event, "skill": self._skills[skill]}
+
+    def _test(self, text: str) -> Turn:
+        gain = self.progress()
+        text = f"{text}\nTest: {sum(self._pupil.known)} of {len(self._skills)} skills."
+        return (self.succeed if gain == 1 else self.fail)(text, outcome=gain)
+
+    def admissible(self) -> list[str]:
+        able = [f"{verb} {skill}" for verb in ("exercise", "explain") for skill in self._skills]
+        return [*able, *(["hint"] if self._pupil.failed is not None else []), "test"]
+
+    def anchor(self) -> Hashable:
+        return (self.task.id, tuple(round(belief, 6) for belief in self._tracer.belief), self._pupil.failed)
+
+    def progress(self) -> float:
+        return (self._unknown - self._pupil.known.count(False)) / self._unknown
+
+    def notes(self) -> Mapping[str, Any]:
+        return {"belief": list(self._tracer.belief)}
+
+    def expert(self) -> str:
+        """Knows what the pupil knows: lets it fail in the first skill that it lacks, and explains."""
+        if all(self._pupil.known):
+            return "test"
+        skill = self._pupil.known.index(False)
+        return f"{'explain' if self._pupil.failed == skill else 'exercise'} {self._skills[skill]}"
+
+    def state(self) -> Any:
+        return [self._pupil.save(), self._tracer.belief]
+
+    def set_state(self, state: Any) -> None:
+        pupil, self._tracer.belief = state
+        self._pupil.load(pupil)
+
+
+def _draw(draws: Draws, count: int) -> dict[str, Any]:
+    """Some skills of a subject in order, two of them at least unknown."""
+    subject = draws.pick(list(SUBJECTS))
+    skills = list(SUBJECTS[subject])
+    while len(skills) > count:
+        skills.pop(draws.below(len(skills)))
+    while True:
+        known = [bool(draws.below(2)) for _ in range(count)]
+        if known.count(False) >= 2:
+            return {"subject": subject, "skills": skills, "known": known}

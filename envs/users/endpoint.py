@@ -1,0 +1,99 @@
+"""One request to an endpoint that speaks the OpenAI chat completions protocol, and the ways in which it can fail.
+
+It blocks, as an environment's turn does, and works inside a running event loop too. Time and size of an answer are
+bounded however slowly or endlessly the endpoint sends.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+_LONGEST_ANSWER = 2**20  # bytes
+_MAY_PASS = frozenset({408, 409, 425, 429})  # and everything from 500
+
+
+class Passing(Exception):
+    """A fault that may pass when the request is made again."""
+
+
+class Refused(Exception):
+    """The endpoint will not answer this request, however often it is made."""
+
+
+class Choice(NamedTuple):
+    """The message of a completion."""
+
+    text: str
+    finish: str
+
+
+def complete(url: str, key: str, body: Mapping[str, Any], seconds: float) -> Choice:
+    """Ask once.
+
+    Args:
+        url: the endpoint's address, up to and without ``/chat/completions``.
+        key: sent as bearer token unless empty; it appears in no message.
+        seconds: for the whole exchange.
+
+    Raises:
+        Passing: no or a broken answer: it may pass.
+        Refused: another status than 200 that will not pass.
+        ImportError: httpx is missing.
+    """
+    # A thread of its own, because an environment may run inside somebody's event loop.
+    with ThreadPoolExecutor(1) as thread:
+        status, raw = thread.submit(asyncio.run, _ask(url, key, body, seconds)).result()
+    told = _short(raw, key)
+    if status in _MAY_PASS or status >= 500:
+        raise Passing(f"status {status}: {told}")
+    if status != 200:
+        raise Refused(f"status {status}: {told}")
+    return _choice(raw, told)
+
+
+async def _ask(url: str, key: str, body: Mapping[str, Any], seconds: float) -> tuple[int, bytes]:
+    try:
+        import httpx
+    except ImportError as error:
+        raise ImportError("a model user needs the package httpx: pip install 'manyturn[openai]'") from error
+
+    headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {key}"} if key else {})
+    raw = bytearray()
+    try:
+        async with (
+            asyncio.timeout(seconds),
+            httpx.AsyncClient(timeout=seconds) as client,
+            client.stream("POST", f"{url.rstrip('/')}/chat/completions", json=body, headers=headers) as response,
+        ):
+            async for chunk in response.aiter_bytes():
+                raw += chunk
+                if len(raw) > _LONGEST_ANSWER:
+                    raise Passing(f"the answer is longer than {_LONGEST_ANSWER} bytes")
+    except TimeoutError as error:
+        raise Passing(f"no answer within {seconds:.2g} s") from error
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        raise Passing(f"{type(error).__name__}: {error}".replace(key or "\0", "***")) from error
+    return response.status_code, bytes(raw)
+
+
+def _choice(raw: bytes, told: str) -> Choice:
+    try:
+        choice = json.loads(raw)["choices"][0]
+        message, finish = choice["message"], choice.get("finish_reason") or "stop"
+        text, calls = message.get("content"), message.get("tool_calls")
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise Passing(f"not a chat completion: {told}") from error
+    if calls:
+        raise Passing(f"a tool call instead of words: {told}")
+    if not isinstance(text, str) or not text.strip():
+        raise Passing(f"a completion without words: {told}")
+    return Choice(text.encode(errors="replace").decode(), str(finish))
+
+
+def _short(raw: bytes, key: str) -> str:
+    """The beginning of an answer on one line, without the key and without what a terminal would obey."""
+    text = raw[:4000].decode(errors="replace")
+    text = " ".join((text.replace(key, "***") if key else text).split())[:200]
+    return "".join(char if char.isprintable() else "\ufffd" for char in text)

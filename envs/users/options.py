@@ -1,0 +1,7 @@
+"""Options of users that have none."""
+
+from manyturn.envs.options import Options
+
+
+class NoOptions(Options):
+    """There is nothing to choose: any option is an error."""

@@ -1,0 +1,212 @@
+"""The model user against a real server: whatever comes back, the turn is an utterance or a UserError, in time."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from manyturn.envs.host import EnvError, Host
+from manyturn.envs.keys import generator
+from manyturn.envs.task import Task
+from manyturn.envs.users.model import ModelOptions, ModelUser
+from manyturn.envs.users.protocol import UserError
+
+pytest.importorskip("httpx")
+
+TASK = Task("one", "train", {"x": 1})
+Answer = Callable[[BaseHTTPRequestHandler, dict], None]
+
+
+def completion(text: str | None, finish: str = "stop", **message) -> bytes:
+    said = {"role": "assistant", "content": text, **message}
+    return json.dumps({"choices": [{"message": said, "finish_reason": finish}]}).encode()
+
+
+def send(handler: BaseHTTPRequestHandler, body: bytes, status: int = 200, length: int | None = None) -> None:
+    handler.send_response(status)
+    handler.send_header("Content-Length", str(len(body) if length is None else length))
+    handler.end_headers()
+    handler.wfile.write(body)
+
+
+@contextmanager
+def serving(answer: Answer) -> Iterator[tuple[str, list[dict]]]:
+    """An endpoint on loopback: its address, and the requests that it got."""
+    asked: list[dict] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            asked[-1]["authorization"] = self.headers.get("Authorization")
+            try:
+                answer(self, asked[-1])
+            except OSError:
+                self.close_connection = True  # the client has gone
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Silence."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1", asked
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def user_at(url: str, greeting: str | None = None, **options) -> ModelUser:
+    user = ModelUser(
+        lambda task: "You want tea.", ModelOptions(model="m", base_url=url, wait=0, **options), greeting=greeting
+    )
+    if greeting is None:
+        user.begin(TASK, generator(0))
+    return user
+
+
+def drip(handler: BaseHTTPRequestHandler, _: dict) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Length", "100000")
+    handler.end_headers()
+    for _ in range(200):
+        handler.wfile.write(b" ")
+        handler.wfile.flush()
+        time.sleep(0.02)
+
+
+def drip_headers(handler: BaseHTTPRequestHandler, _: dict) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\n")
+    for number in range(200):
+        handler.wfile.write(b"X-%d: 1\r\n" % number)
+        handler.wfile.flush()
+        time.sleep(0.02)
+
+
+def flood(handler: BaseHTTPRequestHandler, _: dict) -> None:
+    send(handler, completion("x" * 10_000_000))
+
+
+FAULTS: dict[str, tuple[Answer, str]] = {
+    "500": (lambda h, _: send(h, b"oops", 500), "status 500"),
+    "429": (lambda h, _: send(h, b"slow down", 429), "status 429"),
+    "garbage": (lambda h, _: send(h, b"\xff\x00<html>"), "not a chat completion"),
+    "no choices": (lambda h, _: send(h, b'{"choices": []}'), "not a chat completion"),
+    "a list": (lambda h, _: send(h, b"[1]"), "not a chat completion"),
+    "deep": (lambda h, _: send(h, b"[" * 100_000), "not a chat completion"),
+    "empty": (lambda h, _: send(h, completion("")), "without words"),
+    "blank": (lambda h, _: send(h, completion(" \n")), "without words"),
+    "null": (lambda h, _: send(h, completion(None)), "without words"),
+    "a tool call": (lambda h, _: send(h, completion(None, tool_calls=[{"id": "1"}])), "tool call"),
+    "too long": (lambda h, _: send(h, completion("x" * 5000)), "does not end"),
+    "cut": (lambda h, _: send(h, completion("I would", "length")), "does not end"),
+    "flood": (flood, "longer than"),
+    "broken off": (lambda h, _: send(h, b"{", length=1000), "Error"),
+    "slow drip": (drip, "no answer within 0"),
+    "slow drip of headers": (drip_headers, "no answer within 0"),
+    "silence": (lambda h, _: time.sleep(1), "no answer within 0"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_fault_is_a_user_error_after_the_given_attempts(fault):
+    answer, told = FAULTS[fault]
+    with serving(answer) as (url, asked):
+        user = user_at(url, attempts=2, timeout=0.6 if "no answer" in told else 10)
+        start = time.perf_counter()
+        with pytest.raises(UserError, match=told) as caught:
+            user.hear("Hello.")
+        assert time.perf_counter() - start < (2 if "no answer" in told else 5)
+        assert len(asked) == 2 and "2 attempts" in str(caught.value) and "\n" not in str(caught.value)
+        assert len(str(caught.value)) < 500
+
+
+def test_a_refusal_is_not_tried_again():
+    with serving(lambda h, _: send(h, b"no such model", 404)) as (url, asked), pytest.raises(UserError, match="404"):
+        user_at(url, attempts=5).hear("Hello.")
+    assert len(asked) == 1
+
+
+def test_nobody_there_is_a_user_error():
+    with pytest.raises(UserError, match="2 attempts"):
+        user_at("http://127.0.0.1:9", attempts=2, timeout=2).hear("Hello.")
+
+
+def test_a_fault_that_passes_costs_an_attempt_and_another_seed():
+    answers = iter([b"garbage", completion("Tea, please.")])
+    with serving(lambda h, _: send(h, next(answers))) as (url, asked):
+        assert user_at(url, seed=7).hear("What do you want?").utterance == "Tea, please."
+    assert [request["seed"] for request in asked] == [7, 8]
+    assert asked[0]["temperature"] == 0 and asked[0]["messages"] == asked[1]["messages"]
+
+
+def test_the_model_sees_its_brief_and_the_dialogue_from_its_own_side():
+    answers = iter([completion("Hi, tea?"), completion("Green. ###STOP### bye")])
+    with serving(lambda h, _: send(h, next(answers))) as (url, asked):
+        user = user_at(url, "Hello!")
+        assert user.begin(TASK, generator(0)) == "Hi, tea?"
+        heard = user.hear("Which?", {"mood": 3, "done": []})
+    assert heard.utterance == "Green." and heard.done
+    system, *rest = asked[1]["messages"]
+    assert "You want tea." in system["content"] and "###STOP###" in system["content"]
+    assert [(m["role"], m["content"]) for m in rest] == [
+        ("user", "Hello!"), ("assistant", "Hi, tea?"), ("user", "Which?\n(mood: 3)")
+    ]  # fmt: skip
+
+
+def test_a_restored_dialogue_goes_on_with_the_same_messages():
+    with serving(lambda h, _: send(h, completion("Yes."))) as (url, asked):
+        user, other = user_at(url), user_at(url)
+        user.hear("One?")
+        other.load(json.loads(json.dumps(user.save())))
+        user.hear("Two?")
+        other.hear("Two?")
+    assert asked[-1] == asked[-2]
+
+
+def test_the_key_is_sent_and_shown_nowhere(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-1")
+
+    def repeat(handler: BaseHTTPRequestHandler, request: dict) -> None:
+        send(handler, f"bad key {request['authorization']}".encode(), 401)
+
+    with serving(repeat) as (url, asked), pytest.raises(UserError) as caught:
+        user_at(url).hear("Hello.")
+    assert asked[0]["authorization"] == "Bearer sk-secret-1"
+    assert "sk-secret" not in str(caught.value) + str(caught.value.__cause__)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "127.0.0.1:80", "ftp://x", "http://u:p@x/v1", "http://x/v1?key=1", "http://[", "http://x:99999"]
+)
+def test_a_wrong_address_is_told_at_once(url, monkeypatch):
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with pytest.raises(ValueError, match="address"):
+        ModelUser(str, ModelOptions(model="m", base_url=url))
+
+
+def test_in_an_environment_the_error_of_a_user_is_never_a_reward():
+    spec = {"kind": "model", "model": "m", "attempts": 1, "timeout": 5}
+    broken = [False]
+
+    def answer(handler: BaseHTTPRequestHandler, _: dict) -> None:
+        send(
+            handler, b"oops" if broken[0] else completion("I want a table at a restaurant."), 500 if broken[0] else 200
+        )
+
+    with serving(answer) as (url, _):
+        host = Host("manyturn/Talk-Booking-v0", {"user": {**spec, "base_url": url}})
+        task = host.tasks("train")[0]
+        assert host.reset(task, 1).observation == "I want a table at a restaurant."
+        assert host.env.unwrapped.user.name == "model(m)"
+        broken[0] = True
+        with pytest.raises(EnvError, match=r"UserError.*status 500"):
+            host.step("Which day?")
+        broken[0] = False
+        assert host.reset(task, 1).reward == 0
