@@ -1,0 +1,72 @@
+"""The tools that every desk has."""
+
+from collections.abc import Callable
+from typing import Any
+
+from manyturn.envs.desk.store import Record, Store
+from manyturn.envs.tools.tool import ToolError
+
+CLOSED = "closed"
+
+
+class Counter:
+    """Tools over a store. Each desk adds its own, and lists all of them.
+
+    Args:
+        store: of the episode; the environment puts another one in its place when an episode begins.
+    """
+
+    def __init__(self, store: Store):
+        self.store = store
+
+    def tools(self) -> list[Callable[..., Any]]:
+        """The tools: those that only read, those that write, and ``close``."""
+        shared = [self.find_user_by_email, self.find_user_by_name, self.get_user]
+        return [*shared, *self.reads(), *self.writes(), self.close]
+
+    def reads(self) -> list[Callable[..., Any]]:
+        """This desk's own tools that only read."""
+        raise NotImplementedError
+
+    def writes(self) -> list[Callable[..., Any]]:
+        """This desk's own tools that write."""
+        raise NotImplementedError
+
+    def find_user_by_email(self, email: str) -> str:
+        """Find a customer by email address. Returns the user id.
+
+        Args:
+            email: the address, such as mia.olsen3@mail.com.
+        """
+        return self._known(self.store.tables.by_email.get(email.lower()))
+
+    def find_user_by_name(self, name: str, zip_code: str) -> str:
+        """Find a customer by name and zip code. Returns the user id.
+
+        Args:
+            name: first and last name.
+            zip_code: five digits.
+        """
+        return self._known(self.store.tables.by_name.get((name, zip_code)))
+
+    def get_user(self, user_id: str) -> Record:
+        """Show a customer's record.
+
+        Args:
+            user_id: such as C12.
+        """
+        return self.store.find("users", user_id)
+
+    def close(self, answer: str = "done") -> str:
+        """End the work, once everything is done or refused.
+
+        Args:
+            answer: the figures that were asked for, and the rule, such as R4, of each request that was refused.
+        """
+        return CLOSED
+
+    @staticmethod
+    def _known(key: str | None) -> str:
+        if key is None:
+            raise ToolError("there is no such customer")
+        return key

@@ -1,0 +1,115 @@
+"""Who has requests: a ticket that says everything at once, or a customer who must be talked to."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from manyturn.envs.desk.job import Errand, Job, job_of
+from manyturn.envs.desk.pack import Pack
+from manyturn.envs.options import Options
+from manyturn.envs.task import Task
+from manyturn.envs.users.acts import Slot
+from manyturn.envs.users.agenda import AgendaOptions, AgendaUser, Goal
+from manyturn.envs.users.protocol import NOTHING, Heard, User
+
+WAIT = "Nobody reads this ticket's replies: call a tool, and close when you are done."
+_IDENTITY = {"user": "customer id", "email": "email address", "name": "full name", "zip_code": "zip code"}
+
+
+class TicketOptions(Options):
+    """There are none."""
+
+
+class Ticket(User):
+    """All that is wanted, in writing; nobody answers."""
+
+    name = "ticket"
+
+    def begin(self, task: Task, rng: np.random.Generator) -> str:
+        return ticket(job_of(task))
+
+    def hear(self, text: str, cue: Mapping[str, Any] = NOTHING) -> Heard:
+        return Heard(WAIT)
+
+    def save(self) -> None:
+        return None
+
+    def load(self, state: Any) -> None:
+        """There is no state."""
+
+
+def ticket(job: Job) -> str:
+    """A task in writing."""
+    parts = [f"Customer {', '.join(identity(job).values())}."] if job.way != "id" else []
+    parts += [errand.sentence for errand in job.errands]
+    if job.asked:
+        parts.append(f"Tell the {job.asked[0]}.")
+    return " ".join(parts)
+
+
+def identity(job: Job) -> dict[str, str]:
+    """Slot -> what tells who the customer is; empty where things are named by their ids."""
+    user = job.user
+    known = {"user": {"user": job.user_id}, "email": {"email": user["email"]}}
+    known["name"] = {"name": user["name"], "zip_code": user["zip_code"]}
+    return known.get(job.way, {})
+
+
+def facts_of(job: Job, errand: Errand) -> dict[str, str]:
+    """Slot -> what the customer must be asked for one request; slots of different kinds have different names."""
+    name = errand.kind.name
+    facts = {f"{name} id": errand.call.arguments[errand.kind.about]} if job.way == "id" else {}
+    return facts | {f"{name} {slot}": said for slot, said in errand.told.items()}
+
+
+def nouns(pack: Pack) -> dict[str, str]:
+    """Slot -> what people call it."""
+    found = dict(_IDENTITY)
+    for kind in pack.kinds:
+        found[f"{kind.name} id"] = f"{pack.things[kind.about].noun} id for the {kind.name} request"
+        found |= {f"{kind.name} {slot}": noun for slot, noun in kind.slots.items()}
+    return found
+
+
+def wish(job: Job, errand: Errand) -> str:
+    """What a customer begins with: no ids."""
+    noun = job.pack.things[errand.kind.about].noun
+    words = f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}" if job.way == "id" else errand.words
+    return errand.kind.wish.format(object=words)
+
+
+def goal_of(task: Task) -> Goal:
+    """A task as an agenda."""
+    job = job_of(task)
+    facts = identity(job)
+    for errand in job.errands:
+        facts |= facts_of(job, errand)
+    wishes = {errand.kind.name: wish(job, errand) for errand in job.errands}
+    return Goal(wishes, facts, requests=("asked",) if job.asked else ())
+
+
+class Customer(AgendaUser):
+    """Says what it wants one request after the other, and what it knows when it is asked.
+
+    Args:
+        pack: the desk.
+        options: noise and patience.
+    """
+
+    def __init__(self, pack: Pack, options: AgendaOptions):
+        super().__init__([Slot(name, (noun,)) for name, noun in nouns(pack).items()], goal_of, options)
+
+    def begin(self, task: Task, rng: np.random.Generator) -> str:
+        asked = job_of(task).asked
+        if asked:  # each task asks for a figure of its own
+            self._slots["asked"] = Slot("asked", (asked[0],), pattern=r"\d+")
+        else:
+            self._slots.pop("asked", None)
+        return super().begin(task, rng)
+
+
+def done(job: Job, right: Iterable[str], said: str) -> list[str]:
+    """The requests that are settled: fulfilled ones, and those refused by the right rule."""
+    named = job.named(said)
+    return [e.kind.name for e in job.errands if (e.rule in named if e.rule else e.kind.name in right)]

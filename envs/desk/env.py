@@ -1,0 +1,251 @@
+"""A service desk as an environment."""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from manyturn.envs.desk.commands import Commands
+from manyturn.envs.desk.counter import CLOSED
+from manyturn.envs.desk.customer import WAIT, Customer, Ticket, TicketOptions, done, facts_of, identity, nouns, ticket
+from manyturn.envs.desk.job import job_of
+from manyturn.envs.desk.packs import PACKS
+from manyturn.envs.desk.people import FEWEST, MOST
+from manyturn.envs.desk.shapes import LEVELS
+from manyturn.envs.desk.store import Store
+from manyturn.envs.desk.tasks import tasks
+from manyturn.envs.keys import digest
+from manyturn.envs.options import unknown
+from manyturn.envs.task import Task
+from manyturn.envs.tools.calls import Request, call_text, is_call
+from manyturn.envs.tools.told import told
+from manyturn.envs.tools.toolset import Call, Toolset
+from manyturn.envs.turn import OUTCOME, Turn
+from manyturn.envs.users.agenda import AgendaOptions
+from manyturn.envs.users.user_env import Maker, UserEnv
+
+REWARDS = ("outcome", "turns")
+PARTS = {"read": 0.1, "write": 0.3, "wrong": -0.3}
+_RULES_OF_WORK = (
+    "Do what the customer asks for, unless a rule below forbids it; then change nothing for that request, and name the "
+    "rule, such as R3. Name no other rules. Tools do not check the rules: look up what you need to know first. When "
+    "everything is done or refused, call close; its answer names the rules of refused requests and the figures that "
+    "were asked for. The rules are:"
+)
+
+
+class Desk(UserEnv):
+    """Serve a customer by tools over a database, keeping to a policy.
+
+    The outcome is 1 if in the end exactly those records differ that should, in the way they should, and the agent has
+    named the rules by which requests had to be refused, no others, and the figure that was asked for. About 15 % of the
+    requests must be refused. Tasks and rewards are in the manner of tau-bench (Yao et al. 2024, arXiv 2406.12045) and
+    tau2-bench's solo mode (Barres et al. 2025, arXiv 2506.07982), with databases, policies and tasks of its own.
+
+    Args:
+        split: train, validation or test; no customer and no shape of a task (``shapes.py``) belongs to two of them.
+        pack: ``retail``, ``travel`` or ``telecom``.
+        difficulty: ``tiny`` (one request of few arguments, the customer is known by an id), ``easy`` (one request),
+            ``medium`` (two or three), ``hard`` (three to five).
+        user: ``ticket`` (all in writing, nobody answers), ``agenda`` (a customer who must be asked), or another user of
+            ``UserEnv``. Scores with different users are different measurements.
+        rewards: ``outcome``, or ``turns``, which adds ``read`` (0.1 for each needed read, once), ``write`` (0.3 for
+            each request that becomes fulfilled) and ``wrong`` (-0.3 for each other write). They do not preserve the
+            best policy: recipes with gated rewards count them only where the outcome is 1.
+        users: customers in the database, from 200 to 2,000.
+        database: the seed that it is made from.
+        max_turns: default by difficulty, from 12 to 48, twice as many with a user who answers.
+    """
+
+    def __init__(
+        self,
+        split: str = "train",
+        pack: str = "retail",
+        difficulty: str = "tiny",
+        user: str | Mapping[str, Any] | None = None,
+        rewards: str = "outcome",
+        users: int = 500,
+        database: int = 0,
+        max_turns: int | None = None,
+    ):
+        choices = (("pack", pack, PACKS), ("difficulty", difficulty, LEVELS), ("rewards", rewards, REWARDS))
+        for what, given, known in choices:
+            if given not in known:
+                raise ValueError(unknown(what, given, known))
+        if not FEWEST <= users <= MOST:
+            raise ValueError(f"users is {users}: it is from {FEWEST} to {MOST}")
+        self._pack, self.difficulty = PACKS[pack], difficulty
+        super().__init__(split, user, max_turns)
+        self._written = isinstance(self.user, Ticket)
+        if max_turns is None:
+            self.max_turns = LEVELS[difficulty].turns * (1 if self._written else 2)
+        self._pays_turns = rewards == "turns"
+        self.part_names = tuple(PARTS) if self._pays_turns else ()  # type: ignore[misc]  # what this instance gives
+        self._tasks = {name: tasks(name, pack, difficulty, users, database) for name in self.splits}
+        self._counter = self._pack.counter(Store(self._pack.tables(users, database)))
+        self._toolset = Toolset(self._counter.tools())
+        self._writing = {tool.__name__ for tool in self._counter.writes()}
+        self.tools = self._toolset.schemas
+        rules = "\n".join(f"{rule.name}. {rule.text}" for rule in self._pack.rules)
+        talk = "" if self._written else " What you write without a tool call is said to the customer."
+        self.instructions = told(f"{self._pack.place}{talk} {_RULES_OF_WORK}\n{rules}", self.tools)
+        self._commands = Commands(self._pack, self.tools)
+
+    # ---- what a user environment has ------------------------------------------------------------------------
+
+    def makers(self) -> Mapping[str, Maker]:
+        return {
+            "ticket": Maker(TicketOptions, lambda options: Ticket()),
+            "agenda": Maker(AgendaOptions, lambda options: Customer(self._pack, options)),
+        }
+
+    def brief(self, task: Task) -> str:
+        return (
+            "You are a customer who talks to a service desk. Begin with one request, without ids and details; tell "
+            "them when you are asked. When a request is done or refused, go on with the next. All that you want and "
+            f"know: {ticket(job_of(task))}"
+        )
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        return self._tasks[split]
+
+    def begin(self, task: Task, rng: np.random.Generator) -> str:
+        self._job = job_of(task)
+        self._counter.store = Store(self._counter.store.tables)
+        self._said = ""
+        self._learnt: dict[str, None] = {}
+        self._fulfilled: list[str] = []
+        self._reported: list[str] = []
+        self._needed = {call_text(name, **arguments) for name, arguments in self._job.reads}
+        self._commands.forget()
+        text = self.user.begin(task, rng)
+        self._heard = text
+        self._commands.hear(text)
+        return text if self._written else f"Customer: {text}"
+
+    def respond(self, action: str) -> Turn:
+        return self._called(action) if is_call(action) else self._spoken(action)
+
+    # ---- a turn ---------------------------------------------------------------------------------------------
+
+    def _called(self, action: str) -> Turn:
+        answered = self._toolset.answer(action)
+        parts = self._parts(answered.calls)
+        closing = next((call for call in answered.calls if call.done and call.name == "close"), None)
+        if closing is not None:
+            self._say(closing.arguments.get("answer", ""))
+            return self._end(CLOSED, parts)
+        self._commands.read(answered.text)
+        return Turn(answered.text, parts, answered.valid)
+
+    def _spoken(self, action: str) -> Turn:
+        if self._written or not action.strip():
+            return self.invalid(WAIT if self._written else "Customer: (waits for an answer)")
+        self._say(action)
+        self._reported = done(self._job, self._fulfilled, self._said)
+        heard = self.user.hear(action, {"done": self._reported})
+        self._heard += f"\n{heard.utterance}"
+        self._commands.hear(heard.utterance)
+        text = f"Customer: {heard.utterance}"
+        return self._end(text, {}) if heard.done else self.go_on(text)
+
+    def _say(self, text: str) -> None:
+        """Keep a line of what the agent says, whatever line breaks it holds."""
+        self._said += f"{' '.join(text.split())}\n"
+
+    def _end(self, text: str, parts: Mapping[str, float]) -> Turn:
+        right = self._counter.store.delta() == self._job.delta and self._job.said(self._said)
+        return Turn(text, {OUTCOME: float(right), **parts}, True, True, right)
+
+    def _parts(self, calls: Sequence[Call]) -> dict[str, float]:
+        """Take note of what calls have brought; what they are paid."""
+        reads = writes = 0
+        for call in calls:
+            if not call.done or call.name == "close":
+                continue
+            if call.name in self._writing:
+                writes += 1
+                continue
+            text = call_text(call.name, **call.arguments)
+            reads += text in self._needed and text not in self._learnt
+            self._learnt[text] = None
+        if not writes and not reads:
+            return {}
+        before, self._fulfilled = self._fulfilled, self._settled() if writes else self._fulfilled
+        right = max(0, len(self._fulfilled) - len(before))
+        counts = {"read": reads, "write": right, "wrong": writes - right}
+        return {name: PARTS[name] * count for name, count in counts.items() if count} if self._pays_turns else {}
+
+    def _settled(self) -> list[str]:
+        """The kinds of the requests that are fulfilled."""
+        delta = self._counter.store.delta()
+        return [
+            errand.kind.name
+            for errand in self._job.errands
+            if not errand.rule and all(delta.get(place) == fields for place, fields in errand.right.items())
+        ]
+
+    # ---- what else there is ---------------------------------------------------------------------------------
+
+    def admissible(self) -> list[str]:
+        return self._commands.listed()
+
+    def anchor(self) -> Hashable:
+        """What was changed, learnt and said to the purpose, what the user knows, and what is to be answered."""
+        changed = digest(self._counter.store.save()) if self._counter.store.written else ""
+        talk = "" if self._written else digest(self.user.save(), sorted(self._job.named(self._said)))
+        return (self.task.id, changed, talk, frozenset(self._learnt), self.observation)
+
+    def progress(self) -> float:
+        """Settled requests, and the figure, of all; 0 once a record is changed that should not be."""
+        job, delta = self._job, self._counter.store.delta()
+        if any(job.delta.get(place) is None for place in delta):
+            return 0.0
+        settled = len(done(job, self._fulfilled, self._said))
+        if job.asked is None:
+            return settled / len(job.errands)
+        return (settled + job.tells_figure(self._said)) / (len(job.errands) + 1)
+
+    def expert(self) -> str:
+        """Looks up what is needed, asks a customer for what nobody else knows, and does what the policy allows."""
+        move = next(self._moves())
+        return move if isinstance(move, str) else call_text(move.name, **move.arguments)
+
+    def _moves(self) -> Iterator[str | Request]:
+        """What is left to do, in order; the first of them is the next."""
+        job = self._job
+        yield from self._questions(identity(job))
+        for errand in job.errands:
+            name = errand.kind.name
+            if name not in done(job, self._fulfilled, self._said):
+                yield from self._questions(facts_of(job, errand))
+                yield from self._unread(errand.reads)
+                if not errand.rule:
+                    yield errand.call
+                elif not self._written:
+                    yield f"I am sorry, rule {errand.rule} forbids this. Is there anything else?"
+            elif not self._written and name not in self._reported:
+                yield "That is done. Is there anything else?"
+        yield from self._unread(job.asked_reads)
+        if job.asked and not self._written and not job.tells_figure(self._said):
+            yield f"The {job.asked[0]} is {job.asked[1]}."
+        yield Request("close", {"answer": job.answer if self._written else "done"})
+
+    def _questions(self, facts: Mapping[str, str]) -> Iterator[str]:
+        for slot, value in facts.items():
+            if not self._written and value.lower() not in self._heard.lower():
+                yield f"What is the {nouns(self._pack)[slot]}?"
+
+    def _unread(self, reads: Sequence[Request]) -> Iterator[Request]:
+        return (read for read in reads if call_text(read.name, **read.arguments) not in self._learnt)
+
+    def state(self) -> Any:
+        own = [self._said, list(self._learnt), self._fulfilled, self._heard, self._reported]
+        return [self._counter.store.save(), own, self._commands.save()]
+
+    def set_state(self, state: Any) -> None:
+        records, own, commands = state
+        self._said, learnt, self._fulfilled, self._heard, self._reported = own
+        self._learnt = dict.fromkeys(learnt)
+        self._counter.store.load(records)
+        self._commands.load(commands)

@@ -1,0 +1,107 @@
+"""What a desk is made of: tables, tools, the rules of its policy, and the kinds of requests that customers have."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from manyturn.envs.desk.counter import Counter
+from manyturn.envs.desk.store import Store, Tables
+from manyturn.envs.draws import Draws
+from manyturn.envs.tools.calls import Request
+
+Arguments = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule of the policy, in words and as a check. Tools do not enforce it: that is the agent's work.
+
+    Args:
+        name: such as ``R3``; what an agent says that refuses by it.
+        text: what the agent is told.
+        tools: the tools that it forbids to call.
+        broken: whether a call with these arguments would break it.
+    """
+
+    name: str
+    text: str
+    tools: frozenset[str]
+    broken: Callable[[Store, Arguments], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """A sort of records that requests are about.
+
+    Args:
+        table: where they are; a user's record has a field of this name with the keys of those that are the user's.
+        get: the tool that shows one.
+        noun: what a customer calls one, such as ``order``.
+        by: how a customer describes one, such as ``the order with the {words}``.
+        words: descriptions of a record; one that fits no other record of the customer will do.
+    """
+
+    table: str
+    get: str
+    noun: str
+    by: str
+    words: Callable[[Store, str], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of request, fulfilled by one write.
+
+    Args:
+        name: short.
+        tool: that fulfils it.
+        about: the argument that names the thing that it is about.
+        ticket: the request in writing, with ``{object}`` and the names of ``slots``.
+        wish: as a customer begins to say it, with ``{object}`` alone.
+        slots: what a customer must be asked for, with a noun for it.
+        draw: a request about a thing: the tool's other arguments, and what the customer says for each slot; None if
+            there is none of this kind.
+        reads: calls that find out what the customer does not say, besides the one that shows the thing.
+        simple: whether it is asked for at the lowest difficulty.
+    """
+
+    name: str
+    tool: str
+    about: str
+    ticket: str
+    wish: str
+    slots: Mapping[str, str]
+    draw: Callable[[Draws, Store, str], tuple[Arguments, Mapping[str, str]] | None]
+    reads: Callable[[Store, Arguments], tuple[Request, ...]] = lambda store, arguments: ()
+    simple: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """A desk.
+
+    Args:
+        name: such as ``retail``.
+        place: what the agent is told about where it works.
+        tables: users and seed -> the database.
+        counter: the tools.
+        rules: the policy.
+        kinds: of requests.
+        things: argument -> what it names.
+        asked: a field of the first of ``things`` that customers ask for and no tool changes -> its noun.
+        ids: letter -> the argument that takes ids such as this letter and a number.
+    """
+
+    name: str
+    place: str
+    tables: Callable[[int, int], Tables]
+    counter: type[Counter]
+    rules: tuple[Rule, ...]
+    kinds: tuple[Kind, ...]
+    things: Mapping[str, Thing]
+    asked: Mapping[str, str]
+    ids: Mapping[str, str]
+
+    def forbidding(self, store: Store, call: Request) -> list[Rule]:
+        """The rules that a call would break."""
+        return [rule for rule in self.rules if call.name in rule.tools and rule.broken(store, call.arguments)]

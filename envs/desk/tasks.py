@@ -1,0 +1,137 @@
+"""Tasks of a desk, drawn until they are what their shape says.
+
+A request is drawn at random and then judged by the policy, on the database as the requests before it leave it: it is to
+be fulfilled if it breaks no rule, and to be refused if it breaks exactly the one that the shape names.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from manyturn.envs.desk.pack import Kind, Pack, Thing
+from manyturn.envs.desk.packs import PACKS
+from manyturn.envs.desk.people import split_of_user
+from manyturn.envs.desk.shapes import LEVELS, Shape, draw_shape
+from manyturn.envs.desk.store import Store, Tables
+from manyturn.envs.draws import Draws
+from manyturn.envs.task import GeneratedTasks, Task
+from manyturn.envs.tools.calls import Request
+from manyturn.envs.tools.tool import ToolError
+
+SIZES = {"train": 100_000, "validation": 5_000, "test": 5_000}
+_ATTEMPTS, _TRIES = 20_000, 12
+
+
+def tasks(split: str, pack: str, difficulty: str, users: int, database: int) -> GeneratedTasks:
+    """The tasks of a split, made when asked for."""
+    prefix = f"{split}/{pack}/{difficulty}/{users}-{database}/"
+    return GeneratedTasks(lambda n: _task(prefix, split, pack, difficulty, users, database, n), SIZES[split], prefix)
+
+
+@lru_cache(maxsize=4096)  # a group plays one task many times
+def _task(prefix: str, split: str, pack: str, difficulty: str, users: int, database: int, number: int) -> Task:
+    desk, level = PACKS[pack], LEVELS[difficulty]
+    tables = desk.tables(users, database)
+    draws = Draws("desk task", prefix, number)
+    mine = _users(split, users)
+    shape = draw_shape(draws, desk, level, split)
+    for attempt in range(_ATTEMPTS):
+        if attempt % 200 == 199:  # nobody has such requests all at once
+            shape = draw_shape(draws, desk, level, split)
+        params = _drawn(draws, desk, Store(tables), draws.pick(mine), shape)
+        if params is not None:
+            params = {"pack": pack, "users": users, "database": database, **params}
+            refused = any(" " in name for name in shape.requests)
+            tags = (f"{len(shape.requests)} requests", "refusal" if refused else "no refusal")
+            return Task(f"{prefix}{number}", split, params, difficulty, tags)
+    raise RuntimeError(f"no task of level {level} for the desk {pack}: its database has no such requests")
+
+
+@lru_cache(maxsize=64)
+def _users(split: str, users: int) -> tuple[str, ...]:
+    return tuple(key for key in (f"C{number + 1}" for number in range(users)) if split_of_user(key) == split)
+
+
+def _drawn(draws: Draws, desk: Pack, store: Store, user: str, shape: Shape) -> dict[str, Any] | None:
+    """The params of a task of this shape for a customer, or None if the draw does not give one."""
+    before, used, requests = Store(store.tables), set[str](), []
+    for name in shape.requests:
+        kind_name, _, rule = name.partition(" ")
+        kind = next(kind for kind in desk.kinds if kind.name == kind_name)
+        found = None
+        for _ in range(_TRIES):
+            found = _request(draws, desk, (before, store), user, kind, rule, shape.way, used)
+            if found is not None:
+                break
+        if found is None:
+            return None
+        used.add(found["key"])
+        requests.append(found)
+    asked = None
+    if shape.asked:
+        thing = next(iter(desk.things.values()))
+        key = draws.pick(owned(store, user, thing))
+        words = describe(store, user, thing, key, shape.way)
+        if words is None:
+            return None
+        asked = {"field": shape.asked, "key": key, "words": words}
+    return {"user": user, "way": shape.way, "asked": asked, "requests": requests}
+
+
+def _request(
+    draws: Draws, desk: Pack, stores: tuple[Store, Store], user: str, kind: Kind, rule: str, way: str, used: set[str]
+) -> dict[str, Any] | None:
+    """A request of a kind that breaks the rule, or none where that is empty; fulfilled on the second store.
+
+    Args:
+        stores: before all requests, and after those before this one.
+    """
+    store = stores[1]
+    thing = desk.things[kind.about]
+    key = draws.pick(owned(store, user, thing))
+    words = describe(store, user, thing, key, way)
+    drawn = None if key in used or words is None else kind.draw(draws, store, key)
+    if drawn is None:
+        return None
+    arguments, told = drawn
+    call = Request(kind.tool, {kind.about: key, **arguments})
+    breaks = [[found.name for found in desk.forbidding(view, call)] for view in stores]
+    # What is refused must be forbidden whatever was done before.
+    if breaks[1] != ([rule] if rule else []) or (rule and breaks[0] != breaks[1]):
+        return None
+    if not rule and not perform(desk, store, call):
+        return None
+    said = {"words": words, "told": dict(told)}
+    return {"kind": kind.name, "key": key, "arguments": call.arguments, **said, "rule": rule}
+
+
+def perform(desk: Pack, store: Store, call: Request) -> bool:
+    """Make a call on a store; whether the tool did it and it changed something."""
+    before = store.delta()
+    try:
+        getattr(desk.counter(store), call.name)(**call.arguments)
+    except ToolError:
+        return False
+    return store.delta() != before
+
+
+def owned(store: Store, user: str, thing: Thing) -> tuple[str, ...]:
+    """The keys of a customer's things of a sort."""
+    return (user,) if thing.table == "users" else store["users", user][thing.table]
+
+
+def describe(store: Store, user: str, thing: Thing, key: str, way: str) -> str | None:
+    """How a customer names a thing: by its id, or by words that fit no other one; None if there are no such words."""
+    if way == "id":
+        return f"{thing.noun} {key}"
+    others: set[str] = set()
+    for other in owned(store, user, thing):
+        if other != key:
+            others.update(thing.words(store, other))
+    words = next((words for words in thing.words(store, key) if words not in others), None)
+    return None if words is None else thing.by.format(words=words)
+
+
+def tables_of(params: Mapping[str, Any]) -> Tables:
+    """The database of a task."""
+    return PACKS[params["pack"]].tables(params["users"], params["database"])

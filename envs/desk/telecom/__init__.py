@@ -1,0 +1,1 @@
+"""A telephone company's desk for lines and bills."""

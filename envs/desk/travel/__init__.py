@@ -1,0 +1,1 @@
+"""An airline's desk for bookings."""
