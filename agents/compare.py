@@ -84,7 +84,8 @@ def same_tasks(evaluations: Sequence[Evaluated], shared: bool = False) -> dict[s
         shared: take the tasks that all have, where panels differ.
 
     Raises:
-        CompareError: the panels differ and ``shared`` is not asked for, or they have nothing in common.
+        CompareError: the environments or their users differ; or the panels do, and ``shared`` is not asked for or
+            they have nothing in common.
     """
     first = evaluations[0].panel
     common = dict(zip(first.contents, first.tasks, strict=True))
@@ -93,6 +94,12 @@ def same_tasks(evaluations: Sequence[Evaluated], shared: bool = False) -> dict[s
             raise CompareError(
                 f"{evaluations[0].folder} is of {first.env}, {other.folder} of {other.panel.env}: "
                 "evaluate both on one environment"
+            )
+        talked_to = [each.summary.get("user") for each in (evaluations[0], other)]
+        if talked_to[0] != talked_to[1]:
+            raise CompareError(
+                f"{evaluations[0].folder} talks to {talked_to[0]}, {other.folder} to {talked_to[1]}: evaluate both "
+                "with one user"
             )
         theirs = set(other.panel.contents)
         common = {content: task for content, task in common.items() if content in theirs}

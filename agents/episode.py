@@ -107,6 +107,7 @@ class Episode:
         success: whether the goal was reached; None after an error, and where nobody can know.
         last: the final observation.
         answer: the action that gives the true answer, if the environment names one; the policy does not see it.
+        measures: further figures of the environment's by name, known at the end.
     """
 
     key: EpisodeKey
@@ -119,6 +120,7 @@ class Episode:
     ledger: Ledger | None = None
     attempts: int = 1
     answer: str | None = None
+    measures: dict[str, float] = field(default_factory=dict)
 
     @property
     def outcome(self) -> float:
@@ -142,7 +144,7 @@ async def play(seat: Seat, policy: Policy, task: Task, key: EpisodeKey, instruct
         episode.ending = Ending.COMPLETED if step.terminated else Ending.TRUNCATED
         episode.cause = "" if step.terminated else "turns"
         episode.success = step.success if step.success is not None else _paid(episode, step)
-        episode.last = step.observation
+        episode.last, episode.measures = step.observation, dict(step.measures)
     except ContextFull as full:
         episode.ending, episode.cause, episode.success = Ending.TRUNCATED, "context", False
         episode.last = str(full)

@@ -154,6 +154,7 @@ def _about(
         "env": panel.env,
         "args": dict(panel.args),
         "wrappers": [dict(wrapper) for wrapper in seats.wrappers],
+        "user": seats.user,
         "split": panel.split,
         "panel": {"id": panel.id, "hash": panel.hash, "n_tasks": len(panel)},
         "policy": label if label is not None else policy.name,

@@ -21,6 +21,7 @@ def episode_to_plain(episode: Episode) -> dict[str, Any]:
         "last": episode.last,
         "attempts": episode.attempts,
         **({} if episode.answer is None else {"answer": episode.answer}),
+        **({"measures": episode.measures} if episode.measures else {}),
         "branches": None if ledger is None else [list(vars(branch).values()) for branch in ledger.branches],
         "spans": None if ledger is None else [[getattr(s, name) for name in Span.__slots__] for s in ledger.spans],
     }
@@ -49,6 +50,7 @@ def episode_from_plain(plain: Mapping[str, Any], task: Task) -> Episode:
         ledger=ledger,
         attempts=plain["attempts"],
         answer=plain.get("answer"),
+        measures=plain.get("measures", {}),
     )
 
 

@@ -13,7 +13,7 @@ from manyturn.agents.episode import Episode
 from manyturn.envs.durable import replace_file
 
 Row = dict[str, Any]
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 _TEXT, _INT, _FLOAT, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 
@@ -49,6 +49,7 @@ EPISODES = _schema(
         "computed_tokens": _INT,
         "invalid_actions": _INT,
         "last": _TEXT,  # the final observation
+        "measures": pa.map_(_TEXT, _FLOAT),  # further figures of the environment's
         "seconds_policy": _FLOAT,
         "seconds_env": _FLOAT,
     },
@@ -196,6 +197,7 @@ def _episode_row(episode: Episode) -> Row:
         "computed_tokens": None if ledger is None else ledger.computed_tokens,
         "invalid_actions": sum(not turn.valid for turn in turns),
         "last": _clean(episode.last),
+        "measures": {_clean(name): value for name, value in episode.measures.items()},
         "seconds_policy": float(sum(turn.seconds[0] for turn in turns)),
         "seconds_env": float(sum(turn.seconds[1] for turn in turns)),
     }

@@ -13,9 +13,9 @@ from manyturn.agents.episode import Ending
 from manyturn.agents.records import Row
 from manyturn.agents.statistics import Interval, mean_interval, pass_at_k, pass_hat_k
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 ABOUT = (
-    *("env", "args", "wrappers", "split", "panel", "repeats", "seed", "max_turns"),
+    *("env", "args", "wrappers", "user", "split", "panel", "repeats", "seed", "max_turns"),
     *("policy", "agent", "sampling", "endpoint"),
 )
 _ERRORS = frozenset(ending.value for ending in Ending if ending.is_error)
@@ -55,6 +55,7 @@ def summarise(rows: Sequence[Row], about: Mapping[str, Any], wall: float | None 
         "success": _interval(scored, "success"),
         "success_errors_as_failures": _interval(failed, "success"),
         "return": _interval(scored, "return"),
+        "measures": _measures(scored),
         **_attempts(scored, about["repeats"]),
         "turns": {"mean": _mean(scored, "turns"), "mean_on_success": _mean(won, "turns")},
         "tokens": _tokens(scored, len(won)),
@@ -82,6 +83,8 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
     if summary["errors"]["n"]:
         table.add_row("… errors as failures", *_shown(summary["success_errors_as_failures"], percent=True))
     table.add_row("return", *_shown(summary["return"]))
+    for name, found in summary["measures"].items():
+        table.add_row(Text(name), *_shown(found))
     for kind, key in (("pass@", "pass_at_k"), ("pass^", "pass_hat_k")):
         for k, found in summary[key].items():
             if k != "1":
@@ -127,6 +130,12 @@ def _plain(interval: Interval) -> dict[str, Any]:
 
 def _interval(rows: Sequence[Row], column: str) -> dict[str, Any]:
     return _plain(mean_interval(values_by_task(rows, column), proportion=column == "success"))
+
+
+def _measures(rows: Sequence[Row]) -> dict[str, Any]:
+    """Name -> the mean of what the environment measured, over the episodes that have it."""
+    names = sorted({name for row in rows for name in row["measures"]})
+    return {name: _interval([{**row, name: row["measures"].get(name)} for row in rows], name) for name in names}
 
 
 def _share(part: int, whole: int) -> float | None:

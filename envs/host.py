@@ -13,7 +13,7 @@ from gymnasium.error import ResetNeeded
 
 from manyturn.envs.foreign import Foreign
 from manyturn.envs.keys import digest
-from manyturn.envs.registry import make
+from manyturn.envs.registry import NeedsSetup, make
 from manyturn.envs.space import TextSpace
 from manyturn.envs.task import SPLITS, GeneratedTasks, Task
 from manyturn.envs.text_env import TextEnv, Unsupported
@@ -38,6 +38,7 @@ class Step(NamedTuple):
         success: whether the goal was reached; None while the episode goes on or where nobody says.
         answer: after reset, the action that gives the true answer, for the trainer and never for the policy; None
             where the environment names none.
+        measures: at the end, further figures of the episode by name.
     """
 
     observation: str
@@ -51,6 +52,7 @@ class Step(NamedTuple):
     success: bool | None = None
     progress: float | None = None
     answer: str | None = None
+    measures: Mapping[str, float] = MappingProxyType({})
 
     @property
     def ended(self) -> bool:
@@ -107,6 +109,11 @@ class Host:
         return self._text_env.splits if self._text_env else SPLITS
 
     @property
+    def user(self) -> str | None:
+        """Whom the agent talks to; None where it talks to nobody."""
+        return getattr(getattr(self.env.unwrapped, "user", None), "name", None)
+
+    @property
     def side_by_side(self) -> int | None:
         """How many episodes one process can hold open at once; None without a limit."""
         return getattr(self.env.unwrapped, "side_by_side", None)
@@ -129,6 +136,8 @@ class Host:
 
     def tasks(self, split: str) -> Sequence[Task]:
         """The tasks of a split."""
+        if self._text_env and split in self._text_env.absent:
+            raise NeedsSetup(f"the split {split} of {self.name} is absent: {self._text_env.absent[split]}")
         if split not in self.splits:
             raise ValueError(f"{self.name} has no split {split!r}; it has {', '.join(self.splits)}")
         if self._text_env:
@@ -198,4 +207,5 @@ def _step(
         success=None if success is None else bool(success),
         progress=None if progress is None else float(progress),
         answer=answer,
+        measures={name: float(value) for name, value in info.get("measures", {}).items()},
     )

@@ -3,7 +3,8 @@
 import abc
 import base64
 import json
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import gymnasium
@@ -35,6 +36,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         splits: the splits that there are.
         part_names: names of the reward parts besides ``outcome``; None if they are not listed. A list lets misspelt
             names in a recipe be found before the first episode.
+        absent: splits that this machine cannot give -> what has to be done to have them.
         side_by_side: how many episodes of one process can be open at once, where each holds something scarce such as
             a container; None without a limit. More wait for a seat.
     """
@@ -43,6 +45,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
     max_turns: int = 20
     splits: ClassVar[tuple[str, ...]] = SPLITS
     part_names: ClassVar[tuple[str, ...] | None] = None
+    absent: Mapping[str, str] = MappingProxyType({})
     side_by_side: int | None = None
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}  # observations are what there is to see
 
@@ -77,6 +80,10 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
     def expert(self) -> str:
         """The next action of an expert."""
         raise Unsupported(f"{type(self).__name__} has no expert: override expert()")
+
+    def measures(self) -> Mapping[str, float]:
+        """Further figures of an episode that has ended, such as ``{"submitted": 1.0}``; evaluations report means."""
+        return {}
 
     def answer(self) -> str | None:
         """The action that gives the true answer, if there is one such; known as soon as the episode has begun.
@@ -204,6 +211,8 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         if terminated or truncated:
             self._live = False
             info["success"] = bool(success)
+            if measures := self.measures():
+                info["measures"] = dict(measures)
         self._describe(info)
         return text, float(sum(parts.values())), terminated, truncated, info
 

@@ -9,12 +9,14 @@ from manyturn.agents.summary import values_by_task
 
 
 def measured(evaluation: Evaluation) -> dict[str, Any]:
-    """What the summary needs of an evaluation: success with its interval, and the successes of each task."""
-    found = evaluation.summary["success"]
+    """What the summary needs of an evaluation: success with its interval, what else the environment measured, and the
+    successes of each task."""
+    found, measures = evaluation.summary["success"], evaluation.summary["measures"]
     return {
         "success": found["mean"],
         "ci_low": found["ci_low"],
         "ci_high": found["ci_high"],
+        **({"measures": {name: mean["mean"] for name, mean in measures.items()}} if measures else {}),
         "by_task": values_by_task(evaluation.episodes, "success"),
     }
 

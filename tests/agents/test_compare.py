@@ -58,6 +58,20 @@ def said(call, *args, **kwargs):
     return found, text.getvalue()
 
 
+def test_scores_with_different_users_are_never_compared(tmp_path):
+    async def talk(user, out):
+        async with open_seats("manyturn/Talk-Booking-v0", {"user": user}) as seats:
+            panel = make_panel(seats.tasks("test")[:3], "manyturn/Talk-Booking-v0", "test")
+            await evaluate(seats, Scripted(0.0), panel, repeats=1, seed=1, max_turns=20, out=out)
+        return out
+
+    plain = asyncio.run(talk("agenda", tmp_path / "plain"))
+    noisy = asyncio.run(talk({"kind": "agenda", "noise": 0.2}, tmp_path / "noisy"))
+    assert read_evaluation(plain).summary["user"] == "agenda"
+    with pytest.raises(CompareError, match=r"talks to agenda, .* to agenda\(noise=0.2\): evaluate both with one user"):
+        compare([read_evaluation(plain), read_evaluation(noisy)])
+
+
 def test_the_figures_are_those_of_the_episodes(folders):
     expert, noisy, _ = map(read_evaluation, folders)
     found = compare([expert, noisy])["comparisons"][0]

@@ -39,7 +39,15 @@ class Brittle(Maze):
         return super().respond(action)
 
 
+class Measured(Maze):
+    """A maze that counts its turns, and says which episodes took long."""
+
+    def measures(self):
+        return {"counted": self.turn, **({"late": 1.0} if self.turn > 10 else {})}
+
+
 register("tests/Brittle-v0", Brittle)
+register("tests/Measured-v0", Measured)
 
 
 def play(out=None, *, env=MAZE, tasks=8, noise=0.5, limit=8, workers=0, panel=None, **settings):
@@ -97,6 +105,18 @@ def test_the_figures_are_those_of_the_episodes(whole):
     assert summary["by_difficulty"]["easy"]["success"] == summary["success"]
     assert summary["tokens"]["reply_mean"] is None and summary["sampling"] is None
     assert len(evaluation.turns) == sum(row["turns"] for row in rows)
+
+
+def test_what_an_environment_measures_is_averaged_over_the_episodes_that_have_it(tmp_path):
+    folder = tmp_path / "e"
+    found = play(folder, env="tests/Measured-v0")
+    rows, measures = read_episodes(folder / "episodes.parquet"), found.summary["measures"]
+    assert [row["measures"]["counted"] for row in rows] == [row["turns"] for row in rows]
+    assert measures["counted"]["mean"] == pytest.approx(found.summary["turns"]["mean"])
+    late = sum(row["turns"] > 10 for row in rows)
+    assert 0 < late < len(rows)
+    assert (measures["late"]["mean"], measures["late"]["n_episodes"]) == (1.0, late)
+    assert play(folder, env="tests/Measured-v0").summary["measures"] == measures  # from the journal
 
 
 def test_tokens_are_counted_over_scored_episodes_and_paid_by_successes_alone(whole):

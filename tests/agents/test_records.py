@@ -158,7 +158,7 @@ def test_a_column_that_is_missing_or_unknown_is_refused_instead_of_dropped(tmp_p
 
 def test_a_file_of_another_kind_is_refused(tmp_path):
     write_turns(tmp_path / "t.parquet", [episode()])
-    with pytest.raises(RecordsError, match="holds turns of schema version 2, not episodes"):
+    with pytest.raises(RecordsError, match="holds turns of schema version 3, not episodes"):
         read_episodes(tmp_path / "t.parquet")
     (tmp_path / "t.parquet").write_bytes(b"PAR1 torn")
     with pytest.raises(RecordsError, match="not a Parquet file"):

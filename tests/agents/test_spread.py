@@ -96,6 +96,7 @@ def written(folder, seed, run, lr=1e-3, config=True):
     out.mkdir(parents=True)
     panel = Panel("manyturn/Maze-v0", "test", tuple(run), tuple(f"content {task}" for task in run))
     blank = {field.name: 0 for field in EPISODES} | {"split": "test", "difficulty": None, "tags": [], "stage": "e"}
+    blank |= {"measures": {}}
     blank |= {"cause": "", "last": "", "attempts": 1, "turns": 1, "return": 0.0, "ending": "completed"}
     rows = [
         {**blank, "task": task, "content": f"content {task}", "member": i, "success": None if v is None else bool(v)}

@@ -26,7 +26,10 @@ def test_neighbouring_lone_surrogates_are_not_joined_to_one_sign():
     assert json.loads(json.dumps(text)) != text  # what plain escapes would do
 
 
-@given(st.builds(Step, ANY_TEXT, st.floats(allow_nan=False), parts=st.dictionaries(ANY_TEXT, st.floats(-1, 1))))
+NUMBERS = st.dictionaries(ANY_TEXT, st.floats(-1, 1))
+
+
+@given(st.builds(Step, ANY_TEXT, st.floats(allow_nan=False), parts=NUMBERS, measures=NUMBERS))
 def test_a_step_comes_back_equal(step):
     assert step_from_wire(decode(encode({"step": step_to_wire(step)}))["step"]) == step
 
