@@ -12,7 +12,9 @@ from cyclopts import App, Parameter
 
 import manyturn
 from manyturn import exits
+from manyturn.cli_containers import containers_app, images_app
 from manyturn.cli_envs import arguments_table, check, data_app, envs, new_env, panel_app, play, shop
+from manyturn.cli_tasks import tasks_app
 
 app = App(
     name="manyturn",
@@ -22,7 +24,7 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 app.register_install_completion_command(help="Install completion of commands and options for your shell, and exit.")
-for command in (panel_app, data_app, play, shop, new_env, envs, check):
+for command in (panel_app, data_app, tasks_app, images_app, containers_app, play, shop, new_env, envs, check):
     app.command(command)
 Overrides = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
 

@@ -14,7 +14,7 @@ from manyturn.envs.shop.analyzer import terms
 from manyturn.envs.shop.lines import Places, load_array, write_lines
 from manyturn.envs.shop.postings import Gatherer, Postings
 
-_K1, _B, _ONE = np.float32(0.9), np.float32(0.4), np.float32(1)
+_ONE = np.float32(1)
 _EXACT = 24  # lengths up to 40 are kept, longer ones with four significant bits
 _BLOCK = 4_000_000  # postings that are weighed at a time
 
@@ -42,9 +42,16 @@ class Index:
         texts: id -> text, or such pairs; a document's number is its place among them. Documents of equal score are
             ranked by id.
         folder: to be made, for the index; default: memory.
+        k1, b: of BM25; the defaults are WebShop's.
     """
 
-    def __init__(self, texts: Mapping[str, str] | Iterable[tuple[str, str]], folder: Path | None = None):
+    def __init__(
+        self,
+        texts: Mapping[str, str] | Iterable[tuple[str, str]],
+        folder: Path | None = None,
+        k1: float = 0.9,
+        b: float = 0.4,
+    ):
         gatherer, names, lengths = Gatherer(folder), [], array("q")
         for number, (name, text) in enumerate(texts.items() if isinstance(texts, Mapping) else texts):
             found = terms(text)
@@ -52,7 +59,7 @@ class Index:
             lengths.append(len(found))
             gatherer.add(number, Counter(found))
         self._postings = gatherer.finish()
-        self._rarity = _weigh(self._postings, np.array(lengths, np.int64))
+        self._rarity = _weigh(self._postings, np.array(lengths, np.int64), np.float32(k1), np.float32(b))
         order = sorted(range(len(names)), key=names.__getitem__)
         self._order = np.array(order, np.int32)
         self._rank = np.empty_like(self._order)
@@ -101,17 +108,18 @@ class Index:
         return best, ranked[best]
 
 
-def _weigh(found: Postings, lengths: NDArray[np.int64]) -> NDArray[np.float32]:
+def _weigh(found: Postings, lengths: NDArray[np.int64], k1: np.float32, b: np.float32) -> NDArray[np.float32]:
     """Turn the weights of postings, which are counts, into ``1 + f / norm``, and return each term's rarity.
 
     Args:
         found: of the terms.
         lengths: [documents] in terms.
+        k1, b: of BM25.
     """
     kept = np.array([kept_length(int(length)) for length in lengths], np.float32)
     total = np.count_nonzero(lengths)
     mean = np.float32(lengths.sum() / max(total, 1) or 1)
-    inverse = _ONE / (_K1 * ((_ONE - _B) + _B * kept / mean))
+    inverse = _ONE / (k1 * ((_ONE - b) + b * kept / mean))
     for start in range(0, len(found.weights), _BLOCK):
         block = slice(start, start + _BLOCK)
         found.weights[block] = _ONE + found.weights[block] * inverse[found.numbers[block]]

@@ -1,0 +1,1 @@
+"""Tasks that need computing, with an interpreter at hand."""

@@ -1,0 +1,1 @@
+"""Question answering by searching a corpus."""

@@ -1,0 +1,119 @@
+"""A run of chosen tests in a sandbox, and how much of what it reports can be believed."""
+
+import json
+import math
+import secrets
+import shlex
+import signal
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from manyturn.containers.sandbox import WORKSPACE, Sandbox
+
+_PROGRAM = Path(__file__).with_name("grading_plugin.py").read_text()
+_ENVIRON = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+_OPTIONS = ("-q", "--tb=short", "--color=no", "--continue-on-collection-errors", "-p", "no:cacheprovider")
+_OPTIONS += (f"--rootdir={WORKSPACE}", "-o", "addopts=")
+
+_PATIENCE = 2.5  # seconds by the clock for one of the processor's
+OUTCOMES = PASSED, FAILED, SKIPPED, XFAILED = "passed", "failed", "skipped", "xfailed"
+
+
+class CheckedRun(NamedTuple):
+    """What came of a run of tests.
+
+    Attributes:
+        found: id -> passed, failed, skipped or xfailed; a test that never ended is missing.
+        texts: id -> why it failed, as pytest tells it; of files that could not be collected too.
+        status: pytest's exit status; -1 if the run was cut off before its end.
+        timed_out: the run was stopped at its deadline.
+        forged: why the report cannot be pytest's own; empty if nothing speaks against it.
+    """
+
+    found: Mapping[str, str]
+    texts: Mapping[str, str]
+    status: int
+    timed_out: bool = False
+    forged: str = ""
+
+
+def run_tests(sandbox: Sandbox, chosen: Collection[str], seconds: float, twin: bool = False) -> CheckedRun:
+    """Run tests by pytest's ids, in the files as they lie in the workspace.
+
+    Whole files are collected and the chosen tests kept, so that a test that is not there is missing and no more.
+
+    Args:
+        seconds: of the processor's time for all of them; by the clock more, so that a busy machine fails no test.
+        twin: make every test fail once its own body has passed; a report that one passed is then a lie.
+    """
+    nonce = secrets.token_hex(16)  # a secret, not chance: no result depends on it
+    files = sorted({test.partition("::")[0] for test in chosen})
+    arguments = [*_OPTIONS, *(["--runxfail"] if twin else []), *files]
+    order = json.dumps({"nonce": nonce, "chosen": sorted(chosen), "twin": twin, "arguments": arguments})
+    script = f"ulimit -S -t {math.ceil(seconds)}\n{_script(order)}"
+    ran = sandbox.run(script, seconds=_PATIENCE * seconds, environ=_ENVIRON, report=True)
+    checked = read_report(ran.report, nonce, frozenset(chosen), ran.status)
+    # A run that was killed breaks off in the middle of a line; nothing of that is a forgery.
+    late = ran.timed_out or ran.status == 128 + signal.SIGXCPU
+    return checked._replace(timed_out=True, status=-1, forged="") if late else checked
+
+
+def _script(order: str) -> str:
+    """A shell script that runs the program with an order on its standard input.
+
+    Python must not look into the workspace for its own modules, which ``-c`` would put first on its path.
+    """
+    program = f"import sys; del sys.path[0]\n{_PROGRAM}"
+    return f"exec python3 -s -B -c {shlex.quote(program)} <<'END-OF-ORDER'\n{order}\nEND-OF-ORDER\n"
+
+
+def read_report(report: bytes, nonce: str, chosen: Collection[str], status: int) -> CheckedRun:
+    """Read a report strictly: every line is of the reporter, and the exit status of the process agrees with it."""
+    records, forged = _records(report, nonce)
+    told = records.pop()["exit"] if records and "exit" in records[-1] else None
+    found, texts = dict[str, str](), dict[str, str]()
+    for record in records:
+        if "exit" in record:
+            forged = forged or "the report goes on after its end"
+        elif "file" in record:
+            texts[record["file"]] = record["text"]
+        elif record["id"] in found:
+            forged = forged or f"{record['id']} is reported twice"
+        elif record["id"] not in chosen:
+            forged = forged or f"{record['id']} is reported, but was not asked for"
+        else:
+            found[record["id"]] = record["outcome"]
+            texts |= {record["id"]: record["text"]} if record["text"] else {}
+    if told is None:
+        return CheckedRun(found, texts, -1, forged=forged)
+    if told != status:
+        forged = forged or f"pytest ended with {told}, its process with {status}"
+    elif told == 0 and (texts or FAILED in found.values()):
+        forged = forged or "pytest ended with 0 although something failed"
+    return CheckedRun(found, texts, told, forged=forged)
+
+
+def _records(report: bytes, nonce: str) -> tuple[list[dict[str, Any]], str]:
+    """The records of a report up to the first that is not sound, and what is wrong with that."""
+    records: list[dict[str, Any]] = []
+    *lines, rest = report.split(b"\n")
+    for line in lines:
+        given, _, text = line.partition(b" ")
+        try:
+            record = json.loads(text)
+        except ValueError:
+            record = None
+        if given != nonce.encode() or not _sound(record):
+            return records, "a line in the report that is not the reporter's"
+        records.append(record)
+    return records, "the report breaks off in a line" if rest else ""
+
+
+def _sound(record: Any) -> bool:
+    match record:
+        case {"exit": int()}:
+            return len(record) == 1
+        case {"outcome": str(outcome), "text": str()}:
+            return len(record) == 3 and isinstance(record.get("id", record.get("file")), str) and outcome in OUTCOMES
+    return False

@@ -1,0 +1,287 @@
+"""The software environment: find and mend a fault in a program, in a sandbox, with the tools of a programmer."""
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from manyturn.containers.engine import Engine
+from manyturn.containers.images import resolve
+from manyturn.containers.preflight import demand, examined
+from manyturn.containers.sandbox import WORKSPACE, EngineUnavailable, Snapshot
+from manyturn.envs.keys import digest
+from manyturn.envs.options import unknown
+from manyturn.envs.registry import NeedsSetup
+from manyturn.envs.software import levels
+from manyturn.envs.software.desk import Desk, Files
+from manyturn.envs.software.display import bounded, harmless
+from manyturn.envs.software.expert import Call
+from manyturn.envs.software.grader import RESOLVED, TAMPERED, TIMEOUT, Grade, grade
+from manyturn.envs.software.levels import Steps
+from manyturn.envs.software.problem import Problem
+from manyturn.envs.software.recent import Recent
+from manyturn.envs.software.tasks import Problems, problems_of
+from manyturn.envs.software.tree import Changes, difference, patched, snapshot_of
+from manyturn.envs.software.words import call_of, line_of
+from manyturn.envs.software.work import Judge, Work, schemas
+from manyturn.envs.task import Task
+from manyturn.envs.text_env import TextEnv
+from manyturn.envs.tools.calls import BadCall, call_text, is_call, read_calls
+from manyturn.envs.tools.told import told
+from manyturn.envs.tools.toolset import Answered
+from manyturn.envs.turn import Turn
+
+INSTRUCTIONS = f"""\
+A program has a fault. Find it, mend it in the program's source files, and submit. You work in {WORKSPACE}, in a \
+sandbox without a network. Tests say whether the fault is gone: those that fail must pass, those that pass must \
+still pass. They run on a clean copy with your changes of source files; changes of tests and settings do not count. \
+Work that is not submitted counts for nothing."""
+LINES = """
+
+Each turn, answer with one command line:
+  view PATH FIRST LAST      show numbered lines of a file
+  edit PATH 'OLD' 'NEW'     replace text that stands exactly once in a file
+  search 'PATTERN' PATH     find lines that match a regular expression
+  bash COMMAND              run a command{test}
+  submit                    hand in your changes; this ends the work"""
+_TEST_LINE = "\n  test                      run the tests"
+ACTIONS, REWARDS = ("calls", "lines"), ("levels", "resolved")
+TEST_SECONDS = 20.0  # of the processor's time, of one run of the tests
+_LISTED = 5  # files that a random policy is told of
+_grades, _packed = Recent[Grade](512), Recent[Snapshot](32)
+
+
+class Software(TextEnv):
+    """Mend a fault in a program of many files; tests decide.
+
+    An action is a tool call, as JSON or as a command line; either is understood. Outcome and rewards of turns: see
+    ``levels``. Anchor: task, files, folder and observation. ``progress`` is the share of FAIL_TO_PASS tests that the
+    agent has seen to pass, or has handed in.
+
+    Args:
+        split: default: train, or the first that there is.
+        source: ``drills`` (see there), or problems of another project, such as ``humanevalfix:PATH``; default: faults
+            put into pinned libraries.
+        difficulty: keep tasks of one difficulty.
+        actions: what the agent is told, the expert says and ``admissible`` lists: ``calls`` (JSON) or ``lines``.
+        reward: ``levels``, or ``resolved`` for an outcome of 0 or 1 and nothing else.
+        engine: what sandboxes are made with: arguments of ``manyturn.containers.engine.Engine``, such as ``image``.
+        max_turns: default 40.
+
+    Raises:
+        NeedsSetup: there is no container engine, no image, or no sources of the libraries.
+    """
+
+    max_turns = 40
+    part_names = tuple(levels.STEPS)
+
+    def __init__(
+        self,
+        split: str | None = None,
+        source: str | None = None,
+        difficulty: str | None = None,
+        actions: str = "calls",
+        reward: str = "levels",
+        engine: Mapping[str, Any] | None = None,
+        max_turns: int | None = None,
+    ):
+        for what, given, known in (("actions", actions, ACTIONS), ("reward", reward, REWARDS)):
+            if given not in known:
+                raise ValueError(unknown(what, given, known))
+        self._problems = self.problems(source, difficulty)
+        self._engine = usable(engine)
+        self.splits = tuple(self._problems.tasks)  # type: ignore[misc]  # those that have tasks
+        if split is None:
+            split = "train" if "train" in self.splits else self.splits[0]
+        self.absent = self._problems.absent
+        if split in self.absent:
+            raise NeedsSetup(f"the split {split} is absent: {self.absent[split]}")
+        super().__init__(split, max_turns)
+        self._lines, self._by_levels = actions == "lines", reward == "levels"
+        self._shown = self._problems.shows_tests
+        self.tools = schemas(self._shown)
+        lines = LINES.format(test=_TEST_LINE if self._shown else "")
+        self.instructions = INSTRUCTIONS + lines if self._lines else told(INSTRUCTIONS, self.tools)
+        self._work: Work | None = None  # None between episodes
+        self._steps, self._level = Steps(), levels.NOT_SUBMITTED
+        self._anchor: tuple[str, ...] = ()
+
+    def problems(self, source: str | None, difficulty: str | None) -> Problems:
+        """Where the tasks come from; override it to bring others."""
+        return problems_of(source, difficulty)
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        if split in self.absent:
+            raise NeedsSetup(f"the split {split} is absent: {self.absent[split]}")
+        return self._problems.tasks[split]
+
+    def begin(self, task: Task, rng: np.random.Generator) -> str:
+        problem = self._problems.problem(task)
+        self._steps, self._level = Steps(), levels.NOT_SUBMITTED
+        self._sit_down(task, Files(self._pristine(task)))
+        names = sorted({path.partition("/")[0] + "/" * ("/" in path) for path in problem.files})
+        return bounded(f"{problem.statement.strip()}\n\n{WORKSPACE} holds: {'  '.join(names)}")
+
+    def respond(self, action: str) -> Turn:
+        assert self._work is not None  # set by begin
+        try:
+            return self._respond(self._work, action)
+        except BaseException:
+            self.close()  # whatever has failed there, it is not used again
+            raise
+
+    def _respond(self, work: Work, action: str) -> Turn:
+        answered = self._answer(work, action)
+        work.look()
+        parts = self._paid(work, answered)
+        text = harmless(answered.text)
+        self._anchor = (work.key, work.tools.folder)
+        if work.submitted or self.turn + 1 >= self.max_turns:
+            self.close()
+        if not work.submitted:
+            return self.go_on(text, **parts) if answered.valid else self.invalid(text, **parts)
+        self._level = _level(work)
+        resolved = self._level == levels.RESOLVED
+        outcome = self._level if self._by_levels else float(resolved)
+        turn = self.succeed(text, outcome, **parts) if resolved else self.fail(text, outcome, **parts)
+        return turn._replace(valid=answered.valid)
+
+    def _answer(self, work: Work, action: str) -> Answered:
+        try:
+            call = action if is_call(action) else call_of(action, self.tools)
+            if any(request.name == "submit" for request in read_calls(call)[:-1]):
+                raise BadCall("submit ends the work: no call can follow it")
+        except BadCall as error:
+            return Answered(f"Error: {error}", (), False)
+        return work.toolset(self._shown).answer(call)
+
+    def _paid(self, work: Work, answered: Answered) -> dict[str, float]:
+        """The rewards of a turn."""
+        reached = {"parsed": float(answered.valid), "ran": float(work.tools.ran), "edited": float(bool(work.changed))}
+        if work.grade is not None and work.grade.cause != TAMPERED:
+            share = len(work.grade.fixed) / len(work.problem.fail_to_pass)
+            reached |= {"reproduced": float(bool(work.tested) and share < 1), "tests": share}
+        paid = self._steps.pay(reached)
+        return paid if self._by_levels else {}
+
+    def anchor(self) -> tuple[str, ...]:
+        return (self.task.id, *self._anchor, self.observation)
+
+    def progress(self) -> float:
+        return self._steps.shares.get("tests", 0.0)
+
+    def admissible(self) -> list[str]:
+        """Some calls that a random policy may try."""
+        problem = self._problems.problem(self.task)
+        paths = [path for path in sorted(problem.files) if problem.counts(path)][:_LISTED]
+        calls: list[Call] = [("view", {"path": path}) for path in paths]
+        calls += [("search", {"pattern": "return", "path": path}) for path in paths]
+        calls += [("bash", {"command": command}) for command in ("ls -a", "pwd")]
+        calls += [("edit", {"path": "notes.txt", "old": "", "new": "nothing found"})]
+        calls += [*([("test", dict[str, Any]())] if self._shown else []), ("submit", {})]
+        return [self._spelled(call) for call in calls]
+
+    def expert(self) -> str:
+        """The next action of an expert that knows the mend: reproduce, view, edit, test, submit."""
+        assert self._work is not None
+        return self._spelled(self._work.next_call(self._shown))
+
+    def measures(self) -> dict[str, float]:
+        """Completion and modification rates, as in the paper of G-RA: handed in, and handed in with changes."""
+        return {"completed": float(self._level > levels.NOT_SUBMITTED), "modified": float(self._level > levels.EMPTY)}
+
+    def save(self) -> bytes:
+        """The files as far as they differ from the problem's; processes are not part of a snapshot."""
+        state: dict[str, Any] = {"steps": self._steps.shares, "anchor": self._anchor}
+        if (work := self._work) is not None:
+            files = work.desk.files()
+            state["work"] = {
+                **{"folder": work.tools.folder, "viewed": work.tools.viewed, "ran": work.tools.ran},
+                **{"tested": work.tested, "scratch": base64.b64encode(files.scratch).decode()},
+                "files": difference(self._pristine(self.task), files.workspace),
+            }
+        return zlib.compress(json.dumps(state).encode(), 1)
+
+    def load(self, data: bytes) -> None:
+        state = json.loads(zlib.decompress(data))
+        self._steps = Steps(state["steps"])
+        if "work" in state:
+            self._take_up(state["work"])
+        else:  # the episode has ended
+            self.close()
+        self._anchor = tuple(state["anchor"])
+
+    def close(self) -> None:
+        """Give the sandbox back."""
+        if self._work is not None:
+            self._work.desk.close()
+            self._work = None
+
+    def _sit_down(self, task: Task, files: Files) -> Work:
+        self.close()
+        problem = self._problems.problem(task)
+        desk = Desk(self._engine, files)
+
+        try:
+            self._work = Work(problem, desk, _judge(problem, desk, (self._engine.model_dump_json(), task.content)))
+        except BaseException:
+            desk.close()
+            raise
+        self._anchor = (self._work.key, self._work.tools.folder)
+        return self._work
+
+    def _take_up(self, saved: Mapping[str, Any]) -> None:
+        pristine = self._pristine(self.task)
+        work = self._sit_down(self.task, Files(patched(pristine, saved["files"]), base64.b64decode(saved["scratch"])))
+        work.tools.folder, work.tools.viewed, work.tools.ran = saved["folder"], saved["viewed"], saved["ran"]
+        work.tested = saved["tested"]
+
+    def _pristine(self, task: Task) -> Snapshot:
+        """A task's files, packed once for all episodes of a group."""
+        return _packed.made(task.content, lambda: snapshot_of(self._problems.problem(task).files))
+
+    def _spelled(self, call: Call) -> str:
+        name, arguments = call
+        return line_of(name, **arguments) if self._lines else call_text(name, **arguments)
+
+
+def _judge(problem: Problem, desk: Desk, of: tuple[str, str]) -> Judge:
+    """Grades changes to a problem in a desk's sandbox, each once in this process; ``of`` tells what else counts."""
+
+    def judge(changes: Changes, back: bool) -> Grade:
+        def run() -> Grade:
+            with desk.lent(back) as sandbox:
+                return grade(sandbox, problem, changes, TEST_SECONDS)
+
+        # The machine's speed has a part in a timeout; any other grade follows from what it is of.
+        return _grades.made(digest(of, dict(changes)), run, keep=lambda made: made.cause != TIMEOUT)
+
+    return judge
+
+
+def _level(work: Work) -> float:
+    """The outcome of work that was handed in."""
+    if work.grade is None or not work.changed:
+        return levels.EMPTY
+    if work.grade.cause == TAMPERED:
+        return levels.NOT_SUBMITTED
+    return levels.RESOLVED if work.grade.cause == RESOLVED else levels.FAILING
+
+
+def usable(engine: Mapping[str, Any] | None) -> Engine:
+    """The engine that was asked for. Raises NeedsSetup with what is missing."""
+    try:
+        made = Engine.model_validate(engine or {})
+    except ValidationError as error:
+        fault = error.errors()[0]
+        raise ValueError(f"engine: {'.'.join(map(str, fault['loc']))}: {fault['msg']}") from None
+    try:
+        demand(examined(), made)
+        resolve(made.image)
+    except EngineUnavailable as error:
+        raise NeedsSetup(f"software tasks need containers: {error}") from error
+    return made

@@ -1,0 +1,44 @@
+"""Makes a file of software tasks and its card: searches, keeps what was verified, says what it is."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.engine import Engine
+from manyturn.envs.durable import replace_text
+from manyturn.envs.registry import NeedsSetup
+from manyturn.envs.software import lock
+from manyturn.envs.software.card import card
+from manyturn.envs.software.entry import Entry, entry_of
+from manyturn.envs.software.journal import Found, Journal
+from manyturn.envs.software.libraries import library
+from manyturn.envs.software.search import search
+from manyturn.envs.software.sources import MEND, missing
+
+
+def make(names: Sequence[str], out: Path, count: int, seed: int, tell: Callable[[Found], None]) -> list[Entry]:
+    """Write tasks to ``out``, their card beside it as Markdown, and the journal of the search to ``out``.journal.
+
+    The same command goes on with an interrupted search.
+
+    Args:
+        names: of libraries.
+        count: tasks in all, as many from each library as it gives.
+        tell: is told of each fault that was tried.
+
+    Raises:
+        NeedsSetup: the source of a library is missing.
+        EngineUnavailable: no container engine answers.
+    """
+    libraries = [library(name) for name in dict.fromkeys(names)]
+    if lacking := missing(libraries):
+        raise NeedsSetup(f"the sources of {', '.join(one.name for one in lacking)} are missing: {MEND}")
+    if count < len(libraries):
+        raise ValueError(f"{count} tasks of {len(libraries)} libraries: ask for at least one of each")
+    journal = Journal(out.with_name(out.name + ".journal"), seed)
+    found = search(libraries, count, journal, seed, lambda: DockerSandbox(Engine()), tell)
+    entries = [entry_of(*task) for task in found]
+    tried = [one for one in journal.found.values() if one.fault.library in {known.name for known in libraries}]
+    replace_text(out, lock.save(entries))
+    replace_text(out.with_suffix(".md"), card(entries, tried, journal.baselines, seed))
+    return entries

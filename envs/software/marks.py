@@ -1,0 +1,34 @@
+"""Which tests are expected to fail by what their own file says, whatever sources do to marks while tests run."""
+
+import ast
+from collections.abc import Collection, Mapping
+
+
+def expected_to_fail(tests: Mapping[str, bytes], ids: Collection[str]) -> frozenset[str]:
+    """Those ids whose function, class or file is marked with ``xfail``.
+
+    Args:
+        tests: path -> content of test files.
+        ids: as pytest gives them, ``path::Class::function[parameters]``.
+    """
+    marked = {path: _marked(content) for path, content in tests.items() if b"xfail" in content}
+    return frozenset(test for test in ids if _names(test) & marked.get(test.partition("::")[0], frozenset()))
+
+
+def _names(test: str) -> set[str]:
+    return {"pytestmark", *test.partition("[")[0].split("::")[1:]}
+
+
+def _marked(content: bytes) -> frozenset[str]:
+    """Names of functions and classes with the mark, and ``pytestmark`` if the whole file has it."""
+    try:
+        nodes = list(ast.walk(ast.parse(content)))
+    except (SyntaxError, ValueError):
+        return frozenset()
+    names = set[str]()
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names |= {node.name for mark in node.decorator_list if "xfail" in ast.unparse(mark)}
+        elif isinstance(node, ast.Assign) and "xfail" in ast.unparse(node.value):
+            names |= {ast.unparse(target) for target in node.targets}
+    return frozenset(names)

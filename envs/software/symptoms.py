@@ -1,0 +1,22 @@
+"""What can be told of a fault without naming it: what a failing test's error said, in a few plain lines."""
+
+import re
+from collections.abc import Collection, Mapping
+
+_LINES, _LENGTH = 4, 320
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
+_TELLS = re.compile(r"==|\bwhere\b|Error: .|DID NOT RAISE")
+
+
+def telling(messages: Mapping[str, str], tests: Collection[str]) -> tuple[str, str]:
+    """Of tests that fail, the one whose error tells most in the fewest words, and what it said."""
+    told = {test: plain(messages.get(test, "")) for test in tests}
+    best = min(sorted(told), key=lambda test: (not told[test], not _TELLS.search(told[test]), len(told[test])))
+    return best, told[best]
+
+
+def plain(message: str) -> str:
+    """A message without addresses in memory, blank lines and what is beyond the first lines."""
+    lines = [line.rstrip() for line in _ADDRESS.sub("0x...", message).splitlines() if line.strip()]
+    text = "\n".join(lines[:_LINES])
+    return text if len(text) <= _LENGTH else text[:_LENGTH].rstrip() + " ..."

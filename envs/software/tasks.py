@@ -1,0 +1,110 @@
+"""Where the tasks of the software environment come from: the lock file, or another project's problems."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from manyturn.envs.keys import digest
+from manyturn.envs.options import unknown
+from manyturn.envs.registry import NeedsSetup
+from manyturn.envs.software import entry, importers
+from manyturn.envs.software.drills import Drills
+from manyturn.envs.software.entry import DIFFICULTIES, Entry
+from manyturn.envs.software.libraries import library
+from manyturn.envs.software.lock import ours
+from manyturn.envs.software.problem import Problem
+from manyturn.envs.software.recent import Recent
+from manyturn.envs.software.sources import MEND, missing
+from manyturn.envs.task import Task
+
+
+class Problems(Protocol):
+    """Tasks, and the problem that each of them is.
+
+    Attributes:
+        tasks: split -> its tasks, for the splits that have any.
+        absent: split -> what has to be done to have it.
+        shows_tests: whether the files that an agent gets have the tests that decide.
+    """
+
+    tasks: Mapping[str, Sequence[Task]]
+    absent: Mapping[str, str]
+    shows_tests: bool
+
+    def problem(self, task: Task) -> Problem:
+        """The problem of a task."""
+        ...
+
+
+def problems_of(source: str | None, difficulty: str | None = None) -> Problems:
+    """The problems of a source. Raises NeedsSetup where its files are missing."""
+    if source is None:
+        return Mined(ours().entries, difficulty)
+    if difficulty is not None:
+        raise ValueError(f"the problems of {source} have no difficulty: leave out one of source and difficulty")
+    if source == "drills":
+        return Drills()
+    return Imported(source.partition(":")[0], importers.problems(source))
+
+
+class Mined:
+    """Faults put into pinned libraries; a split of which a library's source is missing is absent.
+
+    Raises ValueError for a difficulty that there is not, NeedsSetup if every split is absent.
+    """
+
+    shows_tests = True
+
+    def __init__(self, entries: Sequence[Entry], difficulty: str | None = None):
+        if difficulty is not None and difficulty not in DIFFICULTIES:
+            raise ValueError(unknown("difficulty", difficulty, DIFFICULTIES))
+        kept = [entry for entry in entries if difficulty in (None, entry.difficulty)]
+        self._entries = {entry.id: entry for entry in kept}
+        self._made = Recent[Problem](64)
+        by_split: dict[str, list[Entry]] = {}
+        for one in kept:
+            by_split.setdefault(one.split, []).append(one)
+        self.absent: Mapping[str, str] = {split: need for split, some in by_split.items() if (need := _need(some))}
+        there = {split: some for split, some in by_split.items() if split not in self.absent}
+        self.tasks: Mapping[str, Sequence[Task]] = {
+            split: [_mined(one) for one in some] for split, some in there.items()
+        }
+        if not self.tasks:
+            raise NeedsSetup(next(iter(self.absent.values()), "there are no software tasks of this difficulty"))
+
+    def problem(self, task: Task) -> Problem:
+        return self._made.made(task.id, lambda: entry.problem(self._entries[task.id]))
+
+
+def _need(entries: Sequence[Entry]) -> str:
+    """What is to be done to have the sources of these tasks; empty if nothing is."""
+    lacking = missing([library(name) for name in sorted({entry.library for entry in entries})])
+    names = ", ".join(library.name for library in lacking)
+    return f"the sources of {names} are missing: {MEND}" if lacking else ""
+
+
+def _mined(entry: Entry) -> Task:
+    params = {"library": library(entry.library).pin, "edits": [[path, *edit] for path, edit in entry.edits]}
+    return Task(entry.id, entry.split, params, entry.difficulty, (entry.library,))
+
+
+class Imported:
+    """Problems of another project: all of them are for testing, as their authors meant them.
+
+    Args:
+        source: name of the project, such as ``humanevalfix``.
+        problems: its problems.
+    """
+
+    def __init__(self, source: str, problems: Sequence[Problem]):
+        self._problems = {problem.id: problem for problem in problems}
+        self.shows_tests = all(test.partition("::")[0] in p.files for p in problems for test in p.fail_to_pass)
+        self.tasks: Mapping[str, Sequence[Task]] = {"test": [_imported(source, problem) for problem in problems]}
+        self.absent: Mapping[str, str] = {}
+
+    def problem(self, task: Task) -> Problem:
+        return self._problems[task.id]
+
+
+def _imported(source: str, problem: Problem) -> Task:
+    content = digest(problem.statement, dict(problem.files), dict(problem.tests), problem.fail_to_pass)
+    return Task(problem.id, "test", {"problem": problem.id, "content": content}, tags=(source,))

@@ -1,0 +1,177 @@
+"""The tools of a software agent, carried out in a sandbox as the agent's user."""
+
+import posixpath
+import shlex
+
+from manyturn.containers.sandbox import WORKSPACE, Sandbox, SandboxRefused
+from manyturn.envs.software.desk import Desk
+from manyturn.envs.software.display import bounded, numbered
+from manyturn.envs.tools.tool import ToolError
+
+_ENVIRON = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0", "PAGER": "cat", "GIT_PAGER": "cat"}
+_AROUND = 3  # lines shown before and after an edit
+_VIEWED = 100  # lines shown at once
+_MATCHES = 50
+
+
+class Tools:
+    """bash, view, edit and search over one workspace; their docstrings are what a model reads.
+
+    Args:
+        sandbox: where everything happens.
+        seconds: deadline of a command.
+
+    Attributes:
+        folder: where commands run; a command that changes it changes it for those after it.
+        viewed: the path that was last viewed.
+        ran: whether a command has ended with status 0.
+        touched: whether the workspace may have changed since this was last set to False.
+    """
+
+    def __init__(self, sandbox: Sandbox | Desk, seconds: float = 30.0):
+        self._sandbox, self._seconds = sandbox, seconds
+        self.folder = WORKSPACE
+        self.viewed = ""
+        self.ran = self.touched = False
+
+    def bash(self, command: str) -> str:
+        """Run a bash command. The current folder is kept from one command to the next; processes are not.
+
+        Args:
+            command: what to run.
+        """
+        if "\0" in command:
+            raise ToolError("a command has no NUL characters")
+        self.touched = True
+        # The folder in which the command ends is told apart from its output. A command can lie about it, to itself.
+        script = f"trap 'pwd >&3' EXIT\n{_printable(command)}\n"
+        try:
+            ran = self._sandbox.run(script, seconds=self._seconds, folder=self.folder, environ=_ENVIRON, report=True)
+        except SandboxRefused as error:
+            self.folder = WORKSPACE
+            raise ToolError(f"{error}; commands run in {WORKSPACE} again") from None
+        self._move(ran.report)
+        self.ran = self.ran or (ran.status == 0 and not ran.timed_out)
+        if ran.timed_out:
+            return bounded(f"{ran.output}\n[stopped after {self._seconds:g} s]".lstrip("\n"))
+        told = [ran.output.rstrip("\n")] if ran.output.strip() else []
+        told += [f"[exit status {ran.status}]"] if ran.status else []
+        return bounded("\n".join(told)) or "[no output]"
+
+    def view(self, path: str, first: int = 1, last: int = 0) -> str:
+        """Show numbered lines of a file, at most 100 at once.
+
+        Args:
+            path: of a file.
+            first: number of the first line.
+            last: number of the last line; 0 for as many as are shown at once.
+        """
+        lines = self._read(path).splitlines() or [""]
+        if not 1 <= first <= len(lines):
+            raise ToolError(f"{path} has {len(lines)} lines: the first line to show is from 1 to {len(lines)}")
+        if last and last < first:
+            raise ToolError(f"the last line, {last}, stands before the first, {first}")
+        self.viewed = path
+        last = min(last or len(lines), len(lines), first + _VIEWED - 1)
+        shown = numbered(lines[first - 1 : last], first)
+        return bounded(f"{shown}\n[{len(lines)} lines in all]" if last - first + 1 < len(lines) else shown)
+
+    def edit(self, path: str, old: str, new: str) -> str:
+        """Replace text that stands exactly once in a file, or create a file.
+
+        Args:
+            path: of a file.
+            old: text of the file, with its line breaks and indentation; empty for a file that is new or empty.
+            new: what stands there afterwards.
+        """
+        if old == new:
+            raise ToolError("old and new are the same: nothing changed")
+        before = self._read(path) if old else self._nothing(path)
+        if old and (count := occurrences(before, old)) != 1:
+            found = "is not there" if count == 0 else f"is there {count} times"
+            raise ToolError(f"{path} is unchanged: the old text {found}, it must be there exactly once")
+        head, _, tail = before.partition(old) if old else ("", "", "")
+        self._write(path, head + new + tail)
+        self.touched = True
+        start, end = head.count("\n"), (head + new).count("\n") + 1
+        first = max(0, start - _AROUND)
+        shown = (head + new + tail).splitlines()[first : end + _AROUND] or [""]
+        return bounded(f"{path} is changed:\n{numbered(shown, first + 1)}")
+
+    def search(self, pattern: str, path: str = ".") -> str:
+        """Find lines that match an extended regular expression, at most 50 of them.
+
+        Args:
+            pattern: a regular expression, as grep -E takes it.
+            path: of a file, or of a folder to search with everything below it.
+        """
+        if "\0" in pattern + path:
+            raise ToolError("a pattern or path has no NUL characters")
+        words = ["grep", "-rnIE", "--exclude-dir=.git", "-e", _printable(pattern), "--", _printable(path)]
+        # Paths of one match follow each other in an order that depends on the file system, hence sort.
+        script = f"{shlex.join(words)} | LC_ALL=C sort -t: -k1,1 -k2,2n; exit ${{PIPESTATUS[0]}}"
+        try:
+            ran = self._sandbox.run(script, seconds=self._seconds, folder=self.folder, environ=_ENVIRON)
+        except SandboxRefused as error:
+            raise ToolError(str(error)) from None
+        if ran.timed_out:
+            raise ToolError(f"the search took longer than {self._seconds:g} s: search a smaller folder")
+        if ran.status == 1:
+            return "[no matches]"
+        if ran.status:
+            raise ToolError(bounded(ran.output.strip(), 500))
+        lines = ran.output.splitlines()
+        more = [f"[{len(lines) - _MATCHES} more matches]"] if len(lines) > _MATCHES else []
+        return bounded("\n".join([line.removeprefix("./")[:300] for line in lines[:_MATCHES]] + more))
+
+    def _move(self, report: bytes) -> None:
+        """Follow a command to the folder in which it ended."""
+        folder = report.decode(errors="replace").strip()
+        if folder.startswith("/") and folder.isprintable() and len(folder) < 1000:
+            self.folder = folder
+
+    def _place(self, path: str) -> str:
+        """A path below the workspace. Raises ToolError for one outside."""
+        full = posixpath.normpath(posixpath.join(self.folder, path))
+        if not path or "\0" in path or not full.startswith(WORKSPACE + "/"):
+            raise ToolError(f"{path!r:.200} is not the path of a file below {WORKSPACE}")
+        return full
+
+    def _nothing(self, path: str) -> str:
+        """The content of a file that is empty or not there yet. Raises ToolError if it holds something."""
+        place = shlex.quote(_printable(self._place(path)))
+        if self._sandbox.run(f"test -s {place} || test -L {place}").status == 0:
+            raise ToolError(f"{path} exists already: give the old text that is to be replaced")
+        return ""
+
+    def _read(self, path: str) -> str:
+        try:
+            content = self._sandbox.read(self._place(path))
+        except SandboxRefused as error:
+            raise ToolError(f"{error}") from None
+        return content.decode(errors="surrogateescape")
+
+    def _write(self, path: str, text: str) -> None:
+        try:
+            self._sandbox.write(self._place(path), text.encode(errors="surrogateescape"))
+        except UnicodeEncodeError:
+            raise ToolError("the new text has a lone surrogate, which no file can hold") from None
+        except SandboxRefused as error:
+            raise ToolError(f"{error}") from None
+
+
+def occurrences(text: str, part: str) -> int:
+    """At how many places a part begins in a text, those that overlap included.
+
+    >>> occurrences("aaa", "aa")
+    2
+    """
+    count, place = 0, text.find(part)
+    while place >= 0:
+        count, place = count + 1, text.find(part, place + 1)
+    return count
+
+
+def _printable(text: str) -> str:
+    """Text that can be sent to a process: lone surrogates are replaced."""
+    return text.encode(errors="replace").decode()

@@ -1,0 +1,57 @@
+"""Commands that make tasks, and that get what they are made of."""
+
+from pathlib import Path
+
+from cyclopts import App
+
+from manyturn.cli_envs import data_app
+
+tasks_app = App(name="tasks", help="Make tasks beyond those that come along.", help_format="plaintext")
+
+
+@tasks_app.command(name="software")
+def tasks_software(
+    *, libraries: str | None = None, out: Path = Path("tasks.jsonl"), count: int = 100, seed: int = 0
+) -> None:
+    """Put faults into libraries, keep those that the libraries' tests notice reliably, and write them with a card.
+
+    Needs a container engine. Takes about ten seconds a task; the same command goes on where it was interrupted.
+
+    Parameters
+    ----------
+    libraries
+        Their names, with commas; default: all.
+    out
+        The file. Its card is written beside it as Markdown, the journal of the search as FILE.journal.
+    count
+        Tasks in all, as many from each library as it gives.
+    seed
+        Decides which faults are tried.
+    """
+    from manyturn.envs.software.libraries import LIBRARIES
+    from manyturn.envs.software.make import make
+
+    names = libraries.split(",") if libraries else list(LIBRARIES)
+    entries = make(names, out, count, seed, lambda found: print(f"{found.fault.id}: {found.verdict.reason}"))
+    print(f"{len(entries)} tasks: {out}, {out.with_suffix('.md')}")
+
+
+@data_app.command(name="software")
+def data_software(folder: Path | None = None) -> None:
+    """Get the sources that software tasks are made of, pinned by hash: small libraries under permissive licences.
+
+    Parameters
+    ----------
+    folder
+        Where the sdists lie already. Default: pip downloads those that are missing, from the index that it is
+        configured for, and asks their build systems for metadata, as in any installation from source.
+    """
+    from manyturn.envs.software import sources
+    from manyturn.envs.software.libraries import LIBRARIES
+
+    lacking = sources.missing(LIBRARIES.values())
+    if lacking:
+        sources.download(lacking) if folder is None else sources.take(lacking, folder)
+    for library in LIBRARIES.values():
+        files = sources.tree(library)
+        print(f"{library.pin}: {library.licence}, {len(files)} files, {sum(map(len, files.values())) / 1e3:,.0f} kB")
