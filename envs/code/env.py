@@ -6,17 +6,12 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from pydantic import ValidationError
 
-from manyturn.containers.engine import Engine
-from manyturn.containers.images import resolve
-from manyturn.containers.preflight import demand, examined
-from manyturn.containers.sandbox import EngineUnavailable
 from manyturn.envs.code.session import SECONDS, Session
 from manyturn.envs.code.tasks import LEVELS, SIZES, answer, cells, question, tasks
+from manyturn.envs.engines import usable
 from manyturn.envs.keys import digest
 from manyturn.envs.options import unknown
-from manyturn.envs.registry import NeedsSetup
 from manyturn.envs.task import Task
 from manyturn.envs.text_env import TextEnv
 from manyturn.envs.tools.calls import call_text
@@ -72,7 +67,7 @@ class Code(TextEnv):
             raise ValueError(unknown("difficulty", difficulty, LEVELS))
         super().__init__(split, max_turns)
         self.difficulty = difficulty
-        self._engine = usable(engine)
+        self._engine = usable(engine, "code cells")
         self._work = Work(Session(self._engine))
         self.tools = self._work.tools.schemas
         self.instructions = told(INSTRUCTIONS, self.tools)
@@ -165,18 +160,3 @@ class Work:
             raise ToolError(f"{text!r:.80} is no whole number: answer with digits alone")
         self.given = int(text)
         return ""
-
-
-def usable(engine: Mapping[str, Any] | None) -> Engine:
-    """The engine that was asked for. Raises NeedsSetup with what is missing."""
-    try:
-        made = Engine.model_validate(engine or {})
-    except ValidationError as error:
-        fault = error.errors()[0]
-        raise ValueError(f"engine: {'.'.join(map(str, fault['loc']))}: {fault['msg']}") from None
-    try:
-        demand(examined(), made)
-        resolve(made.image)
-    except EngineUnavailable as error:
-        raise NeedsSetup(f"code cells run in containers: {error}") from error
-    return made

@@ -7,12 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from pydantic import ValidationError
 
-from manyturn.containers.engine import Engine
-from manyturn.containers.images import resolve
-from manyturn.containers.preflight import demand, examined
-from manyturn.containers.sandbox import WORKSPACE, EngineUnavailable, Snapshot
+from manyturn.containers.sandbox import WORKSPACE, Snapshot
+from manyturn.envs.engines import usable
 from manyturn.envs.keys import digest
 from manyturn.envs.options import unknown
 from manyturn.envs.registry import NeedsSetup
@@ -93,7 +90,7 @@ class Software(TextEnv):
             if given not in known:
                 raise ValueError(unknown(what, given, known))
         self._problems = self.problems(source, difficulty)
-        self._engine = usable(engine)
+        self._engine = usable(engine, "software tasks")
         self.splits = tuple(self._problems.tasks)  # type: ignore[misc]  # those that have tasks
         if split is None:
             split = "train" if "train" in self.splits else self.splits[0]
@@ -270,18 +267,3 @@ def _level(work: Work) -> float:
     if work.grade.cause == TAMPERED:
         return levels.NOT_SUBMITTED
     return levels.RESOLVED if work.grade.cause == RESOLVED else levels.FAILING
-
-
-def usable(engine: Mapping[str, Any] | None) -> Engine:
-    """The engine that was asked for. Raises NeedsSetup with what is missing."""
-    try:
-        made = Engine.model_validate(engine or {})
-    except ValidationError as error:
-        fault = error.errors()[0]
-        raise ValueError(f"engine: {'.'.join(map(str, fault['loc']))}: {fault['msg']}") from None
-    try:
-        demand(examined(), made)
-        resolve(made.image)
-    except EngineUnavailable as error:
-        raise NeedsSetup(f"software tasks need containers: {error}") from error
-    return made
