@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.engine import Engine
+from manyturn.containers.preflight import examined
 from manyturn.containers.sandbox import WORKSPACE, Limits, Sandbox
 from manyturn.envs.registry import NeedsSetup
 from manyturn.envs.software.display import harmless
@@ -90,6 +91,11 @@ class SWEBench(TextEnv):
         functions = (Tools.bash, Tools.view, Tools.edit, Tools.search, SWEBench.submit)
         self.tools = tuple(tool_of(function).schema for function in functions)
         self.instructions = told(INSTRUCTIONS, self.tools)
+
+    @property
+    def side_by_side(self) -> int:  # type: ignore[override]  # it depends on the engine
+        """As many as half of the engine's memory holds; an episode that is graded has one container more."""
+        return max(1, (examined().memory >> 21) // self._engine.limits.memory_mb)
 
     def tasks(self, split: str) -> Sequence[Task]:
         return self._tasks.get(split, ())

@@ -57,3 +57,11 @@ def test_what_is_missing_or_wrong_is_one_line(tmp_path):
         SWEBench(rows=file, engine={"limits": {"memory_mb": -1}})
     with pytest.raises(ValueError, match="engine: color"):
         SWEBench(rows=file, engine={"color": "red"})
+
+
+def test_no_more_episodes_are_open_than_the_engines_memory_holds(engine, tmp_path):
+    from manyturn.containers.preflight import examined
+
+    file = rows(tmp_path / "a.json")
+    few, many = (SWEBench(rows=file, engine={"limits": {"memory_mb": mb}}).side_by_side for mb in (4096, 512))
+    assert 1 <= few < many and many * 512 <= examined().memory >> 21
