@@ -61,8 +61,8 @@ class Software(TextEnv):
 
     Args:
         split: default: train, or the first that there is.
-        source: ``drills`` (see there), or problems of another project, such as ``humanevalfix:PATH``; default: faults
-            put into pinned libraries.
+        source: ``drills`` (see there), problems of another project, such as ``humanevalfix:PATH``, or ``tasks:FILE``
+            from ``manyturn tasks software``; default: the faults in pinned libraries that come along.
         difficulty: keep tasks of one difficulty.
         actions: what the agent is told, the expert says and ``admissible`` lists: ``calls`` (JSON) or ``lines``.
         reward: ``levels``, or ``resolved`` for an outcome of 0 or 1 and nothing else.

@@ -1,6 +1,7 @@
 """Where the tasks of the software environment come from: the lock file, or another project's problems."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from manyturn.envs.keys import digest
@@ -10,7 +11,7 @@ from manyturn.envs.software import entry, importers
 from manyturn.envs.software.drills import Drills
 from manyturn.envs.software.entry import DIFFICULTIES, Entry
 from manyturn.envs.software.libraries import library
-from manyturn.envs.software.lock import ours
+from manyturn.envs.software.lock import load, ours
 from manyturn.envs.software.problem import Problem
 from manyturn.envs.software.recent import Recent
 from manyturn.envs.software.sources import MEND, missing
@@ -36,9 +37,14 @@ class Problems(Protocol):
 
 
 def problems_of(source: str | None, difficulty: str | None = None) -> Problems:
-    """The problems of a source. Raises NeedsSetup where its files are missing."""
+    """The problems of a source; of a file that ``manyturn tasks software`` made, ``tasks:FILE``.
+
+    Raises NeedsSetup where its files are missing.
+    """
     if source is None:
         return Mined(ours().entries, difficulty)
+    if source.startswith("tasks:"):
+        return Mined(load(Path(source.removeprefix("tasks:"))).entries, difficulty)
     if difficulty is not None:
         raise ValueError(f"the problems of {source} have no difficulty: leave out one of source and difficulty")
     if source == "drills":

@@ -12,6 +12,7 @@ from manyturn.envs.software.libraries import library
 from manyturn.envs.software.mine import MOST_BROKEN
 from manyturn.envs.software.operators import OPERATORS, edits
 from manyturn.envs.software.sources import missing, sha256, tree
+from manyturn.envs.software.tasks import problems_of
 
 OURS = lock.ours()
 LEAST = {"train": 300, "test": 60, "test_functions": 60, "validation": 15, "smoke": 12}
@@ -131,3 +132,14 @@ def test_a_file_of_something_else_is_refused(tmp_path, text):
     file.write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match="no file of software tasks, line 1"):
         lock.load(file)
+
+
+def test_tasks_from_a_users_file_are_played_and_of_one_difficulty_if_asked(tmp_path):
+    at_hand("networkx")
+    file = tmp_path / "mine.jsonl"
+    file.write_text(lock.save(OURS.split("smoke")[:5]))
+    [(split, tasks)] = problems_of(f"tasks:{file}").tasks.items()
+    assert split == "smoke" and {task.id for task in tasks} == {entry.id for entry in OURS.split("smoke")[:5]}
+    levels = {task.difficulty for task in tasks}
+    [some] = problems_of(f"tasks:{file}", levels.pop()).tasks.values()
+    assert len(some) <= len(tasks) and len({task.difficulty for task in some}) == 1
