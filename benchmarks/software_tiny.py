@@ -1,6 +1,6 @@
 """What a tiny decoder learns of mending faults in containers, with G-RA's gate before the rewards of turns and without.
 
-    python benchmarks/software_tiny.py --seeds 2
+    python benchmarks/software_tiny.py RUN-FOLDER --seeds 1
 
 Both train by the recipe ``software-tiny`` from the same warmed-up weights; one of them without its reward stage. Needs
 a container engine. Resolved, completed (something was handed in) and modified (with a change that is graded) are shares
@@ -13,7 +13,6 @@ import os
 import platform
 import subprocess
 import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -26,9 +25,10 @@ VARIANTS = {"gated": [], "ungated": ["--credit.rewards", "[]"]}
 
 
 def run(variant: str, seed: int, out: Path) -> dict[str, Any]:
-    """The summary of a run."""
-    command = [sys.executable, "-m", "manyturn", "train", "--recipe", "software-tiny", *VARIANTS[variant]]
-    subprocess.run([*command, "--seed", str(seed), "--out", str(out)], check=True)
+    """The summary of a run, which is made unless it is there."""
+    if not (out / "summary.json").is_file():
+        command = [sys.executable, "-m", "manyturn", "train", "--recipe", "software-tiny", *VARIANTS[variant]]
+        subprocess.run([*command, "--seed", str(seed), "--out", str(out)], check=True)
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     training = [round(line["success"], 4) for line in lines if line["phase"] == "train"]
     return {"variant": variant, "training": training, **json.loads((out / "summary.json").read_text())}
@@ -36,15 +36,16 @@ def run(variant: str, seed: int, out: Path) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("folder", type=Path, help="where the runs lie")
+    parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2, help="runs side by side")
     chosen = parser.parse_args()
     made_from = commit()
     cells = [(variant, seed) for seed in range(chosen.seeds) for variant in VARIANTS]
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(chosen.jobs) as pool:
-        runs = list(pool.map(lambda cell: run(*cell, Path(folder) / f"{cell[0]}-{cell[1]}"), cells))
+    with ThreadPoolExecutor(chosen.jobs) as pool:
+        runs = list(pool.map(lambda cell: run(*cell, chosen.folder / f"{cell[0]}-{cell[1]}"), cells))
     result = {
-        "command": " ".join(["python benchmarks/software_tiny.py", *sys.argv[1:]]),
+        "command": f"python benchmarks/software_tiny.py RUN-FOLDER --seeds {chosen.seeds} --jobs {chosen.jobs}",
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "commit": made_from,
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
