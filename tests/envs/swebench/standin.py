@@ -152,7 +152,8 @@ class Standin:
     def remove(self) -> None:
         """Remove the image, and those that it was prepared into."""
         client = docker.from_env()
-        for image in client.images.list(filters={"label": f"{_LABEL}={self.name}"}):
+        images = client.images.list(filters={"label": f"{_LABEL}={self.name}"})
+        for image in sorted(images, key=lambda image: image.attrs["Created"], reverse=True):  # children first
             client.images.remove(image.id, force=True)
 
 
