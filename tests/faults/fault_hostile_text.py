@@ -29,7 +29,7 @@ from manyturn.visible import visible
 
 SHORT, LONG = 200, 250
 _ENV = "manyturn/GuessNumber-v0"
-# Where any text may be a search or speech, none is nearly a command; the tests of those environments send them any text.
+# Where any text may be a search or speech, none is nearly a command; their own tests send them any text.
 _FREE = {"manyturn/Shop-v0", "manyturn/ShopPages-v0", "manyturn/BFCL-v0", "manyturn/Talk-SelfPlay-v0"}
 _OBEYED = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})  # what a terminal may obey, or shows nothing for
 _JOINER = "\u2060"  # marks what would be a control token; shown as <U+2060>
@@ -37,7 +37,7 @@ _PROBLEM = Iterator[str]  # what a door finds wrong with a payload
 
 
 def _hosts() -> Iterator[Host]:
-    """Every registered environment that takes commands and nothing else, needs no files, and tells one that is right."""
+    """Every registered environment that takes commands alone, needs no files, and tells one that is right."""
     for name in env_ids():
         if name not in _FREE:
             with contextlib.suppress(NeedsSetup):
