@@ -4,10 +4,10 @@
 
 A turn is a command that does nothing, asked of the tool server over the attached stream; beside it stands the same
 command by the engine's exec in the same container, which is what most sandboxes do, and the command alone, as a shell
-inside starts it; what is beyond that is overhead. Milliseconds of wall time: p50 and
-p95 over all calls, and the least, which other programs beside it raise least. A cold start is the time until the first
-answer of a new container; a warm one is a lease of the pool, in which the sandbox is emptied for the next. Snapshot
-and restore are of a workspace of 200 files and 1 MB.
+inside starts it; what is beyond that is overhead. Milliseconds of wall time: p50 and p95 over all calls, and the least,
+which other programs beside it raise least. A cold start is the time until the first answer of a new container; a warm
+one is a lease of the pool, in which the sandbox is emptied for the next. Snapshot and restore are of a workspace of 200
+files and 1 MB.
 
 Side by side: containers started by four threads at once, and one command in each of them when all are there. Memory is
 the proportional set of a container's processes and of the process by which the engine holds it, idle, the median over
