@@ -1,5 +1,6 @@
 """The tools that every desk has."""
 
+import abc
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ from manyturn.envs.tools.tool import ToolError
 CLOSED = "closed"
 
 
-class Counter:
+class Counter(abc.ABC):
     """Tools over a store. Each desk adds its own, and lists all of them.
 
     Args:
@@ -24,13 +25,13 @@ class Counter:
         shared = [self.find_user_by_email, self.find_user_by_name, self.get_user]
         return [*shared, *self.reads(), *self.writes(), self.close]
 
+    @abc.abstractmethod
     def reads(self) -> list[Callable[..., Any]]:
         """This desk's own tools that only read."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def writes(self) -> list[Callable[..., Any]]:
         """This desk's own tools that write."""
-        raise NotImplementedError
 
     def find_user_by_email(self, email: str) -> str:
         """Find a customer by email address. Returns the user id.
