@@ -23,6 +23,8 @@ class TinyModel(Options):
     """Attention heads; must divide the width."""
     sample_tasks: int = Field(64, ge=1)
     """Training tasks whose texts give the vocabulary."""
+    numbers: Literal["words", "digits"] = "words"
+    """Whether a number is one token, or one for each digit, so that a number never seen can be copied."""
 
 
 class PretrainedModel(Options):

@@ -27,6 +27,14 @@ def test_a_word_of_the_environment_is_one_token_and_unknown_words_are_lossless(t
     assert tiny_template.decode(tiny_template.encode(strange)) == strange
 
 
+def test_a_number_never_seen_is_spelt_in_digits_that_were_seen():
+    tokenizer = tiny_tokenizer(["order 1234 of C-58 costs 60.79"], digits=True)
+    ids = tokenizer("order 9876 of C-12 costs 3.5")["input_ids"]
+    assert [t for t in tokenizer.convert_ids_to_tokens(ids) if t.isdigit()] == list("98761235")
+    assert tokenizer.decode(ids) == "order 9876 of C-12 costs 3.5"
+    assert not any(any(c.isdigit() for c in piece) for piece in tokenizer.get_vocab() if len(piece) > 1)
+
+
 def test_the_vocabulary_does_not_depend_on_the_order_of_texts(maze_texts):
     one, other = tiny_tokenizer(maze_texts), tiny_tokenizer(reversed(maze_texts))
     assert one.get_vocab() == other.get_vocab()
