@@ -3,8 +3,8 @@
 from pydantic import Field
 
 from manyturn.agents.checked import Checked
-from manyturn.agents.context import Context, WholeConversation
-from manyturn.agents.engine import Engine, EpisodeKey, Sampling
+from manyturn.agents.context import Context, Memory, WholeConversation
+from manyturn.agents.engine import Engine, EpisodeKey, Reply, Sampling
 from manyturn.agents.episode import Act, ContextFull, Policy
 from manyturn.agents.formats import FreeText, ReplyFormat
 from manyturn.agents.ledger import Ledger
@@ -59,16 +59,32 @@ class Agent:
         self.engine = Checked(engine, template)
 
     def player(self, key: EpisodeKey, instructions: str) -> "AgentPlayer":
-        return AgentPlayer(self, key, instructions)
+        return self.join(key, instructions, Ledger())
+
+    def join(self, key: EpisodeKey, instructions: str, ledger: Ledger) -> "AgentPlayer":
+        """Begin an episode whose other turns are others', all in one ledger."""
+        return AgentPlayer(self, key, instructions, ledger)
+
+
+class Memories(dict[str, Memory]):
+    """What each agent of an episode remembers: what it saw and said itself."""
+
+    def __init__(self, policy: Agent, instructions: str):
+        self._policy, self._instructions = policy, instructions
+
+    def __missing__(self, agent: str) -> Memory:
+        config = self._policy.config
+        self[agent] = config.context.start(self._policy.template, config.system(self._instructions))
+        return self[agent]
 
 
 class AgentPlayer:
-    """The agent within one episode."""
+    """The policy within one episode, for every agent whose turn it is asked for."""
 
-    def __init__(self, agent: Agent, key: EpisodeKey, instructions: str):
+    def __init__(self, agent: Agent, key: EpisodeKey, instructions: str, ledger: Ledger):
         self._agent, self._key = agent, key
-        self._memory = agent.config.context.start(agent.template, agent.config.system(instructions))
-        self.ledger: Ledger = Ledger()
+        self._memories = Memories(agent, instructions)
+        self.ledger = ledger
         agent.engine.open(key)
 
     async def act(self, step: Step, seat: Seat) -> Act:
@@ -79,21 +95,19 @@ class AgentPlayer:
                 f"agent.max_context = {agent.config.max_context}"
             )
         reply = await agent.engine.generate(self._key, len(self.ledger.spans), prompt, agent.sampling)
-        return self.take_down(prompt, reply.ids, reply.logprobs, reply.version, reply.entropies)
+        return self.take_down(step, prompt, reply)
 
     def prompt(self, step: Step) -> list[int]:
         """What the agent sees before it answers."""
-        return self._memory.prompt(self._agent.config.view(step))
+        return self._memories[step.agent].prompt(self._agent.config.view(step))
 
-    def take_down(
-        self, prompt: list[int], ids: list[int], logprobs: list[float], version: int, entropies: list[float] | None
-    ) -> Act:
-        """What a reply of T tokens means; it is recorded as said by the agent, wherever it comes from."""
-        agent, text = self._agent, self._agent.template.decode(ids)
-        self.ledger.record(prompt, ids, logprobs, version, entropies)
-        self._memory.said(prompt, ids, text)
+    def take_down(self, step: Step, prompt: list[int], reply: Reply) -> Act:
+        """What a reply means; it is recorded as said by the agent, wherever it comes from."""
+        agent, text = self._agent, self._agent.template.decode(reply.ids)
+        self.ledger.record(prompt, reply.ids, reply.logprobs, reply.version, reply.entropies, step.agent)
+        self._memories[step.agent].said(prompt, reply.ids, text)
         action, valid = agent.config.format.parse(text)
-        return Act(text, action, valid, agent.template.pieces(ids))
+        return Act(text, action, valid, agent.template.pieces(reply.ids))
 
     def leave(self) -> None:
         self._agent.engine.close(self._key)
@@ -111,27 +125,31 @@ class Demonstrator:
         self.agent, self.teacher, self.name = agent, teacher, teacher.name
 
     def player(self, key: EpisodeKey, instructions: str) -> "DemonstratorPlayer":
-        return DemonstratorPlayer(self, key, instructions)
+        return self.join(key, instructions, Ledger())
+
+    def join(self, key: EpisodeKey, instructions: str, ledger: Ledger) -> "DemonstratorPlayer":
+        """Begin an episode whose other turns are others', all in one ledger."""
+        return DemonstratorPlayer(self, key, instructions, ledger)
 
 
 class DemonstratorPlayer:
     """The demonstrator within one episode."""
 
-    def __init__(self, demonstrator: Demonstrator, key: EpisodeKey, instructions: str):
+    def __init__(self, demonstrator: Demonstrator, key: EpisodeKey, instructions: str, ledger: Ledger):
         self._config, self._template = demonstrator.agent.config, demonstrator.agent.template
-        self._memory = self._config.context.start(self._template, self._config.system(instructions))
+        self._memories = Memories(demonstrator.agent, instructions)
         self._teacher = demonstrator.teacher.player(key, instructions)
-        self.ledger: Ledger = Ledger()
+        self.ledger = ledger
 
     async def act(self, step: Step, seat: Seat) -> Act:
         act = await self._teacher.act(step, seat)
-        prompt = self._memory.prompt(self._config.view(step))
+        prompt = self._memories[step.agent].prompt(self._config.view(step))
         text = self._config.format.render(act.action)
         ids = self._template.reply(text)
         if len(prompt) + len(ids) > self._config.max_context:
             raise ContextFull(f"a demonstration is longer than agent.max_context = {self._config.max_context} tokens")
-        self.ledger.record(prompt, ids, [0.0] * len(ids), version=0)
-        self._memory.said(prompt, ids, text)
+        self.ledger.record(prompt, ids, [0.0] * len(ids), version=0, agent=step.agent)
+        self._memories[step.agent].said(prompt, ids, text)
         return Act(text, act.action, pieces=self._template.pieces(ids))
 
     def leave(self) -> None:

@@ -81,6 +81,7 @@ class TurnRecord:
         progress: the environment's progress after the turn, if it tells.
         seconds: (policy, environment) time.
         pieces: the reply's T tokens as text, for those who read; empty for policies without tokens.
+        agent: who acted, in an episode of several agents.
     """
 
     observation: str
@@ -93,6 +94,7 @@ class TurnRecord:
     progress: float | None
     seconds: tuple[float, float]
     pieces: tuple[str, ...] = ()
+    agent: str = ""
 
 
 @dataclass
@@ -185,6 +187,7 @@ async def _turn(
             progress=after.progress,
             seconds=(replied - began, clock() - replied),
             pieces=act.pieces,
+            agent=step.agent,
         )
     )
     return after

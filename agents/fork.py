@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from manyturn.agents.agent import Agent, AgentPlayer
-from manyturn.agents.engine import EpisodeKey
+from manyturn.agents.engine import EpisodeKey, Reply
 from manyturn.agents.episode import Act, Ending, Episode
 from manyturn.agents.ledger import Ledger
 from manyturn.envs.host import EnvError, Step
@@ -79,7 +79,8 @@ class BranchPlayer:
         if turn == fork.turn:
             return await self._player.act(step, seat)
         logprobs, entropies = parent.reply_logprobs(turn).tolist(), parent.reply_entropies(turn).tolist()
-        return self._player.take_down(prompt, parent.reply(turn), logprobs, parent.spans[turn].version, entropies)
+        again = Reply(parent.reply(turn), logprobs, "stop", parent.spans[turn].version, entropies)
+        return self._player.take_down(step, prompt, again)
 
     def leave(self) -> None:
         self._player.leave()

@@ -1,4 +1,4 @@
-"""The token ledger: the only truth about what a policy saw and said.
+"""The token ledger: the only truth about what a policy saw and said, or several in one episode.
 
 Prompts and replies are kept as the ids that were computed with; text is a view of them and is never encoded again.
 While each prompt extends what came before, an episode is one sequence. Where a context edits history, a new branch
@@ -16,6 +16,7 @@ class Branch:
     """A sequence that was computed in one piece: ``ids``, and for each whether the policy said it.
 
     Attributes:
+        agent: who said it, in an episode of several agents.
         logprobs: the engine's log-probability of each said token, else 0.
         entropies: the entropy that each said token was drawn from, in nats; NaN where unknown.
     """
@@ -24,6 +25,7 @@ class Branch:
     said: list[bool] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     entropies: list[float] = field(default_factory=list)
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ class Ledger:
         logprobs: Sequence[float],
         version: int,
         entropies: Sequence[float] | None = None,
+        agent: str = "",
     ) -> None:
         """Add a turn.
 
@@ -64,6 +67,7 @@ class Ledger:
             logprobs: T log-probabilities that the engine gave them.
             version: policy version.
             entropies: T entropies of the distributions they were drawn from, if known.
+            agent: whose turn it is, where there are several; each goes on with what it saw and said itself.
         """
         if len(logprobs) != len(reply_ids):
             raise ValueError(f"{len(reply_ids)} reply tokens but {len(logprobs)} log-probabilities")
@@ -71,10 +75,11 @@ class Ledger:
             entropies = [float("nan")] * len(reply_ids)
         elif len(entropies) != len(reply_ids):
             raise ValueError(f"{len(reply_ids)} reply tokens but {len(entropies)} entropies")
-        branch = self.branches[-1] if self.branches else None
-        if branch is None or list(prompt_ids[: len(branch.ids)]) != branch.ids:
-            branch = Branch()
-            self.branches.append(branch)
+        number = next((i for i in reversed(range(len(self.branches))) if self.branches[i].agent == agent), -1)
+        if number < 0 or list(prompt_ids[: len(self.branches[number].ids)]) != self.branches[number].ids:
+            number = len(self.branches)
+            self.branches.append(Branch(agent=agent))
+        branch = self.branches[number]
         news = list(prompt_ids[len(branch.ids) :])
         branch.ids += news
         branch.said += [False] * len(news)
@@ -85,7 +90,7 @@ class Ledger:
         branch.said += [True] * len(reply_ids)
         branch.logprobs += logprobs
         branch.entropies += entropies
-        self.spans.append(Span(len(self.branches) - 1, start, len(branch.ids), version))
+        self.spans.append(Span(number, start, len(branch.ids), version))
 
     def prompt(self, turn: int) -> list[int]:
         """What the policy saw at a turn."""

@@ -13,7 +13,7 @@ from manyturn.agents.episode import Episode
 from manyturn.envs.durable import replace_file
 
 Row = dict[str, Any]
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 _TEXT, _INT, _FLOAT, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 
@@ -60,6 +60,7 @@ _TURN_FIELDS = {
     "stage": _TEXT,
     "member": _INT,
     "turn": _INT,  # from 0
+    "agent": _TEXT,  # who acted; empty where an episode has one agent
     "observation": _TEXT,
     "reply": _TEXT,
     "action": _TEXT,
@@ -212,6 +213,7 @@ def _turn_rows(episode: Episode) -> list[Row]:
             "stage": episode.key.stage,
             "member": episode.key.member,
             "turn": number,
+            "agent": turn.agent,
             "observation": _clean(turn.observation),
             "reply": _clean(turn.reply),
             "action": _clean(turn.action),

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Act, Player
 from manyturn.agents.ledger import Ledger
@@ -28,18 +30,25 @@ class Scripted:
         return _ScriptedPlayer(self.noise, key)
 
 
+SCRIPTS: Mapping[str, Scripted] = {"expert": Scripted(0.0), "random": Scripted(1.0)}
+
+
 class _ScriptedPlayer:
     def __init__(self, noise: float, key: EpisodeKey):
-        self._noise, self._rng = noise, generator("scripted", *key)
+        self._noise, self._key = noise, key
+        self._rngs: dict[str, np.random.Generator] = {}  # of each agent, so that it hangs on no other's turns
         self.ledger: Ledger | None = None
 
     async def act(self, step: Step, seat: Seat) -> Act:
-        if self._noise == 1 or self._rng.random() < self._noise:
+        if step.agent not in self._rngs:
+            self._rngs[step.agent] = generator("scripted", *self._key, *filter(None, [step.agent]))
+        rng = self._rngs[step.agent]
+        if self._noise == 1 or rng.random() < self._noise:
             if step.admissible:
-                return _said(step.admissible[int(self._rng.integers(len(step.admissible)))])
+                return _said(step.admissible[int(rng.integers(len(step.admissible)))])
             if self._noise == 1:
                 # Nobody says what could be done: noise is the only chance policy that is left.
-                letters = self._rng.integers(ord("a"), ord("z") + 1, 8)
+                letters = rng.integers(ord("a"), ord("z") + 1, 8)
                 return _said("".join(map(chr, letters)))
         return _said(await seat.expert())
 

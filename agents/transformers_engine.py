@@ -28,6 +28,24 @@ class _Request:
     answer: asyncio.Future[Reply]
 
 
+class Meeting:
+    """Engines that play the same episodes: their batches start when every open episode has asked one of them.
+
+    Each would otherwise wait for episodes that wait for another.
+    """
+
+    def __init__(self) -> None:
+        self.engines: list[TransformersEngine] = []
+
+    @property
+    def all_asked(self) -> bool:
+        """Whether every open episode waits for a reply."""
+        first, *others = self.engines
+        # An episode is open in several engines, and waits for one; of one engine there is nothing to put together.
+        is_open = first._open.union(*(engine._open for engine in others)) if others else first._open
+        return sum(len(engine._waiting) for engine in self.engines) >= len(is_open)
+
+
 class TransformersEngine:
     """Draws replies from a causal language model.
 
@@ -36,6 +54,7 @@ class TransformersEngine:
         end_ids: tokens that end a reply.
         max_batch: rows computed together.
         patience: seconds to wait for open episodes that have not asked; None waits for all (reproducible to the bit).
+        meeting: of the engines that play the same episodes; None: it plays alone.
 
     Attributes:
         version: policy version of the weights.
@@ -44,13 +63,20 @@ class TransformersEngine:
     """
 
     def __init__(
-        self, model: PreTrainedModel, end_ids: frozenset[int], max_batch: int = 256, patience: float | None = None
+        self,
+        model: PreTrainedModel,
+        end_ids: frozenset[int],
+        max_batch: int = 256,
+        patience: float | None = None,
+        meeting: Meeting | None = None,
     ):
         self.model, self.version = model, 0
         self.vocabulary: int = model.config.get_text_config().vocab_size
         self._whole = True  # whether the weights are those of one version
         self._decoder, self._ends = BatchDecoder(model, end_ids), end_ids
         self._max_batch, self._patience = max_batch, patience
+        self._meeting = meeting or Meeting()
+        self._meeting.engines.append(self)
         self._open: set[EpisodeKey] = set()
         self._waiting: list[_Request] = []
         self._past: dict[EpisodeKey, Past] = {}
@@ -103,14 +129,16 @@ class TransformersEngine:
 
     def _consider(self) -> None:
         """Look, once everything that is ready has run, whether a batch can start."""
-        if self._waiting and self._running is None:
-            asyncio.get_running_loop().call_soon(self._start_if_all_asked)
+        for engine in self._meeting.engines:
+            if engine._waiting and engine._running is None:
+                asyncio.get_running_loop().call_soon(engine._start_if_all_asked)
 
     def _start_if_all_asked(self) -> None:
         if not self._waiting or self._running is not None:
             return
-        if len(self._waiting) >= len(self._open):
-            self._start()
+        if self._meeting.all_asked:
+            for engine in self._meeting.engines:
+                engine._start()
         elif self._patience is not None and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._patience, self._start)
 

@@ -57,12 +57,14 @@ async def plant(config: RunConfig, source: Path, folder: Path) -> None:
         raise SystemExit(f"{source} has no whole checkpoint ({'; '.join(problems)}): remove the folder")
     async with open_parts(config) as parts:
         state = read_state(checkpoint)
-        parts.learner.load_plain({**parts.learner.plain(), "updates": state["learner"]["updates"]})
-        parts.language.load_weights(checkpoint / "model")
-        parts.learner.begin_reinforcement()
-        plain = {**state, "learner": parts.learner.plain()}
+        parts.only.learner.load_plain({**parts.only.learner.plain(), "updates": state["learner"]["updates"]})
+        parts.only.language.load_weights(checkpoint / "model")
+        parts.only.learner.begin_reinforcement()
+        plain = {**state, "learner": parts.only.learner.plain()}
         folder.mkdir(parents=True, exist_ok=True)
-        save_checkpoint(folder / "checkpoints", 0, parts.language, parts.learner.tensors(), plain, keep=1)
+        save_checkpoint(
+            folder / "checkpoints", 0, {"": (parts.only.language, parts.only.learner.tensors())}, plain, keep=1
+        )
     shutil.copy(source / "metrics.jsonl", folder / "metrics.jsonl")
     replace_text(folder / "config.toml", to_toml(config))  # last: with it the run has begun
 

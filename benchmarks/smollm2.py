@@ -49,7 +49,7 @@ TOKEN_BUDGET: dict[str, Any] = {
 async def as_it_came(config: RunConfig) -> dict[str, Any]:
     """Success of the model before anything was learnt."""
     async with open_parts(config) as parts:
-        return measured(await held_out(parts, parts.agent))
+        return measured(await held_out(parts, parts.only.agent))
 
 
 def main() -> None:

@@ -39,6 +39,7 @@ class Step(NamedTuple):
         answer: after reset, the action that gives the true answer, for the trainer and never for the policy; None
             where the environment names none.
         measures: at the end, further figures of the episode by name.
+        agent: who reads the observation and acts next, in environments with several agents.
     """
 
     observation: str
@@ -53,6 +54,7 @@ class Step(NamedTuple):
     progress: float | None = None
     answer: str | None = None
     measures: Mapping[str, float] = MappingProxyType({})
+    agent: str = ""
 
     @property
     def ended(self) -> bool:
@@ -114,6 +116,11 @@ class Host:
         return getattr(getattr(self.env.unwrapped, "user", None), "name", None)
 
     @property
+    def agents(self) -> tuple[str, ...]:
+        """Who acts, where an episode has several agents; empty where it has one."""
+        return tuple(getattr(self.env.unwrapped, "agents", None) or ())
+
+    @property
     def side_by_side(self) -> int | None:
         """How many episodes one process can hold open at once; None without a limit."""
         return getattr(self.env.unwrapped, "side_by_side", None)
@@ -153,15 +160,15 @@ class Host:
         def begin() -> Step:
             if self._text_env:
                 text, info = self.env.reset(seed=seed, options={"task": task.id})
-                return _step(text, 0.0, False, False, info, self._text_env.answer())
+                return self._step(text, 0.0, False, False, info, self._text_env.answer())
             text, info = self.env.reset(seed=task.params["seed"])
-            return _step(text, 0.0, False, False, info)
+            return self._step(text, 0.0, False, False, info)
 
         return self._guarded(f"reset of {task.id}", begin)
 
     def step(self, action: str) -> Step:
         """Take one action. Raises EnvError."""
-        return self._guarded("step", lambda: _step(*self.env.step(action)))
+        return self._guarded("step", lambda: self._step(*self.env.step(action)))
 
     def expert(self) -> str:
         """The expert's next action. Raises Unsupported without an expert, EnvError if it raised."""
@@ -183,29 +190,42 @@ class Host:
             told = traceback.format_exception_only(error)[-1].strip()
             raise EnvError(f"{self.name} raised in {where}: {told}") from error
 
+    def _step(
+        self,
+        text: str,
+        reward: Any,
+        terminated: bool,
+        truncated: bool,
+        info: Mapping[str, Any],
+        answer: str | None = None,
+    ) -> Step:
+        if not isinstance(text, str):
+            raise TypeError(f"an observation is text, not {type(text).__name__}")
+        reward = float(reward)
+        if math.isinf(reward):
+            raise ValueError(f"the reward is {reward}; one that nobody can know is NaN")
+        anchor: Hashable = info.get("anchor", text)
+        admissible = info.get("admissible")
+        success, progress = info.get("success"), info.get("progress")
+        return Step(
+            observation=text,
+            reward=reward,
+            terminated=bool(terminated),
+            truncated=bool(truncated),
+            valid=bool(info.get("valid", True)),
+            parts={name: float(value) for name, value in info.get("reward_parts", {}).items()},
+            anchor=digest(anchor),
+            admissible=None if admissible is None else list(admissible),
+            success=None if success is None else bool(success),
+            progress=None if progress is None else float(progress),
+            answer=answer,
+            measures={name: float(value) for name, value in info.get("measures", {}).items()},
+            agent=self._next_agent(info, bool(terminated or truncated)),
+        )
 
-def _step(
-    text: str, reward: Any, terminated: bool, truncated: bool, info: Mapping[str, Any], answer: str | None = None
-) -> Step:
-    if not isinstance(text, str):
-        raise TypeError(f"an observation is text, not {type(text).__name__}")
-    reward = float(reward)
-    if math.isinf(reward):
-        raise ValueError(f"the reward is {reward}; one that nobody can know is NaN")
-    anchor: Hashable = info.get("anchor", text)
-    admissible = info.get("admissible")
-    success, progress = info.get("success"), info.get("progress")
-    return Step(
-        observation=text,
-        reward=reward,
-        terminated=bool(terminated),
-        truncated=bool(truncated),
-        valid=bool(info.get("valid", True)),
-        parts={name: float(value) for name, value in info.get("reward_parts", {}).items()},
-        anchor=digest(anchor),
-        admissible=None if admissible is None else list(admissible),
-        success=None if success is None else bool(success),
-        progress=None if progress is None else float(progress),
-        answer=answer,
-        measures={name: float(value) for name, value in info.get("measures", {}).items()},
-    )
+    def _next_agent(self, info: Mapping[str, Any], ended: bool) -> str:
+        if not self.agents or ended:
+            return ""  # without agents the word may mean something else
+        if (agent := info.get("agent")) not in self.agents:
+            raise ValueError(f"info['agent'] is {agent!r}, but the agents are {', '.join(self.agents)}")
+        return agent

@@ -37,6 +37,9 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         part_names: names of the reward parts besides ``outcome``; None if they are not listed. A list lets misspelt
             names in a recipe be found before the first episode.
         absent: splits that this machine cannot give -> what has to be done to have them.
+        agents: names of those who act, where an episode has several: ``info["agent"]`` then says who reads the
+            observation and acts next. A reward part named ``AGENT.PART`` is that agent's, whoever's turn earned it; any
+            other is everybody's.
         side_by_side: how many episodes of one process can be open at once, where each holds something scarce such as
             a container; None without a limit. More wait for a seat.
     """
@@ -46,6 +49,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
     splits: ClassVar[tuple[str, ...]] = SPLITS
     part_names: ClassVar[tuple[str, ...] | None] = None
     absent: Mapping[str, str] = MappingProxyType({})
+    agents: tuple[str, ...] = ()
     side_by_side: int | None = None
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}  # observations are what there is to see
 

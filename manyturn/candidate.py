@@ -2,17 +2,18 @@
 
 import difflib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from manyturn.agents.agent import Agent, AgentConfig
+from manyturn.agents.cast import Cast
 from manyturn.agents.engine import Sampling
 from manyturn.agents.episode import Policy
 from manyturn.agents.formats import Tagged
 from manyturn.agents.model_config import ModelError, PretrainedModel
-from manyturn.agents.scripted import Scripted
+from manyturn.agents.scripted import SCRIPTS
 from manyturn.overrides import OverrideError, changed
 
 SECTIONS = ("agent", "sampling", "endpoint")
@@ -51,9 +52,9 @@ def find_policy(word: str, asked: Asked) -> Candidate:
     Raises:
         ValueError: there is no such policy, or an option does not exist or would have no effect on it.
     """
-    if word in ("expert", "random"):
+    if word in SCRIPTS:
         _refuse(asked, SECTIONS, f"{word} draws no tokens")
-        return Candidate(Scripted(0.0 if word == "expert" else 1.0))
+        return Candidate(SCRIPTS[word])
     if word.startswith("openai:"):
         return _behind_endpoint(word.removeprefix("openai:"), asked)
     _refuse(asked, ("endpoint",), _NO_ENDPOINT)
@@ -79,7 +80,8 @@ def _behind_endpoint(model: str, asked: Asked) -> Candidate:
 
 
 def _trained(run: Path, checkpoint: Path | None, asked: Asked) -> Candidate:
-    from manyturn.trainers.checkpoint import newest_checkpoint, read_state, verify
+    from manyturn.agents.transformers_engine import Meeting
+    from manyturn.trainers.checkpoint import beside, newest_checkpoint, read_state, verify
     from manyturn.trainers.run_folder import read_config
 
     _refuse(asked, ("agent",), "a run acts as it was trained to, see its config.toml")
@@ -94,16 +96,26 @@ def _trained(run: Path, checkpoint: Path | None, asked: Asked) -> Candidate:
     else:
         verify(checkpoint)
     state = read_state(checkpoint)
-    template, engine = _loaded(str(checkpoint / "model"))
-    agent = Agent(
-        config.agent,
-        template,
-        engine,
-        changed(config.sampling, "sampling", asked.get("sampling", {})),
-        _named(f"{run.name} step {state['step']}", engine),
-    )
+    sampling = changed(config.sampling, "sampling", asked.get("sampling", {}))
+
+    meeting = Meeting()
+
+    def policy(name: str, label: str) -> Agent:
+        template, engine = _loaded(str(checkpoint / beside("model", name)), meeting)
+        return Agent(config.agent, template, engine, sampling, _named(label, engine))
+
+    playing = _playing(config.agents, policy, f"{run.name} step {state['step']}")
     env, seen = config.env, frozenset(state["seen"])
-    return Candidate(agent, env.id, env.args, env.wrappers, seen, config.rollout.max_turns)
+    return Candidate(playing, env.id, env.args, env.wrappers, seen, config.rollout.max_turns)
+
+
+def _playing(roles: Mapping[str, str], policy: Callable[[str, str], Agent], label: str) -> Policy:
+    """The policy of a run, or all of them in the roles that they were trained in."""
+    if not roles:
+        return policy("", label)
+    names = dict.fromkeys(name for name in roles.values() if name not in SCRIPTS)
+    trained = {name: policy(name, f"{name} of {label}") for name in names}
+    return Cast({agent: trained[name] if name in trained else SCRIPTS[name] for agent, name in roles.items()})
 
 
 def _model(word: str, asked: Asked) -> Candidate:
@@ -134,8 +146,12 @@ def _of_a_model(asked: Asked) -> tuple[AgentConfig, Sampling]:
     )
 
 
-def _loaded(path: str) -> tuple[Any, Any]:
-    """Template and engine of a model's folder or id."""
+def _loaded(path: str, meeting: Any = None) -> tuple[Any, Any]:
+    """Template and engine of a model's folder or id.
+
+    Args:
+        meeting: of the engines that play the same episodes.
+    """
     from huggingface_hub.utils import logging as hub_logging
     from transformers.utils.logging import disable_progress_bar
 
@@ -146,7 +162,7 @@ def _loaded(path: str) -> tuple[Any, Any]:
     disable_progress_bar()
     hub_logging.set_verbosity_error()  # what the hub could not do is told once, in the error
     language = load_pretrained(PretrainedModel(path=path), choose_device("auto"))
-    return language.template, TransformersEngine(language.model, language.template.end_ids)
+    return language.template, TransformersEngine(language.model, language.template.end_ids, meeting=meeting)
 
 
 def _is_path(word: str) -> bool:

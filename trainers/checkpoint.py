@@ -7,6 +7,7 @@ import hashlib
 import importlib.metadata
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,20 +36,31 @@ def file_hash(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def save_checkpoint(
-    folder: Path, step: int, language: LanguageModel, tensors: dict[str, torch.Tensor], state: dict[str, Any], keep: int
-) -> Path:
+Saved = Mapping[str, tuple[LanguageModel, dict[str, torch.Tensor]]]
+
+
+def beside(what: str, policy: str) -> str:
+    """What a policy's part of a checkpoint is called.
+
+    >>> beside("model", ""), beside("model", "seller")
+    ('model', 'model-seller')
+    """
+    return f"{what}-{policy}" if policy else what
+
+
+def save_checkpoint(folder: Path, step: int, policies: Saved, state: dict[str, Any], keep: int) -> Path:
     """Write ``folder/step_N`` and remove all but the newest ``keep``.
 
     Args:
-        tensors: optimiser state and the like.
+        policies: name of each policy -> its model, and tensors such as the optimiser's state.
         state: plain values that a resumed run needs.
     """
     target, aside = folder / f"step_{step:06d}", folder / f".step_{step:06d}.writing"
     clear_leftovers(folder)
     aside.mkdir(parents=True)
-    language.save(aside / "model")
-    save_file(tensors, aside / "learner.safetensors")
+    for name, (language, tensors) in policies.items():
+        language.save(aside / beside("model", name))
+        save_file(tensors, aside / f"{beside('learner', name)}.safetensors")
     (aside / "state.json").write_text(json.dumps(state, indent=1))
     files = sorted(path for path in aside.rglob("*") if path.is_file())
     for path in files:
@@ -122,9 +134,9 @@ def read_state(checkpoint: Path) -> dict[str, Any]:
     return json.loads((checkpoint / "state.json").read_text())
 
 
-def read_tensors(checkpoint: Path) -> dict[str, torch.Tensor]:
-    """The tensors of a checkpoint, without the model's weights."""
-    return load_file(checkpoint / "learner.safetensors")
+def read_tensors(checkpoint: Path, policy: str = "") -> dict[str, torch.Tensor]:
+    """The tensors of a policy in a checkpoint, without the model's weights."""
+    return load_file(checkpoint / f"{beside('learner', policy)}.safetensors")
 
 
 def weights_hash(model: torch.nn.Module) -> str:

@@ -8,6 +8,7 @@ somebody else's is judged when it runs.
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from manyturn.agents.scripted import SCRIPTS
 from manyturn.envs.turn import OUTCOME
 from manyturn.trainers.advantages.groups import GroupConfig
 from manyturn.trainers.advantages.opo import OpoConfig
@@ -234,7 +235,23 @@ def _length_can_be_passed(config: Any) -> str | None:
 
 OF_CREDIT: tuple[Rule, ...] = (_turn_weights_on_tokens, _weighed_by_entropy_twice, _parts_in_order)
 OF_ROLLOUT: tuple[Rule, ...] = (_group_has_room_for_branches, _there_is_a_turn_to_fork_at)
+
+
+def _somebody_learns(config: Any) -> str | None:
+    if config.agents and set(config.agents.values()) <= SCRIPTS.keys():
+        return f"[agents] gives every role to {' and '.join(sorted(set(config.agents.values())))}: nobody would learn"
+    return None
+
+
+def _branches_are_of_one_policy(config: Any) -> str | None:
+    if config.agents and config.rollout.branching is not None:
+        return "rollout.branching repeats what one policy said, and [agents] names several: leave one of them out"
+    return None
+
+
 OF_A_RUN: tuple[Rule, ...] = (
+    _somebody_learns,
+    _branches_are_of_one_policy,
     _columns_are_there,
     _stratum_is_there,
     _attribution_counts,

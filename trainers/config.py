@@ -2,7 +2,7 @@
 
 import tomllib
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import tomli_w
 from pydantic import Field, ValidationError, ValidationInfo, model_validator
@@ -137,6 +137,9 @@ class RunConfig(Options):
     env: EnvConfig
     model: ModelConfig = TinyModel()
     agent: AgentConfig = AgentConfig(instructions=False)
+    agents: dict[str, Annotated[str, Field(pattern="^[A-Za-z0-9_]{1,40}$")]] = {}
+    """Who plays each agent of an environment with several. Those of one name share a policy, names are free, and each
+    learns from what its own agents earn; expert and random do not learn. Unset: one policy plays them all."""
     sampling: Sampling = Sampling()
     warmup: WarmupConfig = WarmupConfig()
     rollout: RolloutConfig = RolloutConfig()

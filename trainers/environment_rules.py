@@ -6,6 +6,7 @@ nobody can know, as with the reward parts of an environment that lists none, the
 
 from collections.abc import Callable
 
+from manyturn.agents.shares import own_parts
 from manyturn.envs.seats import Seats
 from manyturn.envs.turn import OUTCOME
 from manyturn.trainers.combinations import named_parts
@@ -47,7 +48,7 @@ def _progress_is_told(config: RunConfig, seats: Seats) -> str | None:
 
 def _parts_are_paid(config: RunConfig, seats: Seats) -> str | None:
     """A part that a stage names is one of the environment's, of its wrappers', or of a stage before."""
-    there = {OUTCOME, *seats.part_names}
+    there = {OUTCOME, *own_parts(seats.part_names, seats.agents)}
     for stage in config.credit.rewards if seats.lists_parts else ():
         if missing := sorted(named_parts(stage) - there):
             return (
@@ -75,4 +76,22 @@ def _curriculum_chooses(config: RunConfig, seats: Seats) -> str | None:
     return None
 
 
-RULES: tuple[Rule, ...] = (_answer_is_told, _progress_is_told, _parts_are_paid, _curriculum_chooses)
+def _agents_are_played(config: RunConfig, seats: Seats) -> str | None:
+    """Everybody has a role, and nobody else."""
+    if not config.agents or set(config.agents) == set(seats.agents):
+        return None
+    if not seats.agents:
+        return f"[agents] has no effect: an episode of {seats.name} has one agent; leave the section out"
+    return (
+        f"[agents] names {', '.join(sorted(config.agents))}, but those who act in {seats.name} are "
+        f"{', '.join(seats.agents)}: give each a policy"
+    )
+
+
+RULES: tuple[Rule, ...] = (
+    _agents_are_played,
+    _answer_is_told,
+    _progress_is_told,
+    _parts_are_paid,
+    _curriculum_chooses,
+)

@@ -8,7 +8,6 @@ from manyturn.agents.episode import Policy
 from manyturn.agents.evaluate import Evaluation, evaluate, held_out_guard
 from manyturn.agents.scripted import Scripted
 from manyturn.envs.panel import make_panel
-from manyturn.trainers.checkpoint import weights_hash
 from manyturn.trainers.parts import Parts
 from manyturn.trainers.state import State
 from manyturn.trainers.summary import measured, summarise_run
@@ -28,16 +27,21 @@ async def held_out(parts: Parts, policy: Policy, seen: Collection[str] = (), out
         seed=config.seed,
         max_turns=config.rollout.max_turns,
         patience=parts.patience,
-        label=f"{policy.name}, weights {weights_hash(parts.language.model)[:16]}" if out else policy.name,
+        label=_labelled(parts, policy) if out else policy.name,
         out=out,
     )
 
 
+def _labelled(parts: Parts, policy: Policy) -> str:
+    """The policy's name with its weights, by which an interrupted evaluation knows it again."""
+    return f"{policy.name}, weights {' '.join(trainee.weights[:16] for trainee in parts.trainees)}"
+
+
 async def figures(parts: Parts, state: State, name: str, out: Path | None = None) -> dict[str, Any]:
     """Held-out success of the present policy as it samples, and as it takes the likeliest token if that is asked."""
-    found = {name: measured(await held_out(parts, parts.agent, state.seen, out))}
+    found = {name: measured(await held_out(parts, parts.policy(), state.seen, out))}
     if parts.config.evaluation.greedy:
-        found[f"{name}_greedy"] = measured(await held_out(parts, parts.at_temperature(0.0)))
+        found[f"{name}_greedy"] = measured(await held_out(parts, parts.policy(temperature=0.0)))
     return found
 
 
@@ -50,11 +54,11 @@ async def conclude(parts: Parts, state: State, path: Path) -> dict[str, Any]:
     facts = {
         "env": parts.config.env.id,
         "seed": parts.config.seed,
-        "device": str(parts.language.model.device),
+        "device": str(parts.trainees[0].language.model.device),
         "steps": state.step,
-        "updates": parts.learner.updates,
+        "updates": parts.told(lambda trainee: trainee.learner.updates),
         "warmup": state.warmup,
-        "weights": weights_hash(parts.language.model),
+        "weights": parts.told(lambda trainee: trainee.weights),
     }
     panel = {"id": random.panel.id, "hash": random.panel.hash, "n_tasks": len(random.panel)}
     return summarise_run(panel, found, facts)

@@ -17,9 +17,9 @@ from safetensors import SafetensorError
 from manyturn.envs.durable import replace_text
 from manyturn.trainers.checkpoint import (
     CheckpointError,
+    beside,
     newest_checkpoint,
     read_state,
-    read_tensors,
     save_checkpoint,
     version_notice,
 )
@@ -114,11 +114,9 @@ async def _begin(parts: Parts, folder: RunFolder, log: Report) -> State:
         if notice := version_notice(checkpoint):
             print(notice, file=sys.stderr)
         found = read_state(checkpoint)
-        parts.learner.load_plain(found.pop("learner"))
+        for trainee in parts.trainees:
+            trainee.load(checkpoint, found.pop(beside("learner", trainee.name)))
         state = State(**{**found, "seen": set(found["seen"])})
-        parts.language.load_weights(checkpoint / "model")
-        parts.learner.load_tensors(read_tensors(checkpoint))
-        parts.publish()
         folder.rewind(state.step)
         folder.saved(state.step, (state.step, state.validated))
         return state
@@ -127,7 +125,8 @@ async def _begin(parts: Parts, folder: RunFolder, log: Report) -> State:
     state = State()
     began = time.monotonic()
     state.warmup, state.seen = await warm_up(parts, log)
-    parts.learner.begin_reinforcement()
+    for trainee in parts.trainees:
+        trainee.learner.begin_reinforcement()
     state.before = await figures(parts, state, "before")
     state.seconds = time.monotonic() - began
     _save(parts, state, folder)
@@ -138,10 +137,10 @@ def _save(parts: Parts, state: State, folder: RunFolder, last: bool = False) -> 
     """Write a checkpoint; one that the disk refuses is left out once, unless it is the last."""
     if folder.is_saved((state.step, state.validated)):
         return
-    plain = {**state.plain(), "learner": parts.learner.plain()}
-    tensors, keep = parts.learner.tensors(), parts.config.keep_checkpoints
+    plain = {**state.plain(), **{beside("learner", t.name): t.learner.plain() for t in parts.trainees}}
+    policies = {trainee.name: (trainee.language, trainee.learner.tensors()) for trainee in parts.trainees}
     try:
-        save_checkpoint(folder.checkpoints, state.step, parts.language, tensors, plain, keep)
+        save_checkpoint(folder.checkpoints, state.step, policies, plain, parts.config.keep_checkpoints)
     except (OSError, SafetensorError) as error:
         folder.not_saved(error, last or state.step in (0, parts.config.steps))
     else:

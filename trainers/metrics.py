@@ -1,4 +1,8 @@
-"""Every key of ``metrics.jsonl``, defined once. One line of the file is one step."""
+"""Every key of ``metrics.jsonl``, defined once. One line of the file is one step.
+
+Where an episode has several agents, ``AGENT/return`` is what one of them earned; where several policies learn, the
+figures of each stand under ``POLICY/...``.
+"""
 
 METRICS: dict[str, str] = {
     # --- where we are
@@ -70,7 +74,7 @@ METRICS: dict[str, str] = {
 
 def checked(line: dict[str, object]) -> dict[str, object]:
     """The line, if all its keys are defined."""
-    unknown = set(line) - set(METRICS)
+    unknown = {key for key in line if key.rpartition("/")[2] not in METRICS}
     if unknown:
         raise KeyError(f"metrics without a definition in trainers/metrics.py: {', '.join(sorted(unknown))}")
     return line

@@ -1,19 +1,21 @@
-"""The parts of a run, put together from its configuration: environment, model, engine, agent, learner."""
+"""The parts of a run, put together from its configuration: the environment's seats and the policies that learn."""
 
 import copy
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 
-from manyturn.agents.agent import Agent
+from manyturn.agents.agent import Agent, Demonstrator
 from manyturn.agents.breaker import Breaker
-from manyturn.agents.engine import Sampling
+from manyturn.agents.cast import Cast
 from manyturn.agents.gather import Patience
 from manyturn.agents.model_config import TinyModel
 from manyturn.agents.models import LanguageModel, build_tiny, load_pretrained
-from manyturn.agents.transformers_engine import TransformersEngine
+from manyturn.agents.scripted import SCRIPTS, Scripted
+from manyturn.agents.transformers_engine import Meeting, TransformersEngine
 from manyturn.agents.vocabulary import texts_of
 from manyturn.envs.host import Host
 from manyturn.envs.seats import Seats, open_seats
@@ -21,6 +23,10 @@ from manyturn.envs.task import Task
 from manyturn.trainers.config import ConfigError, RunConfig
 from manyturn.trainers.environment_rules import check_environment
 from manyturn.trainers.learner import Learner
+from manyturn.trainers.trainee import Trainee
+
+T = TypeVar("T")
+Played = TypeVar("Played", Agent, Demonstrator)
 
 
 @dataclass
@@ -30,33 +36,63 @@ class Parts:
     Attributes:
         seats: where episodes run.
         train: the tasks that may be learnt from.
-        language: model and tokenizer; the learner changes its weights in place.
-        engine: draws replies with the learner's weights as of the last ``publish``.
-        agent: the policy that is trained.
+        trainees: the policies that are trained.
         breaker: stops the run when the environment breaks too often.
     """
 
     config: RunConfig
     seats: Seats
     train: Sequence[Task]
-    language: LanguageModel
-    engine: TransformersEngine
-    agent: Agent
-    learner: Learner
+    trainees: tuple[Trainee, ...]
     breaker: Breaker
+
+    @property
+    def only(self) -> Trainee:
+        """The policy of a run that trains one. Raises ValueError if it trains several."""
+        [trainee] = self.trainees
+        return trainee
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The agents of an episode; empty where it has one."""
+        return self.seats.agents
 
     @property
     def patience(self) -> Patience:
         return Patience(self.config.rollout.attempts, self.config.rollout.error_share)
 
-    def publish(self) -> None:
-        """Let the engine draw with the learner's present weights."""
-        self.engine.load(self.language.model, self.learner.updates)
+    @property
+    def versions(self) -> list[int]:
+        """Updates that each policy has had."""
+        return [trainee.learner.updates for trainee in self.trainees]
 
-    def at_temperature(self, temperature: float) -> Agent:
-        """The same policy, drawing at another temperature."""
-        sampling = Sampling(temperature=temperature, max_tokens=self.config.sampling.max_tokens)
-        return Agent(self.config.agent, self.language.template, self.engine, sampling, self.agent.name)
+    def publish(self) -> None:
+        """Let the engines draw with their learners' present weights."""
+        for trainee in self.trainees:
+            trainee.publish()
+
+    def policy(self, temperature: float | None = None) -> Agent | Cast:
+        """Who plays: the policies that are trained, each in its own roles.
+
+        Args:
+            temperature: to draw at instead of that which is trained with.
+        """
+        return self._cast(lambda trainee: trainee.agent if temperature is None else trainee.at_temperature(temperature))
+
+    def demonstrator(self, teacher: Scripted) -> Demonstrator | Cast:
+        """The teacher in the roles that are trained, recorded as if the policies had said it."""
+        return self._cast(lambda trainee: Demonstrator(trainee.agent, teacher))
+
+    def _cast(self, play: Callable[[Trainee], Played]) -> Played | Cast:
+        trained = {trainee.name: play(trainee) for trainee in self.trainees}
+        if not (roles := self.config.agents):
+            return trained[""]
+        return Cast({agent: trained[name] if name in trained else SCRIPTS[name] for agent, name in roles.items()})
+
+    def told(self, of: Callable[[Trainee], T]) -> T | dict[str, T]:
+        """What to tell of the policies: by name, if they have names."""
+        values = {trainee.name: of(trainee) for trainee in self.trainees}
+        return values.get("", values)  # type: ignore[arg-type]
 
 
 def choose_device(name: str) -> torch.device:
@@ -87,21 +123,35 @@ async def open_parts(config: RunConfig) -> AsyncIterator[Parts]:
         limits=env.limits,
     ) as seats:
         check_environment(config, seats)
-        language = _language_model(config, device)
-        if config.learner.lora_rank:
-            _add_adapters(language, config)
-        # On a GPU the learner keeps float32 weights; the engine draws with a bfloat16 copy. Elsewhere they are one.
-        drawn = language.model
-        if device.type == "cuda" and not config.learner.lora_rank:
-            drawn = copy.deepcopy(language.model).to(torch.bfloat16)  # type: ignore[arg-type]
-        engine = TransformersEngine(drawn, language.template.end_ids, patience=rollout.patience)
-        agent = Agent(config.agent, language.template, engine, config.sampling, name=config.env.id)
-        learner = Learner(
-            language, config.learner, config.objective, config.sampling.temperature, config.value, config.progress
-        )
+        roles, meeting = _roles(config, seats), Meeting()
+        trainees = tuple(_trainee(name, agents, config, device, meeting) for name, agents in roles.items())
         window = max(200, rollout.tasks * rollout.group)
         breaker = Breaker(rollout.error_share, window, least=window)
-        yield Parts(config, seats, seats.tasks("train"), language, engine, agent, learner, breaker)
+        yield Parts(config, seats, seats.tasks("train"), trainees, breaker)
+
+
+def _roles(config: RunConfig, seats: Seats) -> dict[str, tuple[str, ...]]:
+    """Each policy that is trained, and the agents that it plays."""
+    if not config.agents:
+        return {"": seats.agents or ("",)}
+    names = dict.fromkeys(name for name in config.agents.values() if name not in SCRIPTS)
+    return {name: tuple(agent for agent, who in config.agents.items() if who == name) for name in names}
+
+
+def _trainee(name: str, agents: tuple[str, ...], config: RunConfig, device: torch.device, meeting: Meeting) -> Trainee:
+    language = _language_model(config, device)
+    if config.learner.lora_rank:
+        _add_adapters(language, config)
+    # On a GPU the learner keeps float32 weights; the engine draws with a bfloat16 copy. Elsewhere they are one.
+    drawn = language.model
+    if device.type == "cuda" and not config.learner.lora_rank:
+        drawn = copy.deepcopy(language.model).to(torch.bfloat16)  # type: ignore[arg-type]
+    engine = TransformersEngine(drawn, language.template.end_ids, patience=config.rollout.patience, meeting=meeting)
+    agent = Agent(config.agent, language.template, engine, config.sampling, name=name or config.env.id)
+    learner = Learner(
+        language, config.learner, config.objective, config.sampling.temperature, config.value, config.progress
+    )
+    return Trainee(name, agents, language, engine, agent, learner)
 
 
 def _language_model(config: RunConfig, device: torch.device) -> LanguageModel:

@@ -35,14 +35,14 @@ async def play_groups(parts: Parts, plan: Plan, folder: RunFolder, step: int, ro
         E episodes in the order of the plan.
     """
     path, rollout = folder.journal_file(step, round), parts.config.rollout
-    found = _found(plan, path, parts.learner.updates)
+    found = _found(plan, path, parts.versions)
     if len(found) < len(plan) and (rollout.patience is None or rollout.branching is not None):
         found = {}
         path.unlink(missing_ok=True)
     if len(found) < len(plan):
         # What is played now may differ from before, and then later rounds and steps were played by other weights.
         folder.forget_journals_after(step, round)
-        with folder.writing(), _journal(path, parts.learner.updates) as journal:
+        with folder.writing(), _journal(path, parts.versions) as journal:
             while len(found) < len(plan):
                 found |= await _play_next(parts, plan, found, folder, journal, step)
     return [found[key] for _, key in plan]
@@ -53,7 +53,7 @@ def starts_of(parts: Parts, keys: Sequence[EpisodeKey], played: Mapping[EpisodeK
     rollout = parts.config.rollout
     if rollout.branching is None:
         return dict.fromkeys(keys)
-    return starts(keys, played, rollout.group, rollout.branching, parts.engine.vocabulary)
+    return starts(keys, played, rollout.group, rollout.branching, parts.only.engine.vocabulary)
 
 
 async def _play_next(
@@ -70,10 +70,12 @@ async def _play_next(
         with folder.writing():
             journal.append(episode_to_plain(episode))
 
+    # Branches repeat what one policy said; where there are several, nothing branches.
+    policy = Forking(parts.only.agent, forks) if parts.config.rollout.branching else parts.policy()
     patience = parts.patience  # its share of errors is of all that is planned
     played = await gather(
         parts.seats,
-        Forking(parts.agent, forks),
+        policy,
         batch,
         max_turns=_turn_limit(parts, step),
         patience=replace(patience, error_share=patience.error_share * (len(plan) / len(batch))),
@@ -88,15 +90,15 @@ def _turn_limit(parts: Parts, step: int) -> int:
     return rollout.max_turns if rollout.horizon is None else turn_limit(rollout.horizon, step)
 
 
-def _journal(path: Path, version: int) -> Journal:
-    return Journal(path, {"policy_version": version})
+def _journal(path: Path, versions: list[int]) -> Journal:
+    return Journal(path, {"policy_version": versions})
 
 
-def _found(plan: Plan, path: Path, version: int) -> dict[EpisodeKey, Episode]:
+def _found(plan: Plan, path: Path, versions: list[int]) -> dict[EpisodeKey, Episode]:
     if not path.is_file():
         return {}
     try:
-        with _journal(path, version) as journal:
+        with _journal(path, versions) as journal:
             entries = journal.entries
     except JournalError:
         # Of other weights, or damaged at its head: whatever it holds is of no use for this step.

@@ -10,6 +10,7 @@ import numpy as np
 
 from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Ending, Episode
+from manyturn.agents.shares import returns_by_agent
 from manyturn.envs.task import Task
 from manyturn.envs.turn import OUTCOME
 from manyturn.trainers.turn_batch import FloatK, FloatT, TurnBatch
@@ -83,11 +84,16 @@ def _reply_lengths(episode: Episode) -> list[int]:
     return [span.end - span.start for span in episode.ledger.spans[: len(episode.turns)]]
 
 
-def describe(episodes: Sequence[Episode]) -> dict[str, Any]:
-    """The metrics of what a policy did."""
+def describe(episodes: Sequence[Episode], agents: Sequence[str] = ()) -> dict[str, Any]:
+    """The metrics of what was played.
+
+    Args:
+        agents: of an episode, where it has several: what each earned is told too.
+    """
     told = [episode for episode in episodes if not episode.ending.is_error]
     turns = [turn for episode in told for turn in episode.turns]
     lengths = [n for episode in told for n in _reply_lengths(episode)]
+    earned = {agent: [returns_by_agent(episode, agents)[agent] for episode in told] for agent in agents}
 
     def mean(values: Sequence[float]) -> float | None:
         return float(np.mean(values)) if len(values) else None
@@ -101,4 +107,5 @@ def describe(episodes: Sequence[Episode]) -> dict[str, Any]:
         "truncated": mean([episode.ending is Ending.TRUNCATED for episode in told]),
         "errors": len(episodes) - len(told),
         "retried": mean([episode.attempts > 1 for episode in episodes]),
+        **{f"{agent}/return": mean([r for r in returns if not math.isnan(r)]) for agent, returns in earned.items()},
     }

@@ -5,16 +5,17 @@ from which reinforcement learning never starts.
 """
 
 import asyncio
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from manyturn.agents.agent import Demonstrator
 from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.gather import gather
 from manyturn.agents.scripted import Scripted
+from manyturn.agents.shares import shares
 from manyturn.envs.keys import generator
 from manyturn.trainers.config import ConfigError
 from manyturn.trainers.parts import Parts
@@ -40,29 +41,37 @@ async def warm_up(parts: Parts, log: Log) -> tuple[dict[str, Any], set[str]]:
     if not config.episodes:
         return {"updates": 0, "demonstrations": 0}, set()
     samples, shown = await _demonstrations(parts)
-    told: dict[str, Any] = {"demonstrations": len(samples), "updates": 0}
-    if not samples:
+    told: dict[str, Any] = {"demonstrations": sum(map(len, samples)), "updates": 0}
+    if not all(samples):
         raise ConfigError(_nothing_to_imitate(parts))
-    order: list[int] = []
-    epoch = 0
+    batches = [_batches(len(own), config.batch, parts.config.seed) for own in samples]
     for update in range(1, config.max_updates + 1):
-        if len(order) < config.batch:
-            order += generator("imitate", parts.config.seed, epoch).permutation(len(samples)).tolist()
-            epoch += 1
-        batch, order = order[: config.batch], order[config.batch :]
         rate = config.lr * (1 - 0.9 * (update - 1) / config.max_updates)
-        measured = parts.learner.imitate([samples[i] for i in batch], rate)
-        await asyncio.sleep(0)  # lets a signal to stop be heard
+        losses: dict[str, Any] = {}
+        for trainee, own, batch in zip(parts.trainees, samples, batches, strict=True):
+            measured = trainee.learner.imitate([own[i] for i in next(batch)], rate)
+            losses |= trainee.labelled({"loss": measured["loss"]})
+            await asyncio.sleep(0)  # lets a signal to stop be heard
         told["updates"] = update
         if update % config.check_every == 0 or update == config.max_updates:
             parts.publish()
             found = await validate(parts, f"warmup/{update}", config.check_episodes)
             told["success"] = found["success"]
-            log({"phase": "warmup", "step": 0, "updates": update, **found, "loss": measured["loss"], "lr": rate})
+            log({"phase": "warmup", "step": 0, "updates": update, **found, **losses, "lr": rate})
             if found["success"] is not None and found["success"] >= config.until_success:
                 break
     parts.publish()
     return told, shown
+
+
+def _batches(count: int, size: int, seed: int) -> Iterator[list[int]]:
+    """Numbers below ``count``, shuffled anew each time they are used up."""
+    order: list[int] = []
+    for epoch in itertools.count():
+        order += generator("imitate", seed, epoch).permutation(count).tolist()
+        while len(order) >= min(size, count):
+            yield order[:size]
+            order = order[size:]
 
 
 def _nothing_to_imitate(parts: Parts) -> str:
@@ -83,17 +92,17 @@ async def validate(parts: Parts, stage: str, tasks: int) -> dict[str, Any]:
     plan = plan_groups(chosen, 1, parts.config.seed, stage)
     episodes = await gather(
         parts.seats,
-        parts.agent,
+        parts.policy(),
         plan,
         max_turns=parts.config.rollout.max_turns,
         patience=parts.patience,
         breaker=parts.breaker,
     )
-    return describe(episodes)
+    return describe(episodes, parts.agents)
 
 
-async def _demonstrations(parts: Parts) -> tuple[list[Sample], set[str]]:
-    """Successful episodes of the expert, or of chance where there is no expert, in the agent's own tokens."""
+async def _demonstrations(parts: Parts) -> tuple[list[list[Sample]], set[str]]:
+    """Successful episodes of the expert, or of chance where there is no expert, in each policy's own tokens."""
     config, seed = parts.config.warmup, parts.config.seed
     teacher = Scripted(config.noise if parts.seats.has_expert else 1.0)
     count = min(config.episodes, len(parts.train))
@@ -102,16 +111,17 @@ async def _demonstrations(parts: Parts) -> tuple[list[Sample], set[str]]:
     plan = [(task, EpisodeKey(seed, "demonstration", task.id, 0)) for task in tasks]
     episodes = await gather(
         parts.seats,
-        Demonstrator(parts.agent, teacher),
+        parts.demonstrator(teacher),
         plan,
         max_turns=parts.config.rollout.max_turns,
         patience=parts.patience,
         breaker=parts.breaker,
     )
     good = [episode for episode in episodes if episode.success]
-    samples = samples_of(good)
+    parted = [share for episode in good for share in shares(episode, parts.agents)]
+    samples = [samples_of([share.episode for share in parted if share.agent in t.agents]) for t in parts.trainees]
     if config.observed:
-        samples = [_with_observed(sample, config.observed) for sample in samples]
+        samples = [[_with_observed(sample, config.observed) for sample in own] for own in samples]
     return samples, {episode.task.content for episode in good}
 
 

@@ -107,7 +107,7 @@ class _watched:
         @asynccontextmanager
         async def watched(config: object) -> AsyncIterator[Parts]:
             async with open_parts(config) as parts:
-                parts.learner._apply = watch(parts.learner)
+                parts.only.learner._apply = watch(parts.only.learner)
                 yield parts
 
         loop.open_parts = watched

@@ -176,7 +176,7 @@ async def one_step(folder, config):
         plan = plan_groups(parts.train[:2], config.rollout.group, 0, "train/1")
         episodes = await play_groups(parts, plan, folder, 1)
         begun = starts_of(parts, [key for _, key in plan], {episode.key: episode for episode in episodes})
-        return episodes, begun, parts.engine.drawn_tokens
+        return episodes, begun, parts.only.engine.drawn_tokens
 
 
 def plain(episodes):

@@ -56,6 +56,16 @@ def run(**entries: Any) -> RunConfig:
 
 REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     (
+        {"agents": {"a": "expert", "b": "random"}},
+        r"\[agents\] gives every role to expert and random: nobody would learn",
+        {"agents": {"a": "expert", "b": "mine"}},
+    ),
+    (
+        {"agents": {"a": "one", "b": "other"}, "rollout": {"group": 4, "branching": {"initial": 2}}},
+        "rollout.branching repeats what one policy said, .* leave one of them out",
+        {"rollout": {"group": 4}},
+    ),
+    (
         {"credit.advantage": "gae", "value": {}, "credit.modulation": ["empg"]},
         "empg weighs turns, but gae gives credit to tokens: take an advantage of turns",
         {"credit.advantage": "turn_gae"},
@@ -296,6 +306,16 @@ UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"env.id": DOORS, "curriculum": "sec", "rollout.tasks": 4},
         "chooses between kinds of tasks, but the first 64 are all '': give tasks a difficulty or tags",
         {"env.id": "manyturn/Household-v0"},
+    ),
+    (
+        {"env.id": GUESS, "agents": {"buyer": "one", "seller": "other"}},
+        r"\[agents\] has no effect: an episode of manyturn/GuessNumber-v0 has one agent",
+        {"env.id": "manyturn/Talk-SelfPlay-v0"},
+    ),
+    (
+        {"env.id": "manyturn/Talk-SelfPlay-v0", "agents": {"buyer": "one"}},
+        "names buyer, but those who act in manyturn/Talk-SelfPlay-v0 are buyer, seller: give each a policy",
+        {"agents": {"buyer": "one", "seller": "expert"}},
     ),
 ]
 

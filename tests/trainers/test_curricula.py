@@ -300,7 +300,7 @@ def test_findings_tell_what_each_task_taught():
     played = [episode for group in groups for episode in group]
     learnt = learnable([*groups[0], *groups[2], *groups[3]])
     earned = credit(turn_batch(learnt), CreditConfig(advantage={"name": "grpo", "std": False}))
-    told = findings(played, {f"t{n}": 10 + n for n in range(4)}, earned)
+    told = findings(played, {f"t{n}": 10 + n for n in range(4)}, [earned])
     assert told == [
         Found(10, "easy", 0.5, 0.5, 0.5, True, 2),
         Found(11, "medium", 1.0, 1.0, 0.0, False, 2),  # was not learnt from

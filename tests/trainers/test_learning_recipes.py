@@ -44,11 +44,13 @@ async def plant(config: RunConfig, source: Path, folder: Path) -> None:
     assert checkpoint is not None
     async with open_parts(config) as parts:
         state = read_state(checkpoint)
-        parts.language.load_weights(checkpoint / "model")
-        parts.learner.begin_reinforcement()
-        plain = {**state, "learner": {**parts.learner.plain(), "updates": state["learner"]["updates"]}}
+        parts.only.language.load_weights(checkpoint / "model")
+        parts.only.learner.begin_reinforcement()
+        plain = {**state, "learner": {**parts.only.learner.plain(), "updates": state["learner"]["updates"]}}
         folder.mkdir()
-        save_checkpoint(folder / "checkpoints", 0, parts.language, parts.learner.tensors(), plain, keep=1)
+        save_checkpoint(
+            folder / "checkpoints", 0, {"": (parts.only.language, parts.only.learner.tensors())}, plain, keep=1
+        )
     shutil.copy(source / "metrics.jsonl", folder)
     (folder / "config.toml").write_text(to_toml(config))
 

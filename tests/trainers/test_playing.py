@@ -79,11 +79,11 @@ def test_a_journal_of_other_weights_is_of_no_use(tmp_path):
             async with open_parts(short_run()) as parts:
                 plan = plan_groups(parts.train[:3], 3, 0, "train/1")
                 await play_groups(parts, plan, folder, 1)
-                parts.learner.updates = 7
+                parts.only.learner.updates = 7
                 parts.publish()
                 return await play_groups(parts, plan, folder, 1)
 
     episodes = asyncio.run(play())
     assert {span.version for episode in episodes for span in episode.ledger.spans} == {7}
-    with Journal(tmp_path / "run" / "journal" / "step_000001_00.jsonl", {"policy_version": 7}) as journal:
+    with Journal(tmp_path / "run" / "journal" / "step_000001_00.jsonl", {"policy_version": [7]}) as journal:
         assert len(journal.entries) == 9

@@ -6,34 +6,43 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from manyturn.agents.episode import Episode
+from manyturn.agents.shares import group_name
 from manyturn.trainers.credit import Credit
 from manyturn.trainers.curricula.pool import Found, label_of
 from manyturn.trainers.rollouts import learnable
 
+Taught = tuple[float, bool]
 
-def findings(episodes: Sequence[Episode], numbers: Mapping[str, int], earned: Credit) -> list[Found]:
+
+def findings(
+    episodes: Sequence[Episode], numbers: Mapping[str, int], earned: Sequence[Credit], agents: Sequence[str] = ()
+) -> list[Found]:
     """One entry for each task of which an episode could be scored and says whether it reached the goal.
 
     Args:
         episodes: all that were played, whether they were learnt from or not.
         numbers: id of a task -> its place in the split.
-        earned: the credit of those that were learnt from; other tasks have taught nothing.
+        earned: the credit of those that were learnt from, of each policy; other tasks have taught nothing.
+        agents: of an episode, where it has several; a task has then taught what it taught them in the mean.
     """
-    lessons, groups = _lessons(earned), defaultdict[str, list[Episode]](list)
+    lessons, groups = dict[str, Taught](), defaultdict[str, list[Episode]](list)
+    for credit in earned:
+        lessons |= _lessons(credit)
     for episode in learnable(episodes):
         if episode.success is not None and not np.isnan(episode.outcome):
             groups[episode.task.id].append(episode)
     found = []
     for task, members in groups.items():
-        advantage, signal = lessons.get(task, (0.0, False))
+        taught = [lessons.get(group_name(task, agent), (0.0, False)) for agent in agents or ("",)]
+        advantage, signal = float(np.mean([mean for mean, _ in taught])), any(signal for _, signal in taught)
         success, score = np.mean([(bool(e.success), e.outcome) for e in members], axis=0).tolist()
         label = label_of(members[0].task)
         found.append(Found(numbers[task], label, success, score, advantage, signal, len(members)))
     return found
 
 
-def _lessons(earned: Credit) -> dict[str, tuple[float, bool]]:
-    """Task -> mean over its scorable episodes of |mean advantage of a turn|, and whether their scores differed."""
+def _lessons(earned: Credit) -> dict[str, Taught]:
+    """Group -> mean over its scorable episodes of |mean advantage of a turn|, and whether their scores differed."""
     batch, score_K = earned.batch, earned.batch.score_K()
     advantage_E = np.abs(np.bincount(batch.episode_K, earned.advantage_K) / np.bincount(batch.episode_K))
     lessons = {}

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyturn.agents.episode import Episode
+from manyturn.agents.shares import returns_by_agent
 from manyturn.trainers.advantages.groups import group_statistics
 from manyturn.trainers.turn_batch import BoolK, IntK, ids_of
 
@@ -48,6 +49,7 @@ class Refill:
         groups: groups that the step is to have.
         size: episodes of a group.
         rounds: most rounds; 1 keeps every group.
+        agents: of an episode, where it has several; a group is kept if the returns of one of them differ.
         round: rounds that were played.
         played: their episodes, all members of a group next to each other.
         kept: whether the step learns from the episode, one per episode.
@@ -59,6 +61,7 @@ class Refill:
     groups: int
     size: int
     rounds: int
+    agents: tuple[str, ...] = ()
     round: int = 0
     played: tuple[Episode, ...] = ()
     kept: tuple[bool, ...] = ()
@@ -72,8 +75,10 @@ class Refill:
         """What is there after one more round, of which these are all the episodes."""
         kept_E = np.full(len(episodes), True)
         if self.round + 1 < self.rounds:
-            return_E = np.array([episode.outcome for episode in episodes])
-            kept_E = with_spread(return_E, ids_of(episode.key.task for episode in episodes))
+            group_E = ids_of(episode.key.task for episode in episodes)
+            returns = [returns_by_agent(episode, self.agents) for episode in episodes]
+            columns = [np.array([earned[agent] for earned in returns]) for agent in self.agents or ("",)]
+            kept_E = np.any([with_spread(return_E, group_E) for return_E in columns], axis=0)
         return replace(
             self,
             round=self.round + 1,

@@ -1,7 +1,7 @@
 """Bargaining in which both sides are policies: the environment says whose turn it is and who earned what."""
 
 import json
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,7 @@ class SelfPlay(TextEnv):
         self._side = int(task.params["opens"])
         self._moves = 0
         self._standing: Terms | None = None
+        self._paid: dict[str, float] = {}
         return self._seen("You speak first.")
 
     def respond(self, action: str) -> Turn:
@@ -85,8 +86,8 @@ class SelfPlay(TextEnv):
         assert self._standing is not None
         worths = [self._game.worth(side, self._standing) for side in range(2)]
         kept = DISCOUNT ** (self._moves // 2)
-        parts = {name: worth * kept for name, worth in zip(self.part_names or (), worths, strict=True)}
-        return Turn("It is a deal.", parts, True, True, self._is_fair(self._standing))
+        self._paid = {name: worth * kept for name, worth in zip(self.part_names or (), worths, strict=True)}
+        return Turn("It is a deal.", self._paid, True, True, self._is_fair(self._standing))
 
     def _seen(self, said: str) -> str:
         return f"You are the {self.agents[self._side]}. {self._game.told(self._side)}\n{said}"
@@ -116,6 +117,10 @@ class SelfPlay(TextEnv):
         if self._standing is not None and self._is_fair(self._standing):
             return ACCEPT
         return move_text(self._game, self._side, Move(OFFER, self._fairest()))
+
+    def measures(self) -> Mapping[str, float]:
+        """What each side earned."""
+        return {name: self._paid.get(name, 0.0) for name in self.part_names or ()}
 
     def save(self) -> bytes:
         return json.dumps([self._side, self._moves, self._standing]).encode()

@@ -1,0 +1,52 @@
+"""Several policies in one episode: each plays the agents that are its own."""
+
+from collections.abc import Mapping
+
+from manyturn.agents.agent import Agent, Demonstrator
+from manyturn.agents.engine import EpisodeKey
+from manyturn.agents.episode import Act, Player
+from manyturn.agents.ledger import Ledger
+from manyturn.agents.scripted import Scripted
+from manyturn.envs.host import Step
+from manyturn.envs.seats import Seat
+
+
+class Cast:
+    """Who plays whom. Agents of one policy share its weights, and each remembers only what it saw and said itself.
+
+    Args:
+        roles: agent -> policy. Engines of different policies must have a ``Meeting``.
+    """
+
+    def __init__(self, roles: Mapping[str, Agent | Demonstrator | Scripted]):
+        self.roles = dict(roles)
+        self.name = ", ".join(f"{agent}: {policy.name}" for agent, policy in self.roles.items())
+
+    def player(self, key: EpisodeKey, instructions: str) -> "CastPlayer":
+        return CastPlayer(self, key, instructions)
+
+
+class CastPlayer:
+    """A cast within one episode. Turns of policies without tokens stand in the ledger as replies of none."""
+
+    def __init__(self, cast: Cast, key: EpisodeKey, instructions: str):
+        self.ledger = Ledger()
+        self._roles = cast.roles
+        self._players: dict[int, Player] = {}
+        for policy in cast.roles.values():
+            if id(policy) not in self._players:
+                alone = isinstance(policy, Scripted)
+                self._players[id(policy)] = (
+                    policy.player(key, instructions) if alone else policy.join(key, instructions, self.ledger)
+                )
+
+    async def act(self, step: Step, seat: Seat) -> Act:
+        player = self._players[id(self._roles[step.agent])]
+        act = await player.act(step, seat)
+        if player.ledger is None:
+            self.ledger.record([], [], [], version=0, agent=step.agent)
+        return act
+
+    def leave(self) -> None:
+        for player in self._players.values():
+            player.leave()

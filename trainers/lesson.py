@@ -1,0 +1,112 @@
+"""What one policy learns from a step: its agents' turns, the credit that they get, and the update."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from manyturn.agents.episode import Episode
+from manyturn.agents.shares import Share, shares
+from manyturn.trainers.columns import DRIFT, batch_of
+from manyturn.trainers.credit import Credit, credit
+from manyturn.trainers.drift import visited
+from manyturn.trainers.parts import Parts
+from manyturn.trainers.rewards.parts import outcome_E
+from manyturn.trainers.rollouts import is_learnable
+from manyturn.trainers.samples import samples_of
+from manyturn.trainers.stages import Memory
+from manyturn.trainers.trainee import Trainee
+from manyturn.trainers.turn_batch import FloatK, IntK, TurnBatch
+
+
+class NothingToLearn(RuntimeError):
+    """No episode of the step has a turn of some policy."""
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """The credit of one policy in a step.
+
+    Attributes:
+        episodes: what its agents did, E episodes with K turns; of several agents in one episode each has its own.
+        places_K: where these turns stand among all turns of the step.
+        batch: the turns as they were played, before the rewards stage.
+        figures: what was measured on the way.
+    """
+
+    trainee: Trainee
+    episodes: list[Episode]
+    places_K: IntK
+    batch: TurnBatch
+    credit: Credit
+    figures: dict[str, Any]
+
+    def learn(self, parts: Parts, step: int) -> tuple[dict[str, Any], int]:
+        """Update the policy; returns its metrics, and how many tokens it was trained on."""
+        config, earned = parts.config, self.credit
+        samples = samples_of(self.episodes, earned.advantage_K, earned.token_T)
+        learned = self.trainee.learner.learn(
+            samples,
+            (step - 1) / config.steps,
+            (config.seed, step),
+            earned.targets_T,
+            None if config.progress is None else outcome_E(self.batch),
+        )
+        told = {
+            **self.figures,
+            **earned.diagnostics,
+            "advantage_std": float(np.std(earned.advantage_K)),
+            **learned,
+            "version": self.trainee.learner.updates,
+        }
+        return self.trainee.labelled(told), sum(map(len, samples))
+
+    def remembered(self, parts: Parts, memory: Memory) -> dict[str, Any]:
+        """What the run remembers, this lesson included."""
+        own = dict(self.credit.memory)
+        if DRIFT in parts.config.credit.needs:
+            own[DRIFT] = visited(self.trainee.memory(memory).get(DRIFT, {}), self.episodes)
+        return self.trainee.remembering(memory, own)
+
+
+def lessons_of(parts: Parts, episodes: Sequence[Episode], kept: Sequence[bool], memory: Memory) -> list[Lesson]:
+    """A lesson for each policy that is trained, in their order.
+
+    Args:
+        episodes: all that were played in the step.
+        kept: which of them are learnt from, unless they ended in an error.
+        memory: what the run remembers from step to step.
+
+    Raises:
+        NothingToLearn: a policy has no turn in them.
+    """
+    turns_E = [len(episode.turns) for episode in episodes]
+    first_E = np.cumsum(turns_E) - turns_E
+    parted = [
+        (share, first + np.array(share.places))
+        for episode, first, is_kept in zip(episodes, first_E.tolist(), kept, strict=True)
+        if is_kept and is_learnable(episode)
+        for share in shares(episode, parts.agents)
+    ]
+    return [_lesson(parts, trainee, parted, memory) for trainee in parts.trainees]
+
+
+def _lesson(parts: Parts, trainee: Trainee, parted: Sequence[tuple[Share, IntK]], memory: Memory) -> Lesson:
+    own = [(share.episode, places_K) for share, places_K in parted if share.agent in trainee.agents]
+    if not own:
+        raise NothingToLearn(f"no turn to learn from{f' for the policy {trainee.name}' if trainee.name else ''}")
+    episodes, recalled = [episode for episode, _ in own], trainee.memory(memory)
+    batch, figures = batch_of(parts, trainee, episodes, recalled)
+    earned = credit(batch, parts.config.credit, recalled)
+    return Lesson(trainee, episodes, np.concatenate([places_K for _, places_K in own]), batch, earned, figures)
+
+
+def credit_columns(lessons: Sequence[Lesson], turns: int) -> dict[str, FloatK]:
+    """The credit of all lessons as columns over all turns of the step; NaN where nobody learns."""
+    columns: dict[str, FloatK] = {}
+    for lesson in lessons:
+        levels = {f"{name}_advantage": level_K for name, level_K in lesson.credit.levels.items()}
+        for name, values_K in {"advantage": lesson.credit.advantage_K, **levels}.items():
+            columns.setdefault(name, np.full(turns, np.nan))[lesson.places_K] = values_K
+    return columns
