@@ -22,12 +22,13 @@ LONGEST = 4000  # characters of the agent's text that are read
 _ID = re.compile(
     r"#W\d+|\b(?:credit_card|gift_card|paypal|certificate)_\d+\b|\b[a-z]+_[a-z]+_\d{4}\b|\b\d{10}\b|\bHAT\d{3}\b"
 )
-_SENTENCE = re.compile(r"(?<=[.!?;\n])\s+")
-_AGREES = re.compile(
+SENTENCE = re.compile(r"(?<=[.!?;\n])\s+")
+AGREES = re.compile(
     r"\b(?:confirm|yes/no|\(yes|proceed|go ahead|is (?:that|this) (?:right|correct|ok|okay)|would you like me to"
     r"|shall i|do you (?:agree|want me))\b",
     re.IGNORECASE,
 )
+ASKS = re.compile(r"\?|\b(?:please|provide|need|tell|give)\b", re.IGNORECASE)
 _FORMS = ((r"\b((?:to|for|from|with|by|of|give|send|tell|help|let|refund|allow|unsubscribe)s?) you\b", r"\1 me"),)
 _FORMS += ((r"\byou are\b", "I am"), (r"\byou're\b", "I'm"), (r"\byou'd\b", "I'd"), (r"\byou've\b", "I've"))
 _FORMS += ((r"\byou were\b", "I was"), (r"\byourself\b", "myself"), (r"\byours\b", "mine"), (r"\byour\b", "my"))
@@ -57,7 +58,7 @@ _TOPICS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 class CustomerOptions(Options):
     """How long the customer waits."""
 
-    patience: int = Field(8, ge=1)
+    patience: int = Field(default=8, ge=1)
     """Turns that bring nothing after which it gives up."""
 
 
@@ -99,14 +100,14 @@ class Customer(User):
 
     def _answers(self, text: str) -> Iterator[str]:
         foreign = [one for one in _ID.findall(text) if one not in self._own]
-        if _AGREES.search(text):
+        if AGREES.search(text):
             if foreign and not self._corrected:
                 self._corrected = True
                 yield f"No, not {foreign[0]}. {self._wish}"
                 return
             yield "Yes, please go ahead."
             return
-        if "?" not in text and not re.search(r"\b(?:please|provide|need|tell|give)\b", text, re.IGNORECASE):
+        if not ASKS.search(text):
             return
         for pattern, names, phrase in _TOPICS:
             if re.search(rf"\b(?:{pattern})", text, re.IGNORECASE):
@@ -141,9 +142,7 @@ def _understood(task: Task) -> tuple[str, frozenset[str], str]:
         texts = " ".join(str(part) for part in scenario.values() if part)
         wish = scenario["reason_for_call"]
     own = frozenset(_ID.findall(texts)) | frozenset(_ID.findall(repr(task.params["gold"])))
-    kept = (
-        one for one in _SENTENCE.split(wish) if not re.search(r"user id|^you are [A-Z]|name is", one, re.IGNORECASE)
-    )
+    kept = (one for one in SENTENCE.split(wish) if not re.search(r"user id|^you are [A-Z]|name is", one, re.IGNORECASE))
     plain = re.sub(r"\s+([.,;])", r"\1", _ID.sub("", " ".join(kept)))
     return first_person(re.sub(r"\s+", " ", plain)).strip() or "I need help.", own, texts
 

@@ -20,7 +20,7 @@ CLONE = {
 }
 PLACES = {
     "v1": ("v1/{domain}", "tau_bench/envs/{domain}/data", "tau_bench/envs/{domain}", "{domain}"),
-    "v2": ("v2/{domain}", "data/tau2/domains/{domain}", "{domain}"),
+    "v2": ("v2/{domain}", "data/tau2/domains/{domain}", "data/tau2/{domain}", "{domain}"),
 }
 RELEASE = {  # git's names of the files' contents
     "v1/retail/orders.json": "77e34535e4cde09c21be706452947d267e74448f",
@@ -50,6 +50,8 @@ RELEASE = {  # git's names of the files' contents
     "v2/telecom/tech_support_manual.md": "b64a9f1433bfb62bdaf9e5c1d90c10e833b26c17",
     "v2/telecom/split_tasks.json": "a5b01687eaaa5c669f792bff33c0d6ec13be36fd",
     "v2/telecom/tasks.json": "6f41a5e3489e187fa247d729706509d8250a31c1",
+    "v2/user_simulator/simulation_guidelines.md": "b55a28a1d5eaf81e72bdc263307d9f512fe49a99",
+    "v2/user_simulator/simulation_guidelines_tools.md": "a7235b1ddf8d0d1e2edc9b1708916f37b0aac045",
 }
 
 

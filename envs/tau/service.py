@@ -43,6 +43,9 @@ class Service:
         judge: desk, the gold desk, task, deeds -> part -> 0 or 1; the outcome is their product.
         writes: names of the tools that change something.
         left_out: names of calls that are not replayed for the gold desk.
+        user_schemas: of the tools that the customer has.
+        solo_policy: what an agent is told that works without a customer and has those tools too.
+        guidelines: what the benchmark tells a language model that plays the customer; empty if it is not there.
     """
 
     tasks: Mapping[str, tuple[Task, ...]]
@@ -52,6 +55,9 @@ class Service:
     judge: Callable[[Any, Any, Task, Deeds], Mapping[str, float]]
     writes: frozenset[str]
     left_out: frozenset[str] = frozenset()
+    user_schemas: tuple[Schema, ...] = ()
+    solo_policy: str = ""
+    guidelines: str = ""
     _golds: dict[str, Any] = field(default_factory=dict)
 
     def gold(self, task: Task) -> Any:

@@ -6,12 +6,15 @@ bounded however slowly or endlessly the endpoint sends.
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any, NamedTuple
 
 _LONGEST_ANSWER = 2**20  # bytes
 _MAY_PASS = frozenset({408, 409, 425, 429})  # and everything from 500
+_NAME = re.compile(r"[\w-]{1,64}", re.ASCII)  # the protocol's own rule for a tool's name
 
 
 class Passing(Exception):
@@ -22,11 +25,19 @@ class Refused(Exception):
     """The endpoint will not answer this request, however often it is made."""
 
 
+class ToolCall(NamedTuple):
+    """A tool call of a completion; the arguments are the text that the model wrote."""
+
+    name: str
+    arguments: str
+
+
 class Choice(NamedTuple):
-    """The message of a completion."""
+    """The message of a completion: words, or calls of the tools that the request offers, perhaps with words."""
 
     text: str
     finish: str
+    calls: tuple[ToolCall, ...] = ()
 
 
 def complete(url: str, key: str, body: Mapping[str, Any], seconds: float) -> Choice:
@@ -34,6 +45,7 @@ def complete(url: str, key: str, body: Mapping[str, Any], seconds: float) -> Cho
 
     Args:
         url: the endpoint's address, up to and without ``/chat/completions``.
+        body: of the request; only if it has ``tools`` may the answer call any.
         key: sent as bearer token unless empty; it appears in no message.
         seconds: for the whole exchange.
 
@@ -50,7 +62,7 @@ def complete(url: str, key: str, body: Mapping[str, Any], seconds: float) -> Cho
         raise Passing(f"status {status}: {told}")
     if status != 200:
         raise Refused(f"status {status}: {told}")
-    return _choice(raw, told)
+    return _choice(raw, told, bool(body.get("tools")))
 
 
 async def _ask(url: str, key: str, body: Mapping[str, Any], seconds: float) -> tuple[int, bytes]:
@@ -64,7 +76,7 @@ async def _ask(url: str, key: str, body: Mapping[str, Any], seconds: float) -> t
     try:
         async with (
             asyncio.timeout(seconds),
-            httpx.AsyncClient(timeout=seconds) as client,
+            httpx.AsyncClient(timeout=seconds, verify=_trust()) as client,
             client.stream("POST", f"{url.rstrip('/')}/chat/completions", json=body, headers=headers) as response,
         ):
             async for chunk in response.aiter_bytes():
@@ -78,18 +90,41 @@ async def _ask(url: str, key: str, body: Mapping[str, Any], seconds: float) -> t
     return response.status_code, bytes(raw)
 
 
-def _choice(raw: bytes, told: str) -> Choice:
+@cache
+def _trust() -> Any:
+    """Whom to trust, read once in a process: it takes longer than many an answer."""
+    import httpx
+
+    return httpx.create_ssl_context()
+
+
+def _choice(raw: bytes, told: str, tools: bool) -> Choice:
     try:
         choice = json.loads(raw)["choices"][0]
         message, finish = choice["message"], choice.get("finish_reason") or "stop"
-        text, calls = message.get("content"), message.get("tool_calls")
+        text, asked = message.get("content"), message.get("tool_calls")
+        if asked and not tools:
+            raise Passing(f"a tool call instead of words: {told}")
+        calls = tuple(_tool_call(call["function"]) for call in asked or ())
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise Passing(f"not a chat completion: {told}") from error
-    if calls:
-        raise Passing(f"a tool call instead of words: {told}")
-    if not isinstance(text, str) or not text.strip():
+    if not calls and (not isinstance(text, str) or not text.strip()):
         raise Passing(f"a completion without words: {told}")
-    return Choice(text.encode(errors="replace").decode(), str(finish))
+    return Choice(clean(text) if isinstance(text, str) else "", str(finish), calls)
+
+
+def _tool_call(function: Mapping[str, Any]) -> ToolCall:
+    name, arguments = function["name"], function.get("arguments") or "{}"
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r:.80} is no name of a tool")
+    if not isinstance(arguments, str):  # some servers send the object itself
+        arguments = json.dumps(arguments)
+    return ToolCall(name, clean(arguments))
+
+
+def clean(text: str) -> str:
+    """A text that can be sent as UTF-8: lone surrogates become question marks."""
+    return text.encode(errors="replace").decode()
 
 
 def _short(raw: bytes, key: str) -> str:

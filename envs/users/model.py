@@ -1,17 +1,16 @@
 """A user played by a language model behind any OpenAI-compatible endpoint."""
 
-import os
-import time
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
-from pydantic import Field
 
-from manyturn.envs.options import Options
 from manyturn.envs.task import Task
-from manyturn.envs.users.endpoint import Passing, Refused, complete
+from manyturn.envs.tools.calls import BadCall, read_calls
+from manyturn.envs.tools.tool import Schema
+from manyturn.envs.users.asking import AskedModel, ModelOptions, Unanswered
+from manyturn.envs.users.endpoint import ToolCall, clean
 from manyturn.envs.users.protocol import NOTHING, Heard, User, UserError
 
 _RULES = (
@@ -19,31 +18,7 @@ _RULES = (
     "Tell what you know only when you are asked for it, and invent nothing. When you have what you want, or see that "
     "you cannot get it, write {stop} and nothing else.\n\n{brief}"
 )
-_GREETING = "Hello. How can I help you?"
-
-
-class ModelOptions(Options):
-    """Which model plays the user, where it is, and how patient to be with it. The key comes from OPENAI_API_KEY."""
-
-    model: str = Field(min_length=1)
-    """The model's name at the endpoint."""
-    base_url: str | None = None
-    """Such as http://127.0.0.1:8000/v1; default: OPENAI_BASE_URL."""
-    temperature: float = Field(0.0, ge=0)
-    seed: int = 0
-    """Sent with the first attempt; each further attempt at a turn adds 1, so that a bad reply need not come again."""
-    max_tokens: int = Field(512, ge=1)
-    """Longest reply."""
-    longest: int = Field(4000, ge=1)
-    """Characters of the longest reply that is still taken for an utterance."""
-    timeout: float = Field(45.0, gt=0)
-    """Seconds for one turn, shared by its attempts; keep it below the time that a worker has for a turn."""
-    attempts: int = Field(3, ge=1)
-    """How often a turn is tried before it is a UserError."""
-    wait: float = Field(1.0, ge=0)
-    """Seconds before the second attempt; doubles from attempt to attempt."""
-    stop: str = Field("###STOP###", min_length=1)
-    """What the model writes to leave."""
+GREETING = "Hello. How can I help you?"
 
 
 class ModelUser(User):
@@ -54,7 +29,10 @@ class ModelUser(User):
         options: model, endpoint and patience.
         rules: what stands before the brief, with ``{brief}`` and ``{stop}``; default: to stay in the role, tell only
             what is asked for, and leave with the stop mark.
-        greeting: what the user is answering when it speaks first; None where the agent speaks first.
+        greeting: what the user is answering when it speaks first; None where the agent speaks first, or where the
+            environment greets, as it must a user that may call tools at once.
+        tools: schemas of the tools that the user has; the environment must then be one that runs ``Heard.calls``.
+        marks: what the model may also write to leave, besides ``options.stop``.
 
     Raises:
         ValueError: there is no address, or one that holds secrets.
@@ -65,15 +43,18 @@ class ModelUser(User):
         brief: Callable[[Task], str],
         options: ModelOptions,
         rules: str = _RULES,
-        greeting: str | None = _GREETING,
+        greeting: str | None = GREETING,
+        tools: Sequence[Schema] = (),
+        marks: Sequence[str] = (),
     ):
         self.options = options
+        self._offer = {"tools": [dict(tool) for tool in tools]} if tools else {}
+        self._marks = (options.stop, *marks)
         self._brief, self._rules, self._greeting = brief, rules, greeting
-        self._url = _address(options.base_url or os.environ.get("OPENAI_BASE_URL", ""))
-        self._key = os.environ.get("OPENAI_API_KEY", "").strip()
-        heat = f", temperature={options.temperature:g}" if options.temperature else ""
-        self.name = f"model({options.model}{heat})"
-        self._messages: list[dict[str, str]] = []
+        self._model = AskedModel(options)
+        self.name = self._model.name
+        self._messages: list[dict[str, Any]] = []
+        self._deadline = 0.0
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
         system = self._rules.replace("{stop}", self.options.stop).replace("{brief}", self._brief(task))
@@ -82,11 +63,17 @@ class ModelUser(User):
 
     def hear(self, text: str, cue: Mapping[str, Any] = NOTHING) -> Heard:
         known = "".join(f"\n({name}: {value})" for name, value in cue.items() if value)
-        asked = {"role": "user", "content": text.encode(errors="replace").decode() + known}
-        reply = self._reply([*self._messages, asked])
-        self._messages += [asked, {"role": "assistant", "content": reply}]
-        words, stop, _ = reply.partition(self.options.stop)
-        return Heard(words.strip(), done=bool(stop))
+        self._deadline = self._model.deadline()
+        return self._go_on([{"role": "user", "content": clean(text) + known}])
+
+    def see(self, results: Sequence[str]) -> Heard:
+        asked = self._messages[-1]["tool_calls"]
+        return self._go_on(
+            [
+                {"role": "tool", "tool_call_id": call["id"], "content": clean(result)}
+                for call, result in zip(asked, results, strict=True)
+            ]
+        )
 
     def save(self) -> Any:
         return self._messages
@@ -94,37 +81,32 @@ class ModelUser(User):
     def load(self, state: Any) -> None:
         self._messages = state
 
-    def _reply(self, messages: list[dict[str, str]]) -> str:
-        options = self.options
-        body = {"model": options.model, "messages": messages, "temperature": options.temperature}
-        body["max_tokens"] = options.max_tokens
-        ends = time.monotonic() + options.timeout
-        for attempt in range(options.attempts):
-            seconds = max(0.01, (ends - time.monotonic()) / (options.attempts - attempt))
-            try:
-                choice = complete(self._url, self._key, {**body, "seed": options.seed + attempt}, seconds)
-                if choice.finish == "length" or len(choice.text) > options.longest:
-                    raise Passing(f"a reply that does not end within {options.max_tokens} tokens")
-                return choice.text
-            except Refused as refusal:
-                raise UserError(f"the model user at {self._url} was refused: {refusal}") from refusal
-            except Passing as fault:
-                if attempt + 1 == options.attempts:
-                    told = f"{fault} ({options.attempts} attempts)"
-                    raise UserError(f"the model user at {self._url} did not answer: {told}") from fault
-                time.sleep(min(options.wait * 2**attempt, max(0.0, ends - time.monotonic()) / 2))
-        raise AssertionError("attempts are at least one")
+    def _go_on(self, told: list[dict[str, Any]]) -> Heard:
+        try:
+            reply = self._model.ask([*self._messages, *told], self._deadline, lambda choice: choice, **self._offer)
+        except Unanswered as error:
+            raise UserError(f"the model user {error}") from error
+        message: dict[str, Any] = {"role": "assistant", "content": reply.text}
+        if reply.calls:
+            first = len(self._messages)
+            message["tool_calls"] = [_said_again(call, first + place) for place, call in enumerate(reply.calls)]
+        self._messages += [*told, message]
+        if reply.calls:
+            return Heard("", calls=tuple(map(_written, reply.calls)))
+        found = [place for mark in self._marks if (place := reply.text.find(mark)) >= 0]
+        return Heard(reply.text[: min(found, default=None)].strip(), done=bool(found))
 
 
-def _address(base: str) -> str:
-    """The endpoint's address, checked here so that a slip is told at once and not at the first turn."""
+def _written(call: ToolCall) -> str:
+    """A call as its text, which the environment reads as strictly as an agent's; arguments may hold anything."""
+    return f'{{"name": {json.dumps(call.name)}, "arguments": {call.arguments}}}'
+
+
+def _said_again(call: ToolCall, number: int) -> dict[str, Any]:
+    """A call in the next request; servers refuse arguments that are no object, so those are left out."""
     try:
-        parts = urlsplit(base.strip())
-        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        fine, parts = False, urlsplit("")
-    if not fine:
-        raise ValueError("a model user needs the address of its endpoint: give base_url, or set OPENAI_BASE_URL")
-    if parts.username or parts.password or parts.query:
-        raise ValueError("the endpoint's address must hold no secrets: leave out user, password and query")
-    return base.strip().rstrip("/")
+        arguments = json.dumps(read_calls(_written(call), 1)[0].arguments)
+    except BadCall:
+        arguments = "{}"
+    # nine letters and digits, which the strictest servers ask for
+    return {"id": f"call{number:05}", "type": "function", "function": {"name": call.name, "arguments": arguments}}

@@ -1,7 +1,7 @@
 """What an environment asks of a simulated user, whoever plays it."""
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -24,12 +24,15 @@ class Heard(NamedTuple):
         done: the user leaves; nothing more is said.
         parts: named rewards that this user gives of its own accord; environments that score by themselves ignore them.
         info: plain values for ``info``.
+        calls: what the user's own tools shall do before it speaks, each the text of one call (``envs.tools.calls``),
+            well or badly written. Nothing is said yet then: the environment answers with ``see``.
     """
 
     utterance: str
     done: bool = False
     parts: Mapping[str, float] = NOTHING
     info: Mapping[str, Any] = NOTHING
+    calls: Sequence[str] = ()
 
 
 class User(abc.ABC):
@@ -57,6 +60,14 @@ class User(abc.ABC):
             cue: what the environment lets the user know of the world and of itself, as plain values, such as
                 ``{"done": ["cancel"]}`` or ``{"mood": 35}``.
         """
+
+    def see(self, results: Sequence[str]) -> Heard:
+        """Go on after the calls that the user asked for; users without tools never do. Raises UserError.
+
+        Args:
+            results: what its tools answered, one text for each call.
+        """
+        raise UserError(f"the user {self.name} has asked for no calls, so there is nothing to see")
 
     @abc.abstractmethod
     def save(self) -> Any:

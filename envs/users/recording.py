@@ -5,7 +5,7 @@ brings the same answer; what it never said has none.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +25,17 @@ class ReplayOptions(Options):
 
 
 class _Key:
-    """All that led to an utterance: task, episode's chance and what the agent said, in one hash."""
+    """All that led to an utterance: task, episode's chance, what the agent said and tools answered, in one hash."""
 
     def __init__(self, task: Task, rng: np.random.Generator):
         self.hash = digest("dialogue", task.id, task.content, json.dumps(rng.bit_generator.state, sort_keys=True))
 
     def add(self, text: str, cue: Mapping[str, Any]) -> str:
         self.hash = digest("dialogue", self.hash, text, json.dumps(dict(cue), sort_keys=True))
+        return self.hash
+
+    def add_results(self, results: Sequence[str]) -> str:
+        self.hash = digest("results", self.hash, json.dumps(list(results)))
         return self.hash
 
 
@@ -58,6 +62,12 @@ class RecordedUser(User):
         self._write(key, heard)
         return heard
 
+    def see(self, results: Sequence[str]) -> Heard:
+        key = self._key.add_results(results)
+        heard = self._user.see(results)
+        self._write(key, heard)
+        return heard
+
     def save(self) -> Any:
         return [self._key.hash, self._user.save()]
 
@@ -67,7 +77,7 @@ class RecordedUser(User):
 
     def _write(self, key: str, heard: Heard) -> None:
         line = {"user": self.name, "key": key, **heard._asdict()}
-        line |= {"parts": dict(heard.parts), "info": dict(heard.info)}
+        line |= {"parts": dict(heard.parts), "info": dict(heard.info), "calls": list(heard.calls)}
         with self._file.open("a", encoding="utf-8") as file:  # one write to a line, which processes may share
             file.write(json.dumps(line) + "\n")
 
@@ -90,7 +100,8 @@ class ReplayUser(User):
             for line in options.file.read_text(encoding="utf-8").splitlines():
                 plain = json.loads(line)
                 names.add(plain["user"])
-                self._lines[plain["key"]] = Heard(*(plain[name] for name in Heard._fields))
+                said = {name: plain[name] for name in Heard._fields if name in plain}
+                self._lines[plain["key"]] = Heard(**said)
         except (OSError, ValueError, KeyError, TypeError) as error:
             told = f"{type(error).__name__}: {error}"
             raise ValueError(f"{options.file} is no recording of a user ({told}): make one with 'record'") from error
@@ -105,6 +116,9 @@ class ReplayUser(User):
     def hear(self, text: str, cue: Mapping[str, Any] = NOTHING) -> Heard:
         return self._find(self._key.add(text, cue))
 
+    def see(self, results: Sequence[str]) -> Heard:
+        return self._find(self._key.add_results(results))
+
     def save(self) -> Any:
         return self._key.hash
 
@@ -114,7 +128,7 @@ class ReplayUser(User):
     def _find(self, key: str) -> Heard:
         if key not in self._lines:
             raise UserError(
-                f"{self._file} has no answer to this: the task, the seed or the agent's words differ from what was "
-                "recorded; record again with the user itself"
+                f"{self._file} has no answer to this: the task, the seed, the agent's words or the tools' answers "
+                "differ from what was recorded; record again with the user itself"
             )
         return self._lines[key]

@@ -10,7 +10,8 @@ from manyturn.envs.keys import generator
 from manyturn.envs.options import Options, unknown
 from manyturn.envs.task import Task
 from manyturn.envs.text_env import TextEnv
-from manyturn.envs.users.model import ModelOptions, ModelUser
+from manyturn.envs.users.asking import ModelOptions
+from manyturn.envs.users.model import ModelUser
 from manyturn.envs.users.protocol import User
 from manyturn.envs.users.recording import RecordedUser, ReplayOptions, ReplayUser
 

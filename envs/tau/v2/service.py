@@ -35,26 +35,39 @@ def load(folder: str | Path | None, domain: str, pinned: bool = True) -> Service
     tasks, base = _tasks(files), bases.BASES[domain](files)
     kind, names = AGENT_TOOLS[domain]
     functions = [getattr(kind, name) for name in names]
+    schemas = tuple(tool_of(function).schema for function in functions)
     if domain != "telecom":
         return Service(
             tasks=tasks,
             policy=files.text("policy.md"),
-            schemas=tuple(tool_of(function).schema for function in functions),
+            schemas=schemas,
             open=lambda task: Desk(base, domain),
             judge=judge,
             writes=WRITES[domain],
+            guidelines=_guidelines(files, "simulation_guidelines.md"),
         )
     phone_base = bases.phone(files)
-    functions += [getattr(phone.TelecomUserTools, name) for name in phone.TOOLS]
-    main, manual = files.text("main_policy_solo.md"), files.text("tech_support_manual.md")
     return Service(
         tasks=tasks,
-        policy=f"<main_policy>\n{main}\n</main_policy>\n<tech_support_policy>\n{manual}\n</tech_support_policy>",
-        schemas=tuple(tool_of(function).schema for function in functions),
+        policy=_telecom_policy(files, "main_policy.md"),
+        schemas=schemas,
         open=lambda task: TelecomDesk(base, phone_base, task.params["set_up"]),
         judge=judge,
         writes=WRITES[domain] | phone.TelecomUserTools.WRITES,
+        user_schemas=tuple(tool_of(getattr(phone.TelecomUserTools, name)).schema for name in phone.TOOLS),
+        solo_policy=_telecom_policy(files, "main_policy_solo.md"),
+        guidelines=_guidelines(files, "simulation_guidelines_tools.md"),
     )
+
+
+def _telecom_policy(files: Files, name: str) -> str:
+    main, manual = files.text(name), files.text("tech_support_manual.md")
+    return f"<main_policy>\n{main}\n</main_policy>\n<tech_support_policy>\n{manual}\n</tech_support_policy>"
+
+
+def _guidelines(files: Files, name: str) -> str:
+    told = Files(files.root, "v2", "user_simulator", files.pinned)
+    return told.text(name) if told.find(name) is not None else ""
 
 
 def judge(desk: Desk, gold: Desk, task: Task, deeds: Deeds) -> Mapping[str, float]:
@@ -135,4 +148,6 @@ def _task(domain: str, split: str, one: Mapping[str, Any]) -> Task:
         if "NL_ASSERTION" in criteria["reward_basis"] and criteria.get("nl_assertions")
         else [],
     }
+    if persona := one["user_scenario"].get("persona"):
+        params["persona"] = persona
     return Task(f"{split}/{domain}/{one['id']}", split, params)

@@ -6,7 +6,10 @@ The files and recordings are not part of the project. They lie in ``$MANYTURN_DA
 
 import json
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -143,11 +146,18 @@ def _v2_telecom(folder: Path) -> None:
         ("fly", [who, off], [fly], ["ENV_ASSERTION"]),
         ("bill", [who, suspend, off], [ask, pay, resume, fly, reboot], ["ENV_ASSERTION", "ACTION"]),
     ]
+    scenario = {
+        "domain": "telecom",
+        "reason_for_call": "You have no service.",
+        "known_info": "You are Ada Stone with phone number 555. You are currently at home.",
+        "unknown_info": None,
+        "task_instructions": "Be brief. If the agent asks you to pay a bill, you accept.",
+    }
     listed = [
         {
             "id": name,
             "ticket": f"No service ({name}).",
-            "user_scenario": {"instructions": {"reason_for_call": "You have no service."}},
+            "user_scenario": {"persona": f"You are in a hurry to {name}.", "instructions": scenario},
             "initial_state": {"initialization_actions": set_up},
             "evaluation_criteria": {"actions": gold, "env_assertions": [online], "reward_basis": basis},
         }
@@ -155,6 +165,7 @@ def _v2_telecom(folder: Path) -> None:
     ]
     (folder / "tasks.json").write_text(json.dumps(listed))
     (folder / "split_tasks.json").write_text(json.dumps({"train": ["fly"], "test": ["bill"]}))
+    (folder / "main_policy.md").write_text("Be kind to the customer.")
     (folder / "main_policy_solo.md").write_text("Be kind.")
     (folder / "tech_support_manual.md").write_text("Try everything.")
 
@@ -172,3 +183,52 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     (folder / "v1" / "retail" / "tools_schema.json").write_text(json.dumps(schemas))
     return folder
+
+
+@dataclass
+class Endpoint:
+    """An endpoint on loopback that says what a test puts into it: words, or ``(tool, arguments)``.
+
+    Attributes:
+        says: what it says next; taken from the front.
+        asked: the requests that it got.
+    """
+
+    url: str
+    says: list[Any]
+    asked: list[dict[str, Any]]
+
+
+def _message(said: Any) -> dict[str, Any]:
+    if isinstance(said, str):
+        return {"role": "assistant", "content": said}
+    function = {"name": said[0], "arguments": json.dumps(said[1])}
+    return {"role": "assistant", "content": None, "tool_calls": [{"type": "function", "function": function}]}
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    says: list[Any] = []
+    asked: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            body = json.dumps({"choices": [{"message": _message(says.pop(0)), "finish_reason": "stop"}]}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Silence."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield Endpoint(f"http://127.0.0.1:{server.server_port}/v1", says, asked)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

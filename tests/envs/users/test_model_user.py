@@ -1,19 +1,26 @@
 """The model user against a real server: whatever comes back, the turn is an utterance or a UserError, in time."""
 
+import asyncio
 import json
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from manyturn.envs.host import EnvError, Host
 from manyturn.envs.keys import generator
 from manyturn.envs.task import Task
-from manyturn.envs.users.model import ModelOptions, ModelUser
+from manyturn.envs.tools.toolset import Toolset
+from manyturn.envs.users.asking import ModelOptions
+from manyturn.envs.users.model import ModelUser
 from manyturn.envs.users.protocol import UserError
+from manyturn.envs.users.tool_use import spoken
 
 pytest.importorskip("httpx")
 
@@ -210,3 +217,146 @@ def test_in_an_environment_the_error_of_a_user_is_never_a_reward():
             host.step("Which day?")
         broken[0] = False
         assert host.reset(task, 1).reward == 0
+
+
+# ---- with tools ------------------------------------------------------------------------------------------------------
+
+
+def press(button: str) -> str:
+    """Press a button.
+
+    Args:
+        button: which.
+    """
+    return f"{button} pressed"
+
+
+BUTTONS = Toolset([press], most_calls=1)
+
+
+def calling(*arguments: object, name: object = "press", words: str | None = None) -> bytes:
+    functions = [{"name": name, "arguments": one} for one in arguments]
+    return completion(words, "tool_calls", tool_calls=[{"id": "x", "function": one} for one in functions])
+
+
+def holder_at(url: str, **options) -> ModelUser:
+    options = ModelOptions(model="m", base_url=url, wait=0, **options)
+    user = ModelUser(lambda task: "You want tea.", options, greeting=None, tools=BUTTONS.schemas)
+    user.begin(TASK, generator(0))
+    return user
+
+
+def test_calls_and_their_results_stand_in_the_next_request():
+    answers = iter([calling('{"button": "a"}', '{"button": "b"}', words="I press."), completion("Both are pressed.")])
+    with serving(lambda h, _: send(h, next(answers))) as (url, asked):
+        user = holder_at(url)
+        heard, rounds = spoken(user, user.hear("Press both."), BUTTONS)
+    assert heard.utterance == "Both are pressed." and not heard.calls
+    assert [one.text for one in rounds[0]] == ["a pressed", "b pressed"]
+    assert asked[0]["tools"] == asked[1]["tools"] == [dict(one) for one in BUTTONS.schemas]
+    words, *results = asked[1]["messages"][2:]
+    assert words["content"] == "I press." and [one["content"] for one in results] == ["a pressed", "b pressed"]
+    ids = [call["id"] for call in words["tool_calls"]]
+    assert ids == [one["tool_call_id"] for one in results] and len(set(ids)) == 2
+    assert [json.loads(call["function"]["arguments"]) for call in words["tool_calls"]] == [
+        {"button": "a"},
+        {"button": "b"},
+    ]
+
+
+ARGUMENTS = ["{", "[]", "3", '{"button": 1}', '{"button": "a"}}', '{"button": NaN}', '{"button": "a", "button": "b"}']
+ARGUMENTS += ['{}, "name": "x"', '{}, "arguments": {"button": "a"}', "[" * 5000, '{"n": ' * 500 + "1" + "}" * 500]
+
+
+@pytest.mark.parametrize("arguments", [*ARGUMENTS, 3, [1], {"nut": "a"}])
+def test_malformed_arguments_are_answered_and_not_sent_back(arguments):
+    answers = iter([calling(arguments), completion("I cannot.")])
+    with serving(lambda h, _: send(h, next(answers))) as (url, asked):
+        user = holder_at(url)
+        heard, ((answered,),) = spoken(user, user.hear("Press a."), BUTTONS)
+    assert answered.text.startswith("Error: ") and not answered.valid and heard.utterance == "I cannot."
+    (call,) = asked[1]["messages"][2]["tool_calls"]
+    assert isinstance(json.loads(call["function"]["arguments"]), dict)
+    assert asked[1]["messages"][3] == {"role": "tool", "tool_call_id": call["id"], "content": answered.text}
+
+
+@pytest.mark.parametrize("arguments", ['{"button": "a"}', {"button": "a"}])
+def test_arguments_are_text_or_an_object(arguments):
+    with serving(lambda h, _: send(h, calling(arguments))) as (url, _):
+        (call,) = holder_at(url).hear("Press a.").calls
+    assert BUTTONS.answer(call).text == "a pressed"
+
+
+def test_no_text_of_a_call_or_a_result_breaks_the_dialogue():
+    answers: list[bytes] = []
+    with serving(lambda h, _: send(h, answers.pop(0))) as (url, asked):
+        user = holder_at(url)
+
+        @settings(max_examples=25, deadline=None)
+        @given(st.text(max_size=30), st.text(max_size=30))
+        def holds(arguments: str, result: str) -> None:
+            answers[:] = [calling(arguments), completion("Well.")]
+            user.begin(TASK, generator(0))
+            (call,) = user.hear("Press.").calls
+            BUTTONS.answer(call)
+            assert user.see([result + "\ud800"]).utterance == "Well."
+            assert asked[-1]["messages"][-1]["content"] == result + "?"
+
+        holds()
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        calling("{}", name=""),
+        calling("{}", name="a b"),
+        calling("{}", name=3),
+        calling("{}", name="x" * 65),
+        completion(None, tool_calls=[{}]),
+        completion(None, tool_calls={"function": 1}),
+        completion(None, tool_calls=3),
+        completion(None, tool_calls=[]),
+    ],
+)
+def test_what_is_no_tool_call_of_the_protocol_is_a_user_error(message):
+    with serving(lambda h, _: send(h, message)) as (url, asked), pytest.raises(UserError, match="2 attempts"):
+        holder_at(url, attempts=2).hear("Press a.")
+    assert len(asked) == 2
+
+
+def test_the_calls_of_a_turn_share_its_time():
+    def slow(handler: BaseHTTPRequestHandler, _: dict) -> None:
+        time.sleep(0.1)
+        send(handler, calling('{"button": "a"}'))
+
+    with serving(slow) as (url, asked):
+        user = holder_at(url, timeout=0.5, attempts=1)
+        start = time.perf_counter()
+        with pytest.raises(UserError, match="no answer within"):
+            spoken(user, user.hear("Press a."), BUTTONS)
+        assert time.perf_counter() - start < 2 and 1 < len(asked) < 8
+
+
+def test_a_dialogue_with_calls_goes_on_where_it_was_restored():
+    def answer(handler: BaseHTTPRequestHandler, request: dict) -> None:
+        send(handler, completion("Well.") if request["messages"][-1]["role"] == "tool" else calling("{}"))
+
+    with serving(answer) as (url, asked):
+        user, other = holder_at(url), holder_at(url)
+        spoken(user, user.hear("One?"), BUTTONS)
+        other.load(json.loads(json.dumps(user.save())))
+        for one in (user, other):
+            spoken(one, one.hear("Two?"), BUTTONS)
+    assert asked[-1] == asked[-3] and len(asked) == 6
+
+
+def test_a_stopped_event_loop_is_warned_of_and_a_worker_is_not():
+    async def inside(user: ModelUser) -> str:
+        return user.hear("Hello.").utterance
+
+    with serving(lambda h, _: send(h, completion("Yes."))) as (url, _):
+        with pytest.warns(RuntimeWarning, match="worker processes"):
+            assert asyncio.run(inside(user_at(url))) == "Yes."
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert user_at(url).hear("Hello.").utterance == "Yes."

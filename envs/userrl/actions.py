@@ -1,0 +1,26 @@
+"""The actions of UserRL's gyms: a choice in brackets, and its content."""
+
+import re
+from typing import NamedTuple
+
+FINISH = "finish"
+LONGEST = 4000  # characters of an action
+_BLANK = " \t\r\n"
+_ACTION = re.compile(rf"[{_BLANK}]*\[(action|answer|search|finish)\](.*)", re.DOTALL)
+
+
+class Action(NamedTuple):
+    """What an agent does; a choice of ``""`` means that it wrote no action."""
+
+    choice: str
+    content: str
+
+
+def read(action: str) -> Action:
+    """The action that a text is; one that is too long is none.
+
+    >>> read("[answer] a kiwi"), read("a kiwi")
+    (Action(choice='answer', content='a kiwi'), Action(choice='', content=''))
+    """
+    found = _ACTION.match(action) if len(action) <= LONGEST else None
+    return Action(found[1], found[2].strip(_BLANK)) if found else Action("", "")
