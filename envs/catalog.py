@@ -18,6 +18,7 @@ def register_all() -> None:
     register("manyturn/TauBench-v0", "manyturn.envs.tau.env:TauBench")
     register("manyturn/Tau2Bench-v0", "manyturn.envs.tau.env2:Tau2Bench")
     register("manyturn/BFCL-v0", "manyturn.envs.bfcl.env:BFCL")
+    register("manyturn/AppWorld-v0", "manyturn.envs.appworld.env:AppWorld")
     register("manyturn/Sotopia-v0", "manyturn.envs.sotopia.env:Sotopia")
     register("manyturn/UserRL-Function-v0", "manyturn.envs.userrl.function:Function")
     register("manyturn/UserRL-Intention-v0", "manyturn.envs.userrl.intention:Intention")
