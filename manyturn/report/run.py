@@ -120,8 +120,17 @@ def _success(lines: Mapping[str, Sequence[Plain]], summary: Plain | None) -> Pla
 
 
 def _curves(lines: Sequence[Plain]) -> Iterator[Plain]:
+    known = list(dict.fromkeys(key for line in lines for key in line))
     for title, unit, percent, metrics in _CURVES:
-        curve = _curve(title, unit, percent, [_series(name, lines, key) for key, name in metrics.items()])
+        # Where there are several agents or policies, each has figures of its own, OWNER/METRIC.
+        series = [
+            _series(f"{owner}: {name}" if owner else name, lines, key)
+            for metric, name in metrics.items()
+            for key in known
+            for owner, _, own in [key.rpartition("/")]
+            if own == metric
+        ]
+        curve = _curve(title, unit, percent, series)
         if curve["series"]:
             yield curve
 
