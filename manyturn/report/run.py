@@ -103,6 +103,12 @@ def _series(name: str, lines: Sequence[Plain], key: str, x: str = "step") -> Pla
     return {"name": name, "points": [[number(line.get(x)), number(line.get(key)), None, None] for line in lines]}
 
 
+def _keys(lines: Sequence[Plain], metric: str) -> list[tuple[str, str]]:
+    """Owner and key of a metric; where there are several agents or policies, each has one, OWNER/METRIC."""
+    known = dict.fromkeys(key for line in lines for key in line)
+    return [(key.rpartition("/")[0], key) for key in known if key.rpartition("/")[2] == metric]
+
+
 def _curve(title: str, unit: str, percent: bool, series: Sequence[Plain], x: str = "step") -> Plain:
     known = [one for one in series if any(point[1] is not None for point in one["points"])]
     return {"title": title, "x": x, "y": unit, "percent": percent, "series": known}
@@ -120,15 +126,11 @@ def _success(lines: Mapping[str, Sequence[Plain]], summary: Plain | None) -> Pla
 
 
 def _curves(lines: Sequence[Plain]) -> Iterator[Plain]:
-    known = list(dict.fromkeys(key for line in lines for key in line))
     for title, unit, percent, metrics in _CURVES:
-        # Where there are several agents or policies, each has figures of its own, OWNER/METRIC.
         series = [
             _series(f"{owner}: {name}" if owner else name, lines, key)
             for metric, name in metrics.items()
-            for key in known
-            for owner, _, own in [key.rpartition("/")]
-            if own == metric
+            for owner, key in _keys(lines, metric)
         ]
         curve = _curve(title, unit, percent, series)
         if curve["series"]:
@@ -140,7 +142,8 @@ def _warmup(lines: Sequence[Plain]) -> Iterator[Plain]:
         ("Success in the warm-up", "share of validation episodes", True, "success"),
         ("Loss in the warm-up", "nats a token", False, "loss"),
     ):
-        curve = _curve(title, unit, percent, [_series("warm-up", lines, key, "updates")], "update")
+        series = [_series(owner or "warm-up", lines, own, "updates") for owner, own in _keys(lines, key)]
+        curve = _curve(title, unit, percent, series, "update")
         if curve["series"]:
             yield curve
 
@@ -171,7 +174,7 @@ def _warnings(config: Plain, steps: Sequence[Plain], summary: Plain | None, eval
     errors = sum(line.get("errors") or 0 for line in steps)
     if errors:
         warnings.append(f"{errors} training episodes ended in an error: they left their groups and taught nothing")
-    skipped = sum(line.get("skipped_updates") or 0 for line in steps)
+    skipped = sum(line.get(key) or 0 for _, key in _keys(steps, "skipped_updates") for line in steps)
     if skipped:
         warnings.append(f"{skipped} updates were left out because loss or gradient was not finite")
     return warnings

@@ -9,6 +9,7 @@ import pytest
 
 from manyturn.agents.records import read_turns
 from manyturn.candidate import find_policy
+from manyturn.report.run import run_head
 from manyturn.trainers.checkpoint import newest_checkpoint, read_tensors
 from manyturn.trainers.config import ConfigError, parse_config
 from manyturn.trainers.loop import train
@@ -138,3 +139,10 @@ def test_rounds_keep_a_group_in_which_one_agents_returns_differ(tmp_path):
 def test_roles_that_make_no_sense_are_refused(tmp_path, changes, told):
     with pytest.raises(ConfigError, match=told):
         run(tmp_path / "run", **changes)
+
+
+def test_the_report_draws_the_curve_of_each_agent_and_policy(tmp_path):
+    run(tmp_path / "run", agents=OWN)
+    curves = {curve["title"]: [one["name"] for one in curve["series"]] for curve in run_head(tmp_path / "run").curves}
+    assert curves["Return"] == ["return", "caller: return", "liar: return"]
+    assert curves["Entropy"] == ["truth: entropy", "lies: entropy"]
