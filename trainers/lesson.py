@@ -20,10 +20,6 @@ from manyturn.trainers.trainee import Trainee
 from manyturn.trainers.turn_batch import FloatK, IntK, TurnBatch
 
 
-class NothingToLearn(RuntimeError):
-    """No episode of the step has a turn of some policy."""
-
-
 @dataclass(frozen=True)
 class Lesson:
     """The credit of one policy in a step.
@@ -71,15 +67,12 @@ class Lesson:
 
 
 def lessons_of(parts: Parts, episodes: Sequence[Episode], kept: Sequence[bool], memory: Memory) -> list[Lesson]:
-    """A lesson for each policy that is trained, in their order.
+    """A lesson for each policy that had a turn, in their order.
 
     Args:
         episodes: all that were played in the step.
         kept: which of them are learnt from, unless they ended in an error.
         memory: what the run remembers from step to step.
-
-    Raises:
-        NothingToLearn: a policy has no turn in them.
     """
     turns_E = [len(episode.turns) for episode in episodes]
     first_E = np.cumsum(turns_E) - turns_E
@@ -89,17 +82,17 @@ def lessons_of(parts: Parts, episodes: Sequence[Episode], kept: Sequence[bool], 
         if is_kept and is_learnable(episode)
         for share in shares(episode, parts.agents)
     ]
-    return [_lesson(parts, trainee, parted, memory) for trainee in parts.trainees]
+    played = {
+        t.name: [(share, places_K) for share, places_K in parted if share.agent in t.agents] for t in parts.trainees
+    }
+    return [_lesson(parts, t, played[t.name], memory) for t in parts.trainees if played[t.name]]
 
 
-def _lesson(parts: Parts, trainee: Trainee, parted: Sequence[tuple[Share, IntK]], memory: Memory) -> Lesson:
-    own = [(share.episode, places_K) for share, places_K in parted if share.agent in trainee.agents]
-    if not own:
-        raise NothingToLearn(f"no turn to learn from{f' for the policy {trainee.name}' if trainee.name else ''}")
-    episodes, recalled = [episode for episode, _ in own], trainee.memory(memory)
+def _lesson(parts: Parts, trainee: Trainee, played: Sequence[tuple[Share, IntK]], memory: Memory) -> Lesson:
+    episodes, recalled = [share.episode for share, _ in played], trainee.memory(memory)
     batch, figures = batch_of(parts, trainee, episodes, recalled)
     earned = credit(batch, parts.config.credit, recalled)
-    return Lesson(trainee, episodes, np.concatenate([places_K for _, places_K in own]), batch, earned, figures)
+    return Lesson(trainee, episodes, np.concatenate([places_K for _, places_K in played]), batch, earned, figures)
 
 
 def credit_columns(lessons: Sequence[Lesson], turns: int) -> dict[str, FloatK]:

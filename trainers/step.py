@@ -11,7 +11,7 @@ from manyturn.trainers.branching import drawn_tokens, repeats
 from manyturn.trainers.curricula.findings import findings
 from manyturn.trainers.curricula.pool import Found, Pool
 from manyturn.trainers.curricula.refill import Refill
-from manyturn.trainers.lesson import NothingToLearn, credit_columns, lessons_of
+from manyturn.trainers.lesson import credit_columns, lessons_of
 from manyturn.trainers.parts import Parts
 from manyturn.trainers.playing import play_groups, starts_of
 from manyturn.trainers.rollouts import describe, is_learnable, plan_groups
@@ -25,11 +25,10 @@ async def train_step(parts: Parts, state: State, folder: RunFolder) -> dict[str,
     config, started, step = parts.config, time.monotonic(), state.step + 1
     refill, numbers, memory = await _play_rounds(parts, state, folder)
     played, episodes = time.monotonic(), refill.played
-    try:
-        lessons = lessons_of(parts, episodes, refill.kept, memory)
-    except NothingToLearn as error:
+    lessons = lessons_of(parts, episodes, refill.kept, memory)
+    if not lessons:
         causes = Counter(episode.cause for episode in episodes).most_common(3)
-        raise RuntimeError(f"{error} in step {step}: {causes}; see agent.max_context") from error
+        raise RuntimeError(f"no episode of step {step} has a turn to learn from: {causes}; see agent.max_context")
     begun = starts_of(parts, [episode.key for episode in episodes], {episode.key: episode for episode in episodes})
     columns, figures = credit_columns(lessons, sum(len(episode.turns) for episode in episodes)), dict[str, Any]()
     if config.rollout.branching is not None:

@@ -146,3 +146,10 @@ def test_the_report_draws_the_curve_of_each_agent_and_policy(tmp_path):
     curves = {curve["title"]: [one["name"] for one in curve["series"]] for curve in run_head(tmp_path / "run").curves}
     assert curves["Return"] == ["return", "caller: return", "liar: return"]
     assert curves["Entropy"] == ["truth: entropy", "lies: entropy"]
+
+
+def test_a_policy_without_a_turn_in_a_step_learns_nothing_and_stops_nobody(tmp_path):
+    """With one turn an episode the liar never speaks."""
+    summary = run(tmp_path / "run", agents=OWN, env={"id": DUET, "args": {"max_turns": 1}}, steps=1)
+    assert summary["updates"]["truth"] > 0 == summary["updates"]["lies"]
+    assert "lies/loss" not in read_metrics(tmp_path / "run")[-1]
