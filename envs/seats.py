@@ -323,7 +323,10 @@ def open_seats(
     timeout: float = 60.0,
     limits: Limits = USUAL,
 ) -> Seats:
-    """Seats in this process for ``workers`` 0, else in that many child processes."""
+    """Seats in this process for ``workers`` 0, else in that many child processes.
+
+    What an environment waits for, such as a model user's endpoint, holds up everything in its process.
+    """
     if workers == 0:
         return InlineSeats(name, kwargs, wrappers, limit)
     return WorkerSeats(name, kwargs, wrappers, limit, workers, timeout, limits)

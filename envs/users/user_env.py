@@ -27,7 +27,8 @@ class UserEnv(TextEnv):
     """Base of environments with a user. Override ``makers`` and ``brief`` besides what ``TextEnv`` asks for.
 
     ``begin`` calls ``self.meet(task)`` for the user's first words, ``respond`` calls ``self.user.hear(text)`` where the
-    agent speaks to the user. ``info["user"]`` says who that was, because scores with different users are different
+    agent speaks to the user. A user with tools of its own asks for calls by ``Heard.calls``; ``tool_use.spoken`` runs
+    them until it speaks. ``info["user"]`` says who the user was, because scores with different users are different
     measurements.
 
     Args:
