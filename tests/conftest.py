@@ -1,8 +1,11 @@
 """What all tests share: signals are heard, and what the faults did stands below the results."""
 
+import os
 import signal
 
 import pytest
+
+os.environ["HF_HUB_OFFLINE"] = "1"  # read at import: a name that is no model is told at once, not after three tries
 
 pytest_plugins = ["needs_engine"]
 

@@ -13,6 +13,7 @@ from manyturn.agents.gather import gather
 from manyturn.agents.ledger import Ledger
 from manyturn.agents.records import (
     EPISODES,
+    SCHEMA_VERSION,
     RecordsError,
     episode_rows,
     read_episodes,
@@ -158,7 +159,7 @@ def test_a_column_that_is_missing_or_unknown_is_refused_instead_of_dropped(tmp_p
 
 def test_a_file_of_another_kind_is_refused(tmp_path):
     write_turns(tmp_path / "t.parquet", [episode()])
-    with pytest.raises(RecordsError, match="holds turns of schema version 3, not episodes"):
+    with pytest.raises(RecordsError, match=f"holds turns of schema version {SCHEMA_VERSION}, not episodes"):
         read_episodes(tmp_path / "t.parquet")
     (tmp_path / "t.parquet").write_bytes(b"PAR1 torn")
     with pytest.raises(RecordsError, match="not a Parquet file"):

@@ -11,7 +11,7 @@ from tally import Tally
 
 from manyturn.envs.keys import generator
 
-SHORT, LONG = 8, 40
+SHORT, LONG = 6, 40
 
 
 def _truncate(checkpoint: Path, rng: np.random.Generator) -> None:

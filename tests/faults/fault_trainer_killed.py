@@ -10,7 +10,7 @@ from tally import Tally
 
 from manyturn.envs.keys import generator
 
-SHORT, LONG = 5, 50
+SHORT, LONG = 4, 50
 
 
 def run(count: int, seed: int, folder: Path) -> Tally:

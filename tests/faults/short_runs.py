@@ -21,13 +21,20 @@ Work = Callable[[], object]
 
 
 def short_run(**changes: Any) -> RunConfig:
-    """A run of seconds that goes through every phase."""
+    """A run of two seconds that goes through every phase.
+
+    So short a warm-up teaches no action: the policy is paid for brevity, so that every update moves its weights.
+    """
+    maze = {"id": "manyturn/Maze-v0", "args": {"max_turns": 5}, "workers": changes.pop("workers", 0)}
+    brief = {"name": "overlong", "max_tokens": 6, "buffer": 5, "over": "reply"}
     return parse_config(
         {
-            "env": {"id": "manyturn/Maze-v0", "workers": changes.pop("workers", 0)},
+            "env": maze,
             "model": {"kind": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 4},
             "warmup": {"episodes": 24, "batch": 4, "max_updates": 24, "check_every": 12, "check_episodes": 4},
+            "sampling": {"max_tokens": 6},
             "rollout": {"tasks": 3, "group": 3},
+            "credit": {"advantage": "gigpo", "rewards": [brief]},
             "learner": {"minibatch": 3},
             "objective": {"name": "clip", "kl": {"coef": 0.01}},
             "evaluation": {"limit": 6, "every": 2, "every_limit": 3},

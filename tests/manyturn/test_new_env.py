@@ -40,13 +40,12 @@ def test_first_held_out_tasks_are_not_alike(folder, commands):
     assert len({row[0] for row in rows}) == 7 and len(set(rows)) == 40
 
 
-def test_a_short_training_improves_it(folder, commands):
+def test_a_short_training_improves_it(folder, commands, command):
     """New users judge by the first run: well above chance after a hundred updates of the warm-up."""
     pytest.importorskip("torch")
-    options = ["--out", "run", "--steps", "0", "--warmup.max_updates", "100", "--evaluation.limit", "64"]
-    words = [sys.executable, "-m", "manyturn", "train", str(folder / "animal_row.py:AnimalRow"), *options]
-    found = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
-    assert found.returncode == 0, found.stderr
+    options = ["--out", folder / "run", "--steps", "0", "--warmup.max_updates", "100", "--evaluation.limit", "64"]
+    found = command("train", f"{folder}/animal_row.py:AnimalRow", *options)
+    assert found.code == 0, found.err
     summary = json.loads((folder / "run" / "summary.json").read_text())
     assert summary["after"]["success"] > summary["random"]["success"] + 0.1, summary
 

@@ -29,8 +29,8 @@ FLOORS: dict[str, Any] = {
     "checkpoint_every": 100,
     "device": "cpu",
 }
-# One update a step is slower; and the horizon has to grow, which it does behind the 20th step.
-STEPS = {"rloo": 16, "opo": 16, "scaling-inter": 21}
+# One update a step is slower; the horizon has to grow, which it does behind the 20th step; and some learn sooner.
+STEPS = {"rloo": 16, "opo": 16, "scaling-inter": 21, "gigpo-spa-epo-gra": 8}
 
 
 def of_recipe(name: str) -> RunConfig:

@@ -33,10 +33,16 @@ def model_folder(tmp_path_factory):
 def run_config(folder, **changes):
     return parse_config(
         {
-            "env": {"id": "manyturn/Maze-v0"},
+            "env": {"id": "manyturn/Maze-v0", "args": {"max_turns": 5}},
             "model": {"kind": "pretrained", "path": str(folder)},
+            "sampling": {"max_tokens": 6},
             "warmup": {"episodes": 12, "batch": 4, "max_updates": 4, "check_every": 4, "check_episodes": 2},
             "rollout": {"tasks": 2, "group": 2},
+            # No episode of so few succeeds: what is paid for is brevity, so that every update moves the weights.
+            "credit": {
+                "advantage": "gigpo",
+                "rewards": [{"name": "overlong", "max_tokens": 6, "buffer": 5, "over": "reply"}],
+            },
             "objective": {"name": "clip", "kl": {"coef": 0.1}},
             "evaluation": {"limit": 3},
             "steps": 2,
