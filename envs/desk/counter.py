@@ -1,7 +1,8 @@
 """The tools that every desk has."""
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from manyturn.envs.desk.store import Record, Store
@@ -15,10 +16,11 @@ class Counter(abc.ABC):
 
     Args:
         store: of the episode; the environment puts another one in its place when an episode begins.
+        shown: table -> the fields that a record shows; of other tables all are shown.
     """
 
-    def __init__(self, store: Store):
-        self.store = store
+    def __init__(self, store: Store, shown: Mapping[str, tuple[str, ...]] = MappingProxyType({})):
+        self.store, self._shown = store, shown
 
     def tools(self) -> list[Callable[..., Any]]:
         """The tools: those that only read, those that write, and ``close``."""
@@ -56,7 +58,7 @@ class Counter(abc.ABC):
         Args:
             user_id: such as C12.
         """
-        return self.store.find("users", user_id)
+        return self._show("users", user_id)
 
     def close(self, answer: str = "done") -> str:
         """End the work, once everything is done or refused.
@@ -65,6 +67,11 @@ class Counter(abc.ABC):
             answer: the figures that were asked for, and the rule, such as R4, of each request that was refused.
         """
         return CLOSED
+
+    def _show(self, table: str, key: str) -> Record:
+        """What an agent sees of a record. Raises ToolError if there is none."""
+        record = self.store.find(table, key)
+        return {name: record[name] for name in self._shown.get(table, record)}
 
     @staticmethod
     def _known(key: str | None) -> str:

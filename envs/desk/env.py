@@ -43,10 +43,11 @@ class Desk(UserEnv):
     tau2-bench's solo mode (Barres et al. 2025, arXiv 2506.07982), with databases, policies and tasks of its own.
 
     Args:
-        split: train, validation or test; no customer and no shape of a task (``shapes.py``) belongs to two of them.
+        split: train, validation or test; no customer belongs to two of them, and above ``tiny`` no shape of a task does
+            (``shapes.py``).
         pack: ``retail``, ``travel`` or ``telecom``.
-        difficulty: ``tiny`` (one request of few arguments, the customer is known by an id), ``easy`` (one request),
-            ``medium`` (two or three), ``hard`` (three to five).
+        difficulty: ``tiny`` (one request of few arguments about a thing that is named by its id, and short records),
+            ``easy`` (one request), ``medium`` (two or three), ``hard`` (three to five).
         user: ``ticket`` (all in writing, nobody answers), ``agenda`` (a customer who must be asked), or another user of
             ``UserEnv``. Scores with different users are different measurements.
         rewards: ``outcome``, or ``turns``, which adds ``read`` (0.1 for each needed read, once), ``write`` (0.3 for
@@ -82,7 +83,8 @@ class Desk(UserEnv):
         self._pays_turns = rewards == "turns"
         self.part_names = tuple(PARTS) if self._pays_turns else ()  # type: ignore[misc]  # what this instance gives
         self._tasks = {name: tasks(name, pack, difficulty, users, database) for name in self.splits}
-        self._counter = self._pack.counter(Store(self._pack.tables(users, database)))
+        shown = self._pack.brief if LEVELS[difficulty].simple else {}
+        self._counter = self._pack.counter(Store(self._pack.tables(users, database)), shown)
         self._toolset = Toolset(self._counter.tools())
         self._writing = {tool.__name__ for tool in self._counter.writes()}
         self.tools = self._toolset.schemas

@@ -89,6 +89,7 @@ class Pack:
         kinds: of requests.
         things: argument -> what it names.
         asked: a field of the first of ``things`` that customers ask for and no tool changes -> its noun.
+        brief: table -> the fields that simple kinds of requests, and the rules that forbid some, turn on.
         ids: letter -> the argument that takes ids such as this letter and a number.
     """
 
@@ -100,6 +101,7 @@ class Pack:
     kinds: tuple[Kind, ...]
     things: Mapping[str, Thing]
     asked: Mapping[str, str]
+    brief: Mapping[str, tuple[str, ...]]
     ids: Mapping[str, str]
 
     def forbidding(self, store: Store, call: Request) -> list[Rule]:

@@ -2,7 +2,8 @@
 
 A shape is what a task asks for without whom it is for: how the customer is found, which figure is asked for, and the
 kinds of requests with the rules that forbid some. No shape belongs to two splits, in any order of its requests, and
-each of its pieces occurs in training shapes.
+each of its pieces occurs in training shapes. The lowest difficulty has so few shapes that nothing new can be put
+together from their pieces: its splits share them, and differ in customers alone.
 """
 
 from collections.abc import Sequence
@@ -25,8 +26,9 @@ class Level:
         ways: how the things that requests are about may be found: by their ``id``, or through the customer's id
             (``user``), ``email`` address, or ``name`` and zip code.
         asks: whether a figure may be asked for.
-        simple: whether requests are of the simple kinds only.
+        simple: whether requests are of the simple kinds only, and records show no more than those turn on.
         turns: that a task may take, in writing; talking doubles them.
+        parted: whether no shape belongs to two splits.
     """
 
     requests: tuple[int, int]
@@ -34,10 +36,11 @@ class Level:
     asks: bool
     simple: bool
     turns: int
+    parted: bool = True
 
 
 LEVELS = {
-    "tiny": Level((1, 1), ("id", "user"), False, True, 12),
+    "tiny": Level((1, 1), ("id",), False, True, 12, parted=False),
     "easy": Level((1, 1), WAYS, True, False, 16),
     "medium": Level((2, 3), WAYS, True, False, 32),
     "hard": Level((3, 5), WAYS, True, False, 48),
@@ -80,11 +83,11 @@ def requests_of(pack: Pack) -> tuple[list[str], list[str]]:
 
 
 def draw_shape(draws: Draws, pack: Pack, level: Level, split: str) -> Shape:
-    """A shape of a difficulty that belongs to a split; how many requests are refused does not depend on the split."""
+    """A shape that a split may have; how many requests are refused does not depend on the split."""
     refusals = [draws.below(1000) < 1000 * REFUSED for _ in range(draws.between(*level.requests))]
     while True:
         shape = _drawn(draws, pack, level, refusals)
-        if split_of_shape(pack, shape) == split:
+        if not level.parted or split_of_shape(pack, shape) == split:
             return shape
 
 

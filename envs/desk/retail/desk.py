@@ -251,5 +251,10 @@ RETAIL = Pack(
         "user_id": Thing("users", "get_user", "customer", "the customer", lambda store, key: ("",)),
     },
     asked={"total": "total", "shipping": "shipping fee"},
+    brief={
+        "users": ("payments",),
+        "orders": ("user_id", "status", "items", "total", "payment_id", "days_since_delivery"),
+        "items": ("final_sale",),
+    },
     ids={"C": "user_id", "W": "order_id", "I": "item_id", "G": "product_id", "P": "payment_id"},
 )

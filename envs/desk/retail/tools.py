@@ -26,7 +26,7 @@ class ShopCounter(Counter):
         Args:
             order_id: such as W12.
         """
-        order = self.store.find("orders", order_id)
+        order = self._show("orders", order_id)
         items = [self.store["items", key] for key in order["items"]]
         shown = [
             {"item_id": key, "name": item["name"], "color": item["color"]}
@@ -40,7 +40,7 @@ class ShopCounter(Counter):
         Args:
             item_id: such as I12.
         """
-        return self.store.find("items", item_id)
+        return self._show("items", item_id)
 
     def get_product(self, product_id: str) -> Record:
         """Show a product with all items that it comes in.

@@ -191,7 +191,7 @@ KINDS = (
         "sim",
         "replace_sim",
         "line_id",
-        "Replace the SIM of {object} by {sim}.",
+        "Put {sim} in place of the SIM of {object}.",
         "another SIM for {object}",
         {"sim": "sort of SIM"},
         _sim,
@@ -236,5 +236,10 @@ TELECOM = Pack(
         ),
     },
     asked={"deposit": "deposit", "credit": "credit"},
+    brief={
+        "users": ("fee_waived",),
+        "lines": ("status", "suspensions", "sim"),
+        "bills": ("user_id", "status", "late_fee"),
+    },
     ids={"C": "user_id", "N": "line_id", "X": "bill_id", "L": "plan_id"},
 )

@@ -24,7 +24,7 @@ class PhoneCounter(Counter):
         Args:
             line_id: such as N12.
         """
-        return self.store.find("lines", line_id)
+        return self._show("lines", line_id)
 
     def get_bill(self, bill_id: str) -> Record:
         """Show a bill: month, amount, status, and the late fee on it.
@@ -32,7 +32,7 @@ class PhoneCounter(Counter):
         Args:
             bill_id: such as X12.
         """
-        return self.store.find("bills", bill_id)
+        return self._show("bills", bill_id)
 
     def list_plans(self) -> Record:
         """List all plans: plan id, name, monthly price, data, and whether roaming is possible."""

@@ -249,5 +249,9 @@ TRAVEL = Pack(
         )
     },
     asked={"paid": "price", "taxes": "taxes"},
+    brief={
+        "users": ("bookings",),
+        "bookings": ("status", "flight_id", "cabin", "passengers", "bags", "insured", "voucher", "days_since_booking"),
+    },
     ids={"C": "user_id", "B": "booking_id", "F": "flight_id"},
 )

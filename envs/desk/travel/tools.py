@@ -27,7 +27,7 @@ class AirlineCounter(Counter):
         Args:
             booking_id: such as B12.
         """
-        booking = self.store.find("bookings", booking_id)
+        booking = self._show("bookings", booking_id)
         flight = self.store["flights", booking["flight_id"]]
         return {**booking, "route": f"{flight['origin']} to {flight['destination']}", "day": flight["day"]}
 

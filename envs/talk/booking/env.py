@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from manyturn.envs.talk.booking.desk import SHOWN, BookingDesk
-from manyturn.envs.talk.booking.errands import LEVELS, VENUES, errand_tasks, goal_of, in_words
-from manyturn.envs.talk.booking.town import KINDS, SLOTS, TERMS, TRAITS, town_of
+from manyturn.envs.talk.booking.errands import LEVELS, errand_tasks, goal_of, in_words, town_for
+from manyturn.envs.talk.booking.town import KINDS, SLOTS, TERMS, TRAITS
 from manyturn.envs.talk.booking.words import ask, book_text, query_text, tell
 from manyturn.envs.talk.talk_env import TalkEnv
 from manyturn.envs.task import SPLITS, Task
@@ -21,6 +21,7 @@ from manyturn.envs.users.phrases import UNSEEN_SPLIT
 from manyturn.envs.users.user_env import Maker
 
 _WANTED = tuple(dict.fromkeys(name for kind in KINDS for name in (*TRAITS[kind], *TERMS[kind])))
+_REACH = ("phone", "address")
 _RULES = (
     "You work at a booking desk. Find out what the user wants, look it up, book it, tell the reference, and answer "
     "what the user asks. Ask for all that a booking needs, and say so if there is nothing. Whatever is no tool call is "
@@ -35,13 +36,14 @@ class Booking(TalkEnv):
     was wanted at the time wanted, and of each thing that the user wanted to be told the last one said was right.
     ``progress`` is the share of bookings and of things told that are right.
 
-    On 400 test tasks each the expert succeeds in all, random admissible actions in 0, 0.5 and 0 % (easy, medium, hard),
-    an agent that says nothing of use in none.
+    On 400 test tasks each the expert succeeds in all, random admissible actions in 0.3, 1, 0.3 and 0 % (tiny, easy,
+    medium, hard), an agent that says nothing of use in none.
 
     Args:
         split: train, validation, test (what is to be booked, taken together, occurs in no other split) or test_unseen
             (as test; the user uses sentences that occur nowhere else).
-        difficulty: easy (one booking, 12 turns), medium (one, with a phone number or address to tell, and sometimes
+        difficulty: tiny (one booking; the user's first words tell all that the venue must have; 8 turns), easy (one, of
+            which there may be more to ask; 12), medium (one, with a phone number or address to tell, and sometimes
             nothing of what is wanted, so that the user takes something else; 16) or hard (a table and a room; days may
             be full, too; 32).
         user: ``agenda``, with the options ``noise`` and ``patience``; or as in ``UserEnv``.
@@ -77,7 +79,7 @@ class Booking(TalkEnv):
         return in_words(task)
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
-        self._desk.open(town_of(task.params["town"], VENUES), task.id)
+        self._desk.open(town_for(task), task.id)
         self._errands: list[dict[str, Any]] = list(task.params["errands"])
         self._said: dict[str, dict[str, str]] = {errand["kind"]: {} for errand in self._errands}
         self._heard: dict[str, dict[str, str]] = {errand["kind"]: {} for errand in self._errands}
@@ -103,7 +105,7 @@ class Booking(TalkEnv):
     def _tell(self, text: str) -> None:
         """Keep what the agent says of what the user wants to be told; the last value said counts."""
         kind = self._kind
-        for act in acts.understand(text, [SLOTS[name] for name in ("phone", "address", "reference")], {}):
+        for act in acts.understand(text, [SLOTS[name] for name in (*_REACH, "reference")], {}):
             if act.value:
                 self._said[kind][act.slot] = act.value.lower()
 
@@ -150,7 +152,7 @@ class Booking(TalkEnv):
         found = [venue for name in self._desk.found or () if (venue := self._desk.town.named(name, kind))]
         if all(term in heard for term in TERMS[kind]):
             able += [book_text(kind, venue.name, heard) for venue in found]
-        able += [tell({name: venue.told()[name]}) for venue in found for name in ("phone", "address")]
+        able += [tell({name: value}) for venue in found for name, value in venue.told().items() if name in _REACH]
         able += [tell({"reference": self._desk.booked[kind]["reference"]})] if kind in self._desk.booked else []
         return list(dict.fromkeys(able))
 

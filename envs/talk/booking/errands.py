@@ -22,25 +22,41 @@ class Level:
 
     Args:
         errands: bookings, one after the other.
+        constraints: on the venue, one of these numbers.
         told: constraints that the first words tell.
-        requests: what the user wants to be told, besides the reference.
-        fallbacks: what a user may have to give way in: a trait of which there is nothing, or a day that is full.
+        requests: what the user wants to be told, besides the reference; where that is nothing, venues have no phone
+            number and no address.
+        fallbacks: what a user may have to give way in: a trait of which there is nothing, or a day that is full; days
+            are full in the towns of this level alone.
+        venues: of each kind in a town.
         turns: of the agent.
     """
 
     errands: int
+    constraints: tuple[int, ...]
     told: int
     requests: int
     fallbacks: tuple[str, ...]
+    venues: int
     turns: int
 
 
 LEVELS = {
-    "easy": Level(1, 2, 0, (), 12),
-    "medium": Level(1, 1, 1, ("", "trait"), 16),
-    "hard": Level(2, 1, 2, ("", "trait", "day"), 32),
+    "tiny": Level(1, (2,), 2, 0, (), 4, 8),
+    "easy": Level(1, (2, 3), 2, 0, (), 24, 12),
+    "medium": Level(1, (2, 3), 1, 1, ("", "trait"), 24, 16),
+    "hard": Level(2, (2, 3), 1, 2, ("", "trait", "day"), 24, 32),
 }
-VENUES = 24
+
+
+def town_for(task: Task) -> Town:
+    """The town that a task is about."""
+    assert task.difficulty is not None
+    return _town(task.params["town"], LEVELS[task.difficulty])
+
+
+def _town(key: str, level: Level) -> Town:
+    return town_of(key, level.venues, reachable=level.requests > 0, days_fill="day" in level.fallbacks)
 
 
 def errand_tasks(split: str, difficulty: str) -> GeneratedTasks:
@@ -52,10 +68,10 @@ def errand_tasks(split: str, difficulty: str) -> GeneratedTasks:
 def _task(split: str, difficulty: str, number: int) -> Task:
     level, name = LEVELS[difficulty], f"{split}/{difficulty}/{number}"
     draws, key = Draws("booking", name), digest("town", name)
-    town = town_of(key, VENUES)
+    town = _town(key, level)
     while True:
         kinds = KINDS if level.errands == 2 else (draws.pick(KINDS),)
-        ends = [_end(draws, town, kind) for kind in kinds]
+        ends = [_end(draws, town, kind, level) for kind in kinds]
         if split_of(digest("booked", ends)) != split.removesuffix("_unseen"):
             continue
         errands = [_errand(draws, town, end, level) for end in ends]
@@ -64,12 +80,13 @@ def _task(split: str, difficulty: str, number: int) -> Task:
             return Task(name, split, {"town": key, "errands": errands, "words": words}, difficulty, kinds)
 
 
-def _end(draws: Draws, town: Town, kind: str) -> dict[str, Any]:
+def _end(draws: Draws, town: Town, kind: str, level: Level) -> dict[str, Any]:
     """What is to be booked in the end: what the venue must have, and when and for whom."""
     target = draws.pick(town.venues[kind])
     traits = {trait: getattr(target, trait) for trait in TRAITS[kind]}
-    if draws.below(2):  # two constraints
-        traits.pop(draws.pick(TRAITS[kind]))
+    constraints = draws.pick(level.constraints)
+    while len(traits) > constraints:
+        traits.pop(draws.pick(list(traits)))
     return {"kind": kind, "traits": traits, "terms": {term: draws.pick(SLOTS[term].values) for term in TERMS[kind]}}
 
 

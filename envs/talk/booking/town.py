@@ -1,7 +1,7 @@
 """A made-up town: restaurants and hotels, a new one for every task."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 
 from manyturn.envs.draws import Draws
@@ -44,7 +44,7 @@ _STREETS = ("mill", "church", "station", "castle", "market", "river", "park", "k
 
 @dataclass(frozen=True, slots=True)
 class Venue:
-    """A restaurant or a hotel; ``full`` are the days on which nothing is free."""
+    """A restaurant or a hotel; ``full`` are the days on which nothing is free. What is empty it does not have."""
 
     kind: str
     name: str
@@ -80,10 +80,18 @@ class Town:
 
 
 @lru_cache(maxsize=256)
-def town_of(key: str, size: int) -> Town:
-    """The town of a key, with ``size`` venues of each kind."""
+def town_of(key: str, size: int, reachable: bool = True, days_fill: bool = True) -> Town:
+    """The town of a key.
+
+    Args:
+        size: venues of each kind.
+        reachable: whether they have phone number and address.
+        days_fill: whether each is full on about every fourth day.
+    """
     draws = Draws("town", key)
-    return Town({kind: _venues(draws, kind, size) for kind in KINDS})
+    venues = {kind: _venues(draws, kind, size) for kind in KINDS}
+    left_out = ({} if reachable else {"phone": "", "address": ""}) | ({} if days_fill else {"full": ()})
+    return Town({kind: [replace(venue, **left_out) for venue in found] for kind, found in venues.items()})
 
 
 def _venues(draws: Draws, kind: str, size: int) -> Sequence[Venue]:

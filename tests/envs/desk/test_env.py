@@ -176,6 +176,20 @@ def test_nobody_answers_a_ticket_and_calls_are_checked() -> None:
         assert not info["valid"] and not terminated and text
 
 
+@pytest.mark.parametrize("pack", PACKS)
+def test_a_tool_shows_short_records_at_the_lowest_difficulty_alone(pack: str) -> None:
+    for difficulty in ("tiny", "easy"):
+        env = Desk(pack=pack, difficulty=difficulty, users=200)
+        begin(env, lambda params: params["way"] == "id")
+        request = env.task.params["requests"][0]
+        thing = env._pack.things[env._job.errands[0].kind.about]
+        text, *_ = env.step(call_text(thing.get, **{env._job.errands[0].kind.about: request["key"]}))
+        record = env._counter.store[thing.table, request["key"]]
+        assert set(json.loads(text)) & record.keys() == set(
+            env._pack.brief[thing.table] if difficulty == "tiny" else record
+        )
+
+
 def test_several_calls_in_a_turn_and_a_close_among_them() -> None:
     env = Desk(difficulty="easy", users=300)
     begin(env, lambda params: params["way"] == "id" and not params["requests"][0]["rule"] and not params["asked"])

@@ -55,6 +55,20 @@ def test_requests_break_the_rule_that_forbids_them_and_the_others_none(pack, dif
 
 
 @EACH
+def test_short_records_show_all_that_the_rules_of_their_requests_turn_on(pack) -> None:
+    short = {
+        (table, key): {name: record[name] for name in pack.brief.get(table, record)}
+        for table, records in pack.tables(300, 0).records.items()
+        for key, record in records.items()
+    }
+    for task in tasks("train", pack.name, "tiny", 300, 0)[:300]:
+        [request] = task.params["requests"]
+        kind = next(kind for kind in pack.kinds if kind.name == request["kind"])
+        broken = [rule.name for rule in pack.forbidding(short, Request(kind.tool, request["arguments"]))]
+        assert broken == ([request["rule"]] if request["rule"] else []), task.id
+
+
+@EACH
 @pytest.mark.parametrize("split", ["train", "validation", "test"])
 @pytest.mark.parametrize("difficulty", ["tiny", "easy"])
 def test_the_share_of_refusals_is_the_same_in_every_split(pack, split: str, difficulty: str) -> None:

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from manyturn.envs.talk.booking.desk import SHOWN
 from manyturn.envs.talk.booking.env import Booking
-from manyturn.envs.talk.booking.errands import LEVELS, VENUES, goal_of
+from manyturn.envs.talk.booking.errands import LEVELS, goal_of, town_for
 from manyturn.envs.talk.booking.town import KINDS, SLOTS, town_of
-from manyturn.envs.talk.booking.words import book_text, query_text, tell
+from manyturn.envs.talk.booking.words import ask, book_text, query_text, tell
 from manyturn.envs.tools.calls import call_text
 
 
@@ -72,7 +72,7 @@ def test_of_two_values_the_last_counts():
 def test_a_task_can_be_solved_as_drawn_and_only_after_giving_way(difficulty):
     for number in range(40):
         task = Booking(difficulty=difficulty).tasks("train")[number]
-        town = town_of(task.params["town"], VENUES)
+        town = town_for(task)
         for errand in task.params["errands"]:
             first, last = ({**errand["traits"], **errand["terms"], **extra} for extra in ({}, errand["fallback"]))
             free = [
@@ -84,6 +84,24 @@ def test_a_task_can_be_solved_as_drawn_and_only_after_giving_way(difficulty):
                 for wanted in (first, last)
             ]
             assert free[1] and bool(free[0]) is not bool(errand["fallback"])
+
+
+@pytest.mark.parametrize("difficulty", ["tiny", "easy", "medium"])
+def test_no_day_is_full_where_no_user_could_give_way(difficulty):
+    """A policy cannot see which days are full, and would imitate an expert that can."""
+    tasks = Booking(difficulty=difficulty).tasks("train")
+    assert not any(venue.full for n in range(9) for kind in KINDS for venue in town_for(tasks[n]).venues[kind])
+
+
+def test_the_lowest_level_can_be_told_from_what_the_user_says():
+    """Its expert asks one question and acts on what it heard, so that whoever imitates it is missing nothing."""
+    env = Booking(difficulty="tiny")
+    for number in range(20):
+        text = env.reset(seed=number, options={"task": f"train/tiny/{number}"})[0]
+        heard = {name for name, slot in SLOTS.items() if slot.valued and slot.valued.search(text)}
+        (errand,) = env.task.params["errands"]
+        assert heard == set(errand["traits"]) and len(heard) == 2
+        assert env.expert() == ask(list(errand["terms"]))
 
 
 def test_a_query_lists_what_fits_and_says_how_many_there_are():
@@ -109,7 +127,7 @@ def test_a_bad_call_is_answered_with_an_error_and_is_invalid(call):
 
 
 def test_a_full_day_and_an_unknown_venue_are_refused_and_book_nothing():
-    env = begun("easy")
+    env = begun("hard")
     venue = next(v for v in env._desk.town.venues["restaurant"] if v.full)
     terms = {"day": venue.full[0], "time": "18:00", "people": "2 people"}
     assert "fully booked" in env.step(book_text("restaurant", venue.name, terms))[0]
@@ -156,7 +174,7 @@ def test_splits_share_nothing_that_is_booked_in_the_end(difficulty):
 
 def test_values_of_one_slot_are_not_taken_for_another():
     for kind in KINDS:
-        for venue in town_of("test", VENUES).find(kind, {}):
+        for venue in town_of("test", 24).find(kind, {}):
             for name, value in venue.told().items():
                 others = {other for other, slot in SLOTS.items() if slot.valued and slot.valued.fullmatch(value)}
                 assert others <= {name}, (value, others)

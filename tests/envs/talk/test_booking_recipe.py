@@ -1,0 +1,45 @@
+"""The recipe booking-tiny: its limits leave room for the expert, and it teaches."""
+
+import asyncio
+
+import pytest
+
+from manyturn.agents.models import tiny_tokenizer
+from manyturn.agents.vocabulary import texts_of
+from manyturn.envs.host import Host
+from manyturn.recipes import load_recipe
+from manyturn.trainers.combinations import named_parts
+from manyturn.trainers.config import configure
+
+RECIPE = configure(load_recipe("booking-tiny"))
+
+
+def test_a_held_out_booking_fits_into_replies_and_context():
+    host = Host(RECIPE.env.id, RECIPE.env.args)
+    tokenizer = tiny_tokenizer(texts_of(host, RECIPE.agent, RECIPE.model.sample_tasks, 0), digits=True)
+    spare = 20  # marks of whose turn it is
+    for task in host.tasks("test")[:20]:
+        step, total = host.reset(task, 0), spare
+        while not step.ended:
+            reply = len(tokenizer(action := host.expert())["input_ids"]) + 1
+            assert reply <= RECIPE.sampling.max_tokens, action
+            total += reply + len(tokenizer(step.observation)["input_ids"])
+            step = host.step(action)
+        assert step.success and total <= RECIPE.agent.max_context / 2, "errors need room, too"
+
+
+def test_the_gate_stands_between_failure_and_success_of_an_environment_that_pays_turns():
+    (stage,) = RECIPE.credit.rewards
+    assert named_parts(stage) == {"outcome"} and 0 < stage.gates[0].threshold < 1
+    assert Host(RECIPE.env.id, RECIPE.env.args).part_names == ("informed",)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_the_recipe_learns(tmp_path):
+    from manyturn.trainers.loop import train
+
+    small = {"steps": 12, "evaluation": {"limit": 150}}
+    summary = asyncio.run(train(configure(load_recipe("booking-tiny"), small), tmp_path / "run"))
+    assert summary["before"]["success"] < 0.6, "there must be something left to learn"
+    assert summary["difference"]["ci_low"] > 0, summary
