@@ -62,7 +62,7 @@ class Desk(UserEnv):
         self,
         split: str = "train",
         pack: str = "retail",
-        difficulty: str = "tiny",
+        difficulty: str = "easy",
         user: str | Mapping[str, Any] | None = None,
         rewards: str = "outcome",
         users: int = 500,
