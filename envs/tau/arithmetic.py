@@ -53,7 +53,10 @@ def _value(node: Any) -> Any:
             _check_size(node.op, left, right)
             return _TWO[type(node.op)](left, right)
         case ast.Call():
-            raise TypeError(f"'{type(_value(node.func)).__name__}' object is not callable")
+            called = _value(node.func)
+            for argument in node.args:  # whose own faults come first
+                _value(argument.value if isinstance(argument, ast.Starred) else argument)
+            raise TypeError(f"'{type(called).__name__}' object is not callable")
         case ast.Tuple():
             return tuple(map(_value, node.elts))
     raise SyntaxError("invalid syntax")

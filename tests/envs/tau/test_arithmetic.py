@@ -37,7 +37,8 @@ def test_no_sum_is_worked_out_otherwise_than_by_eval(expression: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "expression", ["2**8", "2**0.5", "(-8)**0.5", "0**-1", "7//2", "10**400/10**399", "9**-2", "()"]
+    "expression",
+    ["2**8", "2**0.5", "(-8)**0.5", "0**-1", "7//2", "10**400/10**399", "9**-2", "()", "0(-())", "0((1)(2))"],
 )
 def test_powers_and_odd_sums_are_worked_out_as_by_eval(expression: str) -> None:
     assert ours(expression) == evaluated(expression)
