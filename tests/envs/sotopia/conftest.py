@@ -1,10 +1,7 @@
 """An endpoint on loopback, and a small folder of profiles in Sotopia's layout."""
 
 import json
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -59,31 +56,10 @@ class Endpoint:
 
 
 @pytest.fixture
-def endpoint() -> Iterator[Endpoint]:
-    pytest.importorskip("httpx")
+def endpoint(serve: Callable[[Callable[[dict[str, Any]], bytes]], str]) -> Endpoint:
     made = Endpoint()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = made.reply(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            with suppress(OSError):  # the client may have gone
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Silence."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    made.url = f"http://127.0.0.1:{server.server_port}/v1"
-    yield made
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    made.url = serve(made.reply)
+    return made
 
 
 def person(number: int) -> dict[str, Any]:

@@ -6,10 +6,8 @@ The files and recordings are not part of the project. They lie in ``$MANYTURN_DA
 
 import json
 import os
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -207,28 +205,12 @@ def _message(said: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def endpoint() -> Iterator[Endpoint]:
+def endpoint(serve: Callable[[Callable[[dict[str, Any]], bytes]], str]) -> Endpoint:
     says: list[Any] = []
     asked: list[dict[str, Any]] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            body = json.dumps({"choices": [{"message": _message(says.pop(0)), "finish_reason": "stop"}]}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def reply(request: dict[str, Any]) -> bytes:
+        asked.append(request)
+        return json.dumps({"choices": [{"message": _message(says.pop(0)), "finish_reason": "stop"}]}).encode()
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Silence."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
-        yield Endpoint(f"http://127.0.0.1:{server.server_port}/v1", says, asked)
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    return Endpoint(serve(reply), says, asked)
