@@ -65,6 +65,7 @@ WORLDS: dict[str, dict[str, Any]] = {
         "warmup": {"noise": 0.4, "check_every": 5, "check_episodes": 64},
         "learner": {"lr": 4e-4},
     },
+    "clues": {"env": _own("Clues"), "warmup": {"noise": 0.4, "check_every": 5}},
     "shortcut": {"env": _own("Shortcut"), "warmup": {"noise": 0.4, "check_every": 10}},
     "manners": {
         "env": _own("Manners"),
@@ -83,11 +84,12 @@ LAYERS: dict[str, dict[str, Any]] = {
         "credit": {"rewards": [{"name": "spa", "alpha": 1.0, "beta": 0.0, "completeness": "none"}]},
         "progress": {"fit": "least_squares"},
     },
+    "gain": {"credit": load_recipe("igpo")["credit"]},  # with the groups, bounds and KL of another recipe
     "value-at-last": {"credit": {"advantage": {"value_at": "last"}}},
     "epo-tenfold": stacked([load_recipe("epo"), {"objective": {"epo": {"coef": 0.01}}}]),
 }
 # Every other recipe, in one world. Not among them: scaling-inter, whose turn limits suit longer runs; igpo, which asks
-# for an environment that names the true answer; recipes of whole runs.
+# for a world that names the true answer (clues); recipes of whole runs.
 OTHERS = (
     *("rloo", "opo", "dr-grpo", "reinforce-pp", "reinforce-pp-baseline", "loop", "mt-grpo", "spo", "stratified"),
     *("gigpo-similarity", "bilevel-ppo", "dapo", "grpo+ssl", "grpo+aepo", "grpo+empg", "grpo+cispo", "grpo+gmpo"),
@@ -95,6 +97,7 @@ OTHERS = (
     *("grpo+sec", "arpo"),
 )
 EXTRA: dict[str, tuple[str, ...]] = {
+    "clues": ("igpo", "grpo+gain"),
     "decisive": ("ppo+spa-paper", "turn-ppo+spa-paper"),
     "household": ("grpo+anchors",),
     "repeated": OTHERS,

@@ -1,7 +1,7 @@
-"""Six small worlds in which it matters which turn gets the credit; each isolates one property.
+"""Seven small worlds in which it matters which turn gets the credit; each isolates one property.
 
-All but the last ask for one skill: the first observation says which colour belongs to which word, and later on a word
-asks for its colour. A tiny decoder learns that in seconds, chance does not get far among eight colours, and what tells
+Most ask for one skill: the first observation says which colour belongs to which word, and later on a word asks for its
+colour. A tiny decoder learns that in seconds, chance does not get far among eight colours, and what tells
 the worlds apart is how the outcome hangs on the turns.
 """
 
@@ -319,3 +319,71 @@ class Manners(CreditWorld):
 
     def load(self, data: bytes) -> None:
         self.done, self.offended = json.loads(data)
+
+
+class Clues(CreditWorld):
+    """Find an owner's note in one of eight places, and say the colour that is written on it.
+
+    Isolates looking for what one has to know. Where an owner keeps notes is the same in every task and has to be learnt
+    by heart; there is time for four looks. The outcome praises a look that found nothing as much as the one behind it
+    that found the note; what a look adds to the belief in the true answer (IGPO) tells them apart.
+    """
+
+    instructions = "Find the owner's note and say its colour. Commands: look PLACE, say COLOUR."
+    words, verb = (), "say"
+    goal = 1
+    max_turns = 5
+    places = ("attic", "barn", "cellar", "garden", "hall", "kitchen", "shed", "stable")
+    owners = tuple("Ann Ben Cora Dan Eve Fred Gina Hal Ida Jack Kate Leo Mary Ned Olga Paul Rosa Sam Tina Vic".split())
+    things = ("Dust.", "Straw.", "Rope.", "Coal.", "Boots.")
+
+    @classmethod
+    def problems(cls) -> Iterator[dict[str, Any]]:
+        for owner, colour, number in product(cls.owners, COLOURS, range(20)):
+            drawn = generator("things", owner, colour, number).integers(len(cls.things), size=len(cls.places))
+            yield {"owner": owner, "colour": colour, "things": [cls.things[thing] for thing in drawn]}
+
+    @property
+    def asking(self) -> str:
+        return self.task.params["owner"]
+
+    @property
+    def hidden(self) -> str:
+        """The place where this owner keeps notes."""
+        return self.places[self.owners.index(self.asking) % len(self.places)]
+
+    def wanted(self) -> str:
+        return self.task.params["colour"]
+
+    def begin(self, task: Task, rng: np.random.Generator) -> str:
+        self.done, self.at = 0, ""
+        return f"Owner: {self.asking}."
+
+    def respond(self, action: str) -> Turn:
+        if action not in self.admissible():
+            return self.invalid(f"Owner: {self.asking}.")
+        if action.startswith(self.verb):
+            return self.succeed("Right.") if action == self.answer() else self.fail("Wrong.")
+        self.at = action.split()[-1]
+        if self.at != self.hidden:
+            return self.go_on(self.task.params["things"][self.places.index(self.at)])
+        self.done = 1
+        return self.go_on(f"A note: {self.wanted()}.")
+
+    def admissible(self) -> list[str]:
+        return [*super().admissible(), *(f"look {place}" for place in self.places)]
+
+    def expert(self) -> str:
+        return self.answer() if self.done else f"look {self.hidden}"
+
+    def answer(self) -> str:
+        return f"{self.verb} {self.wanted()}"
+
+    def anchor(self) -> Hashable:
+        return (*super().anchor(), self.at)
+
+    def save(self) -> bytes:
+        return json.dumps([self.done, self.at]).encode()
+
+    def load(self, data: bytes) -> None:
+        self.done, self.at = json.loads(data)

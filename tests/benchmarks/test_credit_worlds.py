@@ -24,7 +24,7 @@ from manyturn.recipes import methods
 from manyturn.trainers.config import ConfigError
 from manyturn.trainers.loop import train
 
-NAMES = ("Tempting", "Long", "Repeated", "Decisive", "Shortcut", "Manners")
+NAMES = ("Tempting", "Long", "Repeated", "Decisive", "Shortcut", "Manners", "Clues")
 
 pytestmark = pytest.mark.slow
 
@@ -112,6 +112,17 @@ def test_one_offence_loses_the_guests_whenever_it_is_given(said):
         assert success == (said in env.unwrapped.polite) and env.unwrapped.turn == 16
 
 
+@pytest.mark.parametrize("number", range(8))
+def test_a_note_is_found_in_its_owners_place_alone_and_within_four_looks(number):
+    env = begun("Clues", number)
+    world = env.unwrapped
+    empty = [place for place in world.places if place != world.hidden]
+    for place in empty[:3]:
+        assert world.wanted() not in env.step(f"look {place}")[0]
+    assert world.wanted() in env.step(f"look {world.hidden}")[0]
+    assert env.step(world.answer())[4]["success"]
+
+
 def test_wading_arrives_as_often_as_the_ford_is_dry_and_naming_always():
     env = mt.make(f"{WORLDS_FILE}:Shortcut")
     tasks = env.unwrapped.tasks("train")[:400]
@@ -135,8 +146,8 @@ def test_every_method_has_one_budget_and_the_worlds_settings(world, method):
 
 
 def test_no_recipe_is_passed_over():
-    compared = {layer for method in (*METHODS, *OTHERS) for layer in method.split("+")}
-    assert set(methods()) - compared == {"scaling-inter", "igpo"}
+    compared = {layer for method in (*METHODS, *OTHERS, *EXTRA["clues"]) for layer in method.split("+")}
+    assert set(methods()) - compared == {"scaling-inter"}
 
 
 def test_a_layer_is_compared_with_what_it_is_laid_on():
