@@ -7,8 +7,8 @@ that of two runs of one world and seed, which began with the same weights. Pairs
 the interval, Student's over the seeds' differences, is for other seeds on the same panel of tasks. ``detectable`` is
 the smallest true difference that so many seeds would show in four of five times, and the column beside it says how many
 seeds a difference of 0.05 would take by the spread that was seen. The last column compares the mean success of all
-training episodes: who learns sooner has more of it. p is of the sign-flip test, adjusted for the number
-of methods compared in a world (Holm). With few pairs it cannot be small: 2/2^n at least for n seeds.
+training episodes: who learns sooner has more of it. p is of the sign-flip test over n seeds, which is 2/2^n at least:
+where that is above 0.05 it is left out. The others are adjusted for their number in a world (Holm).
 """
 
 import json
@@ -33,6 +33,7 @@ from manyturn.agents.statistics import (
 from manyturn.envs.durable import replace_text
 
 WANTED = 0.05
+LEVEL = 0.05  # of a test that is worth making
 AXES = {1: "updates", 2: "million tokens", 3: "seconds"}
 Result = Mapping[str, Any]
 
@@ -48,7 +49,7 @@ class Row(NamedTuple):
         sooner: the same of the mean success of all training episodes: who learns sooner has more of it.
         detectable: NaN where no spread was seen.
         seeds_wanted: seeds that would show a difference of 0.05; None where that cannot be told.
-        p: of the sign-flip test, not adjusted.
+        p: of the sign-flip test, not adjusted; None where the seeds are too few for a small one.
     """
 
     world: str
@@ -97,7 +98,8 @@ def _row(results: Sequence[Result], world: str, method: str) -> Row:
         return row
     a, b = _only(shared, ours), _only(shared, theirs)
     sooner = paired_difference(*(_only(shared, over_training(results, world, name)) for name in (method, base)))
-    return row._replace(difference=paired_difference(a, b), sooner=sooner, p=sign_flip_p(a, b), **power(a, b))
+    p = sign_flip_p(a, b) if 2 / 2 ** len(shared) <= LEVEL else None
+    return row._replace(difference=paired_difference(a, b), sooner=sooner, p=p, **power(a, b))
 
 
 def over_training(results: Sequence[Result], world: str, method: str) -> dict[str, list[float]]:
@@ -128,12 +130,12 @@ def show(results: Sequence[Result]) -> str:
     for row in found:
         family = [other.p for other in found if other.world == row.world and other.p is not None]
         head = f"| {row.world} | {row.method} | {row.success.n_tasks} | {row.before:.3f} | {_told(row.success)} |"
-        if row.difference is None or row.sooner is None or row.p is None:
+        if row.difference is None or row.sooner is None:
             lines.append(f"{head} | | | | | |")
             continue
-        adjusted = holm(family)[family.index(row.p)]
+        p = "" if row.p is None else f"{holm(family)[family.index(row.p)]:.3f}"
         wanted = "?" if row.seeds_wanted is None else row.seeds_wanted
-        told = f"{row.against} | {_told(row.difference, '+')} | {adjusted:.3f} | {row.detectable:.3f} | {wanted}"
+        told = f"{row.against} | {_told(row.difference, '+')} | {p} | {row.detectable:.3f} | {wanted}"
         lines.append(f"{head} {told} | {_told(row.sooner, '+')} |")
     return "\n".join(lines)
 

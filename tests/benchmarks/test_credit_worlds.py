@@ -231,6 +231,16 @@ def test_differences_are_paired_by_seed_and_unpaired_seeds_left_out():
     assert math.isnan(row.detectable) and row.seeds_wanted is None
 
 
+@pytest.mark.parametrize(("seeds", "p"), [(5, ""), (6, "0.062")])
+def test_a_p_that_cannot_be_small_is_left_out_and_does_not_count_among_the_others(seeds, p):
+    found = [line("long", "grpo", seed, "0000") for seed in range(seeds)]
+    found += [line("long", "gigpo", seed, "1112") for seed in range(seeds)]
+    found += [line("long", "ppo", seed, "1100") for seed in range(seeds)]
+    found.append(line("long", "opo", 0, "0000"))
+    cells = [[cell.strip() for cell in row.split("|")] for row in credit_table.show(found).splitlines()[3:]]
+    assert {row[2]: row[8] for row in cells} == {"gigpo": p, "opo": "", "ppo": p}
+
+
 def test_seeds_wanted_are_those_at_which_the_wanted_difference_is_detectable():
     ours = {str(seed): [0.5 + 0.1 * (-1) ** seed] for seed in range(8)}
     theirs = {str(seed): [0.5] for seed in range(8)}
