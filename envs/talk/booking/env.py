@@ -42,10 +42,10 @@ class Booking(TalkEnv):
     Args:
         split: train, validation, test (what is to be booked, taken together, occurs in no other split) or test_unseen
             (as test; the user uses sentences that occur nowhere else).
-        difficulty: tiny (one booking; the user's first words tell all that the venue must have; 8 turns), easy (one, of
-            which there may be more to ask; 12), medium (one, with a phone number or address to tell, and sometimes
-            nothing of what is wanted, so that the user takes something else; 16) or hard (a table and a room; days may
-            be full, too; 32).
+        difficulty: tiny (one booking; the user's first words tell all that the venue must have, whose name is one word;
+            8 turns), easy (one, of which there may be more to ask; 12), medium (one, with a phone number or address to
+            tell, and sometimes nothing of what is wanted, so that the user takes something else; 16) or hard (a table
+            and a room; days may be full, too; 32).
         user: ``agenda``, with the options ``noise`` and ``patience``; or as in ``UserEnv``.
         rewards, max_turns: see ``TalkEnv``; ``rewards="turns"`` adds the part ``informed``.
     """

@@ -30,6 +30,7 @@ class Level:
             are full in the towns of this level alone.
         venues: of each kind in a town.
         turns: of the agent.
+        one_word: whether the names of venues are.
     """
 
     errands: int
@@ -39,10 +40,11 @@ class Level:
     fallbacks: tuple[str, ...]
     venues: int
     turns: int
+    one_word: bool = False
 
 
 LEVELS = {
-    "tiny": Level(1, (2,), 2, 0, (), 4, 8),
+    "tiny": Level(1, (2,), 2, 0, (), 4, 8, one_word=True),
     "easy": Level(1, (2, 3), 2, 0, (), 24, 12),
     "medium": Level(1, (2, 3), 1, 1, ("", "trait"), 24, 16),
     "hard": Level(2, (2, 3), 1, 2, ("", "trait", "day"), 24, 32),
@@ -56,7 +58,8 @@ def town_for(task: Task) -> Town:
 
 
 def _town(key: str, level: Level) -> Town:
-    return town_of(key, level.venues, reachable=level.requests > 0, days_fill="day" in level.fallbacks)
+    days_fill = "day" in level.fallbacks
+    return town_of(key, level.venues, reachable=level.requests > 0, days_fill=days_fill, one_word=level.one_word)
 
 
 def errand_tasks(split: str, difficulty: str) -> GeneratedTasks:

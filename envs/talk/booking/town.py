@@ -80,25 +80,27 @@ class Town:
 
 
 @lru_cache(maxsize=256)
-def town_of(key: str, size: int, reachable: bool = True, days_fill: bool = True) -> Town:
+def town_of(key: str, size: int, reachable: bool = True, days_fill: bool = True, one_word: bool = False) -> Town:
     """The town of a key.
 
     Args:
         size: venues of each kind.
         reachable: whether they have phone number and address.
         days_fill: whether each is full on about every fourth day.
+        one_word: whether a name is one word; there are ten of each kind.
     """
     draws = Draws("town", key)
-    venues = {kind: _venues(draws, kind, size) for kind in KINDS}
+    venues = {kind: _venues(draws, kind, size, one_word) for kind in KINDS}
     left_out = ({} if reachable else {"phone": "", "address": ""}) | ({} if days_fill else {"full": ()})
     return Town({kind: [replace(venue, **left_out) for venue in found] for kind, found in venues.items()})
 
 
-def _venues(draws: Draws, kind: str, size: int) -> Sequence[Venue]:
+def _venues(draws: Draws, kind: str, size: int, one_word: bool) -> Sequence[Venue]:
     made: dict[str, Venue] = {}
     phones: set[str] = set()
     while len(made) < size:
-        name = f"{draws.pick(_FIRST)} {draws.pick(_SECOND[kind])}"
+        first, second = draws.pick(_FIRST), draws.pick(_SECOND[kind])
+        name = second if one_word else f"{first} {second}"
         phone = f"{draws.between(200, 999)}-{draws.between(1000, 9999)}"
         traits = {trait: draws.pick(SLOTS[trait].values) for trait in TRAITS[kind]}
         address = f"{draws.between(1, 199)} {draws.pick(_STREETS)} {draws.pick(('street', 'road', 'lane'))}"
