@@ -36,7 +36,7 @@ class Booking(TalkEnv):
     was wanted at the time wanted, and of each thing that the user wanted to be told the last one said was right.
     ``progress`` is the share of bookings and of things told that are right.
 
-    On 400 test tasks each the expert succeeds in all, random admissible actions in 0.5, 1, 0.3 and 0 % (tiny, easy,
+    On 400 test tasks each the expert succeeds in all, random admissible actions in 0.2, 1, 0.3 and 0 % (tiny, easy,
     medium, hard), an agent that says nothing of use in none.
 
     Args:
