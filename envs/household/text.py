@@ -1,4 +1,7 @@
-"""ALFWorld's sentences, word for word, quirks included."""
+"""ALFWorld's sentences, word for word, quirks included.
+
+From the text grammar of its games (alfworld/alfworld, MIT), written for TextWorld (microsoft/TextWorld, MIT).
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

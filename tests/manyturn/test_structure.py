@@ -134,7 +134,10 @@ def test_wheel_holds_what_git_lists(tmp_path):
     ]
     subprocess.run(command, check=True, capture_output=True)
     [wheel] = tmp_path.glob("*.whl")
-    packed = {n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n}
+    names = zipfile.ZipFile(wheel).namelist()
+    packed = {n for n in names if ".dist-info/" not in n}
+    licences = {n.rpartition("/licenses/")[2] for n in names if "/licenses/" in n}
+    assert licences == {"LICENSE", "THIRD_PARTY_NOTICES.md"}
     expected = set()
     for path in files:
         if path.parts[0] in FOLDERS:

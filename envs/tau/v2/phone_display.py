@@ -1,4 +1,7 @@
-"""What the customer's phone shows of its state."""
+"""What the customer's phone shows of its state.
+
+Texts and speeds are the original's (src/tau2/domains/telecom/user_tools.py and user_data_model.py, MIT).
+"""
 
 from manyturn.envs.tau.store import Record
 
