@@ -9,9 +9,9 @@ from manyturn.agents.episode import Act, ContextFull, Policy
 from manyturn.agents.formats import FreeText, ReplyFormat
 from manyturn.agents.ledger import Ledger
 from manyturn.agents.template import ChatTemplate
-from manyturn.envs.host import Step
-from manyturn.envs.options import Options
-from manyturn.envs.seats import Seat
+from manyturn.envs.contract.options import Options
+from manyturn.envs.hosting.host import Step
+from manyturn.envs.hosting.seats import Seat
 
 
 class AgentConfig(Options):

@@ -7,8 +7,8 @@ from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Act, Player
 from manyturn.agents.ledger import Ledger
 from manyturn.agents.scripted import Scripted
-from manyturn.envs.host import Step
-from manyturn.envs.seats import Seat
+from manyturn.envs.hosting.host import Step
+from manyturn.envs.hosting.seats import Seat
 
 
 class Cast:

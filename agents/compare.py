@@ -18,7 +18,7 @@ from manyturn.agents.statistics import (
     paired_difference,
     sign_flip_p,
 )
-from manyturn.envs.panel import Panel, PanelError, portable_name
+from manyturn.envs.contract.panel import Panel, PanelError, portable_name
 
 SCHEMA_VERSION = 1
 METRICS = ("success", "success_errors_as_failures", "return")

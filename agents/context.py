@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Protocol
 from pydantic import Field
 
 from manyturn.agents.template import ChatTemplate
-from manyturn.envs.options import Options
+from manyturn.envs.contract.options import Options
 
 Exchange = tuple[str, str]  # an observation and the reply to it
 

@@ -5,8 +5,8 @@ from typing import Literal, NamedTuple, Protocol
 
 from pydantic import Field
 
-from manyturn.envs.keys import seed_of
-from manyturn.envs.options import Options
+from manyturn.envs.contract.keys import seed_of
+from manyturn.envs.contract.options import Options
 
 
 class EngineError(RuntimeError):

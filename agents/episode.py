@@ -10,9 +10,9 @@ from typing import Protocol
 
 from manyturn.agents.engine import EngineError, EpisodeKey
 from manyturn.agents.ledger import Ledger
-from manyturn.envs.host import EnvError, Step
-from manyturn.envs.seats import Seat, WorkerError
-from manyturn.envs.task import Task
+from manyturn.envs.contract.task import Task
+from manyturn.envs.hosting.host import EnvError, Step
+from manyturn.envs.hosting.seats import Seat, WorkerError
 
 
 class Ending(StrEnum):

@@ -20,10 +20,10 @@ from manyturn.agents.journal import Journal
 from manyturn.agents.records import EPISODES, TURNS, Row, episode_rows, turn_rows, write_table
 from manyturn.agents.records import SCHEMA_VERSION as RECORDS_VERSION
 from manyturn.agents.summary import summarise
-from manyturn.envs.durable import replace_text
-from manyturn.envs.panel import Panel, PanelError, overlap, portable_name
-from manyturn.envs.seats import Seats
-from manyturn.envs.task import Task
+from manyturn.envs.contract.durable import replace_text
+from manyturn.envs.contract.panel import Panel, PanelError, overlap, portable_name
+from manyturn.envs.contract.task import Task
+from manyturn.envs.hosting.seats import Seats
 
 STAGE = "evaluate"
 _FILES = ("panel.json", "episodes.parquet", "turns.parquet", "summary.json")

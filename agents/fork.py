@@ -12,8 +12,8 @@ from manyturn.agents.agent import Agent, AgentPlayer
 from manyturn.agents.engine import EpisodeKey, Reply
 from manyturn.agents.episode import Act, Ending, Episode
 from manyturn.agents.ledger import Ledger
-from manyturn.envs.host import EnvError, Step
-from manyturn.envs.seats import Seat
+from manyturn.envs.hosting.host import EnvError, Step
+from manyturn.envs.hosting.seats import Seat
 
 
 @dataclass(frozen=True, slots=True)

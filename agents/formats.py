@@ -6,7 +6,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from manyturn.envs.options import Options
+from manyturn.envs.contract.options import Options
 from manyturn.envs.tools.calls import is_call
 
 

@@ -8,9 +8,9 @@ from heapq import heappop, heappush
 from manyturn.agents.breaker import Breaker, TooManyErrors, complaint
 from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Ending, Episode, Policy, play
-from manyturn.envs.keys import generator
-from manyturn.envs.seats import Seats
-from manyturn.envs.task import Task
+from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.task import Task
+from manyturn.envs.hosting.seats import Seats
 
 _PAUSE, _LONGEST_PAUSE = 0.1, 2.0  # seconds before the second attempt, doubled for each further one
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from manyturn.envs.options import Options
+from manyturn.envs.contract.options import Options
 
 
 class ModelError(ValueError):

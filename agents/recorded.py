@@ -6,7 +6,7 @@ from typing import Any
 from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Ending, Episode, TurnRecord
 from manyturn.agents.ledger import Branch, Ledger, Span
-from manyturn.envs.task import Task
+from manyturn.envs.contract.task import Task
 
 
 def episode_to_plain(episode: Episode) -> dict[str, Any]:

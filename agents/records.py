@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from numpy.typing import ArrayLike
 
 from manyturn.agents.episode import Episode
-from manyturn.envs.durable import replace_file
+from manyturn.envs.contract.durable import replace_file
 
 Row = dict[str, Any]
 SCHEMA_VERSION = 4

@@ -7,9 +7,9 @@ import numpy as np
 from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Act, Player
 from manyturn.agents.ledger import Ledger
-from manyturn.envs.host import Step
-from manyturn.envs.keys import generator
-from manyturn.envs.seats import Seat
+from manyturn.envs.contract.keys import generator
+from manyturn.envs.hosting.host import Step
+from manyturn.envs.hosting.seats import Seat
 
 
 class Scripted:

@@ -18,7 +18,7 @@ from scipy.special import ndtri, stdtrit
 from scipy.stats import trim_mean
 
 from manyturn.agents.statistics import Values, wilson_ends
-from manyturn.envs.keys import generator
+from manyturn.envs.contract.keys import generator
 
 FEWEST_RUNS = 3
 

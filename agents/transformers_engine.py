@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 
 from manyturn.agents.batch_decoder import BatchDecoder, Drawn, Past, Row
 from manyturn.agents.engine import EngineError, EpisodeKey, Reply, Sampling
-from manyturn.envs.keys import generator
+from manyturn.envs.contract.keys import generator
 
 
 @dataclass(slots=True, eq=False)

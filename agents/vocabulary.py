@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from manyturn.agents.agent import AgentConfig
-from manyturn.envs.host import Host
-from manyturn.envs.keys import generator
+from manyturn.envs.contract.keys import generator
+from manyturn.envs.hosting.host import Host
 
 
 def texts_of(host: Host, config: AgentConfig, tasks: int, seed: int, turns: int = 30) -> Iterator[str]:

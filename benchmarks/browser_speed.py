@@ -21,7 +21,7 @@ from statistics import median
 
 from env_speed import machine
 
-from manyturn.envs.miniwob.env import MiniWoB
+from manyturn.envs.benchmarks.miniwob.env import MiniWoB
 from manyturn.envs.shop.pages_env import ShopPages
 from manyturn.envs.web.browser import the_browser
 

@@ -34,7 +34,7 @@ from scipy.special import expit
 
 from manyturn.agents.spread import spread_ends
 from manyturn.agents.statistics import flip_p, interval_ends, pass_at_k, pass_hat_k
-from manyturn.envs.keys import generator
+from manyturn.envs.contract.keys import generator
 
 RESULTS = Path(__file__).parent / "results" / "coverage.json"
 SIMULATIONS = 20_000

@@ -27,14 +27,17 @@ from credit_plan import METHODS, WORLDS, Cell, config_of, plan
 from credit_table import publish, read
 
 from manyturn.agents.compare import read_evaluation, values_over
-from manyturn.envs.durable import replace_text
-from manyturn.envs.panel import portable_name
-from manyturn.trainers.config import RunConfig, configure
-from manyturn.trainers.run_folder import read_config, read_metrics
+from manyturn.envs.contract.durable import replace_text
+from manyturn.envs.contract.panel import portable_name
+from manyturn.trainers.recipe.config import RunConfig, configure
+from manyturn.trainers.record.run_folder import read_config, read_metrics
 
 RESULTS = Path(__file__).parent / "results" / "credit.jsonl"
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-_IMPORTED_ONCE = ["manyturn.trainers.loop", "transformers.models.llama.modeling_llama"]  # as long as a tenth of a run
+_IMPORTED_ONCE = [
+    "manyturn.trainers.run.loop",
+    "transformers.models.llama.modeling_llama",
+]  # a tenth of a run
 _PROCESSES = multiprocessing.get_context("forkserver")
 
 

@@ -16,13 +16,13 @@ from pathlib import Path
 from credit_plan import Cell, config_of, shares_warmup, warmup_of
 from quickstart import commit
 
-from manyturn.envs.durable import replace_text
-from manyturn.trainers.checkpoint import newest_checkpoint, read_state, save_checkpoint
-from manyturn.trainers.config import RunConfig, to_toml
-from manyturn.trainers.loop import train
-from manyturn.trainers.parts import open_parts
-from manyturn.trainers.run_folder import read_config
-from manyturn.trainers.stopping import Stopped
+from manyturn.envs.contract.durable import replace_text
+from manyturn.trainers.recipe.config import RunConfig, to_toml
+from manyturn.trainers.record.checkpoint import newest_checkpoint, read_state, save_checkpoint
+from manyturn.trainers.record.run_folder import read_config
+from manyturn.trainers.record.stopping import Stopped
+from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.run import open_parts
 
 WARMUP = "warmup"
 

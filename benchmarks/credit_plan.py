@@ -8,9 +8,10 @@ of as many episodes.
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from manyturn.envs.contract.options import ConfigError
 from manyturn.recipes import load_recipe
 from manyturn.recipes.stack import stacked
-from manyturn.trainers.config import ConfigError, RunConfig, configure
+from manyturn.trainers.recipe.config import RunConfig, configure
 
 WORLDS_FILE = Path(__file__).resolve().with_name("credit_worlds.py")
 BASELINE = "grpo"

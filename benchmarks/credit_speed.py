@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 from env_speed import machine
 
-from manyturn.envs.keys import generator
+from manyturn.envs.contract.keys import generator
 from manyturn.recipes import load_recipe, methods
 from manyturn.recipes.stack import stacked
-from manyturn.trainers.config import configure
-from manyturn.trainers.credit import CreditConfig, credit
-from manyturn.trainers.turn_batch import TurnBatch
+from manyturn.trainers.credit.pipeline import CreditConfig, credit
+from manyturn.trainers.credit.turn_batch import TurnBatch
+from manyturn.trainers.recipe.config import configure
 
 RESULTS = Path(__file__).parent / "results" / "credit_speed.json"
 EPISODES, TURNS, GROUP, STATES = 1024, 50, 8, 20

@@ -30,7 +30,7 @@ from manyturn.agents.statistics import (
     paired_difference,
     sign_flip_p,
 )
-from manyturn.envs.durable import replace_text
+from manyturn.envs.contract.durable import replace_text
 
 WANTED = 0.05
 LEVEL = 0.05  # of a test that is worth making

@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from manyturn.envs.keys import generator
-from manyturn.envs.task import Task, split_of
-from manyturn.envs.text_env import TextEnv
-from manyturn.envs.turn import Turn
+from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.task import Task, split_of
+from manyturn.envs.contract.text_env import TextEnv
+from manyturn.envs.contract.turn import Turn
 
 COLOURS = ("red", "blue", "green", "white", "black", "brown", "pink", "grey")
 

@@ -24,10 +24,10 @@ from statistics import median
 
 from env_speed import machine
 
+from manyturn.envs.contract.keys import generator
 from manyturn.envs.desk.env import Desk
 from manyturn.envs.desk.packs import PACKS
 from manyturn.envs.desk.shapes import LEVELS
-from manyturn.envs.keys import generator
 from manyturn.envs.tools.calls import call_text
 
 RESULTS = Path(__file__).parent / "results" / "desk_speed.json"

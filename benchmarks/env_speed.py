@@ -25,10 +25,10 @@ from typing import Any
 
 import env_speed_peers as peers
 
-from manyturn.envs.catalog import register_all
-from manyturn.envs.registry import env_ids, make
-from manyturn.envs.task import Task
-from manyturn.envs.text_env import TextEnv
+from manyturn.envs.contract.catalog import register_all
+from manyturn.envs.contract.registry import env_ids, make
+from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.text_env import TextEnv
 
 RESULTS = Path(__file__).parent / "results" / "env_speed.json"
 TASKS = 96

@@ -31,8 +31,8 @@ from quickstart import RESULTS, commit
 from manyturn.agents.compare import Evaluated, compare, read_evaluation, same_tasks, values_over
 from manyturn.agents.statistics import Interval, Values, paired_difference
 from manyturn.recipes import load_recipe
-from manyturn.trainers.config import configure
-from manyturn.trainers.run_folder import read_config, read_metrics
+from manyturn.trainers.recipe.config import configure
+from manyturn.trainers.record.run_folder import read_config, read_metrics
 
 CHANGES: Mapping[str, list[str]] = {"ungated": ["--credit.rewards", "[]"], "gated": []}
 COLOURS = {"ungated": "#d97706", "gated": "#2563eb"}

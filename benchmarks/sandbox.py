@@ -28,12 +28,12 @@ from typing import Any
 import numpy as np
 from env_speed import machine
 
+from manyturn.containers.container_engine import Engine, client
 from manyturn.containers.docker_sandbox import DockerSandbox
-from manyturn.containers.engine import Engine, client
 from manyturn.containers.inside.archive import FILE, FOLDER, Entry, pack
 from manyturn.containers.pool import Pool
 from manyturn.containers.sandbox import Limits, Snapshot
-from manyturn.envs.keys import generator
+from manyturn.envs.contract.keys import generator
 
 RESULTS = Path(__file__).parent / "results" / "sandbox.json"
 _FILES, _FILE_BYTES, _FOLDERS = 200, 5000, 20

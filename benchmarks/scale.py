@@ -38,8 +38,8 @@ from manyturn.agents.episode import Act, Player, Policy
 from manyturn.agents.gather import gather
 from manyturn.agents.ledger import Ledger
 from manyturn.agents.scripted import Scripted
-from manyturn.envs.host import Step
-from manyturn.envs.seats import Seat, open_seats
+from manyturn.envs.hosting.host import Step
+from manyturn.envs.hosting.seats import Seat, open_seats
 
 RESULTS = Path(__file__).parent / "results" / "scale.json"
 CORRIDOR = f"{peers.__file__}:Corridor"

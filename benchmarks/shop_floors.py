@@ -17,9 +17,9 @@ from typing import Any
 
 from env_speed import machine
 
-from manyturn.envs.catalog import register_all
-from manyturn.envs.keys import generator
-from manyturn.envs.registry import make
+from manyturn.envs.contract.catalog import register_all
+from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.registry import make
 from manyturn.envs.shop.made.env import Shop
 from manyturn.envs.shop.made.errands import LEVELS
 from manyturn.recipes import load_recipe

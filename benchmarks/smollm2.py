@@ -25,11 +25,11 @@ from quickstart import commit
 
 from manyturn.agents.gguf import converted
 from manyturn.recipes import load_recipe
-from manyturn.trainers.config import RunConfig, overlay, parse_config
-from manyturn.trainers.loop import held_out, train
-from manyturn.trainers.parts import open_parts
-from manyturn.trainers.run_folder import read_metrics
-from manyturn.trainers.summary import measured
+from manyturn.trainers.recipe.config import RunConfig, overlay, parse_config
+from manyturn.trainers.record.run_folder import read_metrics
+from manyturn.trainers.record.summary import measured
+from manyturn.trainers.run.loop import held_out, train
+from manyturn.trainers.run.run import open_parts
 
 RESULTS = Path(__file__).parent / "results"
 TOKEN_BUDGET: dict[str, Any] = {

@@ -17,8 +17,8 @@ from typing import Any
 
 from env_speed import machine
 
+from manyturn.envs.contract.task import Task
 from manyturn.envs.software.env import Software
-from manyturn.envs.task import Task
 
 RESULTS = Path(__file__).parent / "results" / "software_floors.json"
 POLICIES: dict[str, Callable[[Software], str]] = {"expert": Software.expert, "nothing": lambda env: "submit"}

@@ -3,7 +3,7 @@
 from typing import Any
 
 from manyturn.containers import bootstrap, owner
-from manyturn.containers.engine import LABEL, Engine, client
+from manyturn.containers.container_engine import LABEL, Engine, client
 from manyturn.containers.sandbox import WORKSPACE, Limits
 from manyturn.containers.seccomp import option
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from manyturn.containers import bootstrap, preflight
 from manyturn.containers.container import SCRATCH, arguments
-from manyturn.containers.engine import Engine, client, ending, engine_errors, remove
+from manyturn.containers.container_engine import Engine, client, ending, engine_errors, remove
 from manyturn.containers.inside import wire
 from manyturn.containers.sandbox import WORKSPACE, EngineUnavailable, Limits, Ran, SandboxLost, SandboxRefused, Snapshot
 from manyturn.containers.stream import Stream, StreamEnded

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from manyturn.containers.engine import client, engine_errors
+from manyturn.containers.container_engine import client, engine_errors
 from manyturn.containers.sandbox import EngineUnavailable
 
 NAME = "manyturn-python:1"

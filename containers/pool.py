@@ -14,8 +14,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 
 from manyturn.containers import preflight, reaper
+from manyturn.containers.container_engine import Engine
 from manyturn.containers.docker_sandbox import DockerSandbox
-from manyturn.containers.engine import Engine
 from manyturn.containers.inside.archive import pack
 from manyturn.containers.sandbox import EngineUnavailable, SandboxLost, SandboxRefused, Snapshot
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from manyturn.containers.engine import Engine, client, engine_errors
+from manyturn.containers.container_engine import Engine, client, engine_errors
 from manyturn.containers.sandbox import WORKSPACE, EngineUnavailable
 
 _CAPABILITIES = 0b1110_0001  # CAP_SETUID, CAP_SETGID, CAP_KILL, and CAP_CHOWN under Podman

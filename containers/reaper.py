@@ -3,7 +3,7 @@
 A container ends by itself when its process does. This is for those that could not, such as one whose engine was halted.
 """
 
-from manyturn.containers.engine import LABEL, client, engine_errors
+from manyturn.containers.container_engine import LABEL, client, engine_errors
 from manyturn.containers.owner import read_labels
 
 

@@ -6,23 +6,23 @@ Importing it registers the environment ids and does nothing else; names load whe
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from manyturn.envs.catalog import register_all
+from manyturn.envs.contract.catalog import register_all
 
 if TYPE_CHECKING:
-    from manyturn.envs.registry import make, register
-    from manyturn.envs.space import TextSpace
-    from manyturn.envs.task import GeneratedTasks, Task
-    from manyturn.envs.text_env import TextEnv
-    from manyturn.envs.turn import Turn
+    from manyturn.envs.contract.registry import make, register
+    from manyturn.envs.contract.space import TextSpace
+    from manyturn.envs.contract.task import GeneratedTasks, Task
+    from manyturn.envs.contract.text_env import TextEnv
+    from manyturn.envs.contract.turn import Turn
 
 _HOMES = {
-    "make": "manyturn.envs.registry",
-    "register": "manyturn.envs.registry",
-    "TextSpace": "manyturn.envs.space",
-    "Task": "manyturn.envs.task",
-    "GeneratedTasks": "manyturn.envs.task",
-    "TextEnv": "manyturn.envs.text_env",
-    "Turn": "manyturn.envs.turn",
+    "make": "manyturn.envs.contract.registry",
+    "register": "manyturn.envs.contract.registry",
+    "TextSpace": "manyturn.envs.contract.space",
+    "Task": "manyturn.envs.contract.task",
+    "GeneratedTasks": "manyturn.envs.contract.task",
+    "TextEnv": "manyturn.envs.contract.text_env",
+    "Turn": "manyturn.envs.contract.turn",
 }
 __version__ = "0.1.0"
 __all__ = ["GeneratedTasks", "Task", "TextEnv", "TextSpace", "Turn", "__version__", "make", "register"]

@@ -73,7 +73,7 @@ def find_policy(word: str, asked: Asked) -> Candidate:
 
 
 def _behind_endpoint(model: str, asked: Asked) -> Candidate:
-    from manyturn.agents.openai_engine import Endpoint, OpenAIPolicy
+    from manyturn.agents.openai_policy import Endpoint, OpenAIPolicy
 
     config, sampling = _of_a_model(asked)
     return Candidate(OpenAIPolicy(model, config, sampling, changed(Endpoint(), "endpoint", asked.get("endpoint", {}))))
@@ -81,8 +81,8 @@ def _behind_endpoint(model: str, asked: Asked) -> Candidate:
 
 def _trained(run: Path, checkpoint: Path | None, asked: Asked) -> Candidate:
     from manyturn.agents.transformers_engine import Meeting
-    from manyturn.trainers.checkpoint import beside, newest_checkpoint, read_state, verify
-    from manyturn.trainers.run_folder import read_config
+    from manyturn.trainers.record.checkpoint import beside, newest_checkpoint, read_state, verify
+    from manyturn.trainers.record.run_folder import read_config
 
     _refuse(asked, ("agent",), "a run acts as it was trained to, see its config.toml")
     config = read_config(run)
@@ -133,7 +133,7 @@ def _model(word: str, asked: Asked) -> Candidate:
 
 def _named(name: str, engine: Any) -> str:
     """The name with its weights: an interrupted evaluation must not go on with others of the same name."""
-    from manyturn.trainers.checkpoint import weights_hash
+    from manyturn.trainers.record.checkpoint import weights_hash
 
     return f"{name}, weights {weights_hash(engine.model)[:16]}"
 
@@ -157,7 +157,7 @@ def _loaded(path: str, meeting: Any = None) -> tuple[Any, Any]:
 
     from manyturn.agents.models import load_pretrained
     from manyturn.agents.transformers_engine import TransformersEngine
-    from manyturn.trainers.parts import choose_device
+    from manyturn.trainers.run.run import choose_device
 
     disable_progress_bar()
     hub_logging.set_verbosity_error()  # what the hub could not do is told once, in the error

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from manyturn.envs.conformance import speed
-from manyturn.envs.probe import Played, Policy, Subject, by_chance, by_expert, text_env_of
-from manyturn.envs.text_env import TextEnv
+from manyturn.envs.conformance.conformance import speed
+from manyturn.envs.conformance.probe import Played, Policy, Subject, by_chance, by_expert, text_env_of
+from manyturn.envs.contract.text_env import TextEnv
 from manyturn.visible import visible
 
 

@@ -245,7 +245,7 @@ def _recipe(names: tuple[str, ...], words: tuple[str, ...], given: dict[str, Any
     from manyturn.overrides import parse_overrides
     from manyturn.recipes import load_recipe
     from manyturn.recipes.stack import named_env, stacked
-    from manyturn.trainers.config import configure
+    from manyturn.trainers.recipe.config import configure
 
     changes, recipes = parse_overrides(words), [load_recipe(name) for name in names]
     env = named_env(changes, given)
@@ -270,10 +270,10 @@ def _without_foreign_bars() -> None:
 
 
 def _train(config: Any, out: Path) -> None:
-    from manyturn.reports import TrainingReport
-    from manyturn.trainers.loop import train as run
-    from manyturn.trainers.run_folder import read_config
-    from manyturn.trainers.stopping import Stopped
+    from manyturn.terminal import TrainingReport
+    from manyturn.trainers.record.run_folder import read_config
+    from manyturn.trainers.record.stopping import Stopped
+    from manyturn.trainers.run.loop import train as run
 
     _without_foreign_bars()
     try:

@@ -46,7 +46,7 @@ def containers_check() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from manyturn.containers.engine import Engine
+    from manyturn.containers.container_engine import Engine
     from manyturn.containers.images import resolve
     from manyturn.containers.preflight import demand, examined
 

@@ -175,8 +175,8 @@ def check(env: str, *, env_args: str | None = None, samples: int = 20) -> None:
     samples
         Episodes for each split, of expert and chance each; fewer for an environment that takes long, such as a browser.
     """
-    from manyturn.envs.check import check as run_check
-    from manyturn.reports import print_check
+    from manyturn.envs.conformance.check import check as run_check
+    from manyturn.terminal import print_check
 
     if not print_check(run_check(env, arguments_table(env_args), samples)):
         sys.exit(1)
@@ -186,8 +186,8 @@ def _list_envs() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from manyturn.envs.host import Host
-    from manyturn.envs.registry import NeedsSetup, env_ids
+    from manyturn.envs.contract.registry import NeedsSetup, env_ids
+    from manyturn.envs.hosting.host import Host
 
     table = Table("environment", "splits (tasks)", "most turns", "expert")
     for name in env_ids():
@@ -211,7 +211,7 @@ def _cards(names: tuple[str, ...], as_json: bool, samples: int, env_args: dict[s
     from rich.console import Console
 
     from manyturn.cards import card, print_card
-    from manyturn.envs.registry import NeedsSetup, env_ids
+    from manyturn.envs.contract.registry import NeedsSetup, env_ids
 
     if env_args and not names:
         raise ValueError("--env-args needs an environment that they are for: name it, such as manyturn/Maze-v0")

@@ -12,10 +12,10 @@ from rich.text import Text
 
 from manyturn.agents.compare import CompareError, compare, read_evaluation, same_tasks, values_over
 from manyturn.agents.spread import FEWEST_RUNS, Spread, spread
-from manyturn.envs.durable import replace_text
-from manyturn.envs.host import Host
-from manyturn.envs.panel import Panel, PanelError, make_panel, portable_name
-from manyturn.trainers.run_folder import read_config
+from manyturn.envs.contract.durable import replace_text
+from manyturn.envs.contract.panel import Panel, PanelError, make_panel, portable_name
+from manyturn.envs.hosting.host import Host
+from manyturn.trainers.record.run_folder import read_config
 
 _SHOWN_REGRESSIONS = 10
 _NAMES = {"success": "success", "success_errors_as_failures": "… errors as failures", "return": "return"}

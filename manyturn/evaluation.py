@@ -11,9 +11,9 @@ from manyturn.agents.evaluate import evaluate, held_out_guard
 from manyturn.agents.summary import print_summary
 from manyturn.candidate import SECTIONS, Candidate, find_policy
 from manyturn.comparison import read_panel
-from manyturn.envs.options import unknown
-from manyturn.envs.panel import Panel, make_panel, portable_name
-from manyturn.envs.seats import open_seats
+from manyturn.envs.contract.options import unknown
+from manyturn.envs.contract.panel import Panel, make_panel, portable_name
+from manyturn.envs.hosting.seats import open_seats
 from manyturn.overrides import OverrideError, read_value
 from manyturn.report.write import write_report
 

@@ -14,12 +14,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from manyturn.envs.options import Options
+from manyturn.envs.contract.options import Options
 from manyturn.recipes import file_of, load_recipe, methods, whole_runs
 from manyturn.recipes.stack import stacked
-from manyturn.trainers.config import overlay, parse_config
-from manyturn.trainers.metrics import METRICS
-from manyturn.trainers.stages import StageConfig
+from manyturn.trainers.credit.stages import StageConfig
+from manyturn.trainers.recipe.config import overlay, parse_config
+from manyturn.trainers.record.metrics import METRICS
 from manyturn.visible import visible
 
 _PAPER = "Paper: "
@@ -105,7 +105,7 @@ def pieces(name: str) -> list[Piece]:
 def _piece(place: str, part: Options) -> Piece:
     fields, module = [*type(part).model_fields], sys.modules[type(part).__module__]
     if place == "rollout.rounds":
-        fields, module = ["rounds"], importlib.import_module("manyturn.trainers.curricula.refill")
+        fields, module = ["rounds"], importlib.import_module("manyturn.trainers.play.refill")
     name = part.name if isinstance(part, StageConfig) else ""
     text = type(part).__doc__ if place in _BY_CLASS else module.__doc__
     options = tuple(_option(part, field) for field in fields if field != "name" and field not in _TERMS)

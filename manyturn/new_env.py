@@ -10,7 +10,7 @@ _ENV = """\
 from itertools import permutations
 
 import manyturn as mt
-from manyturn.envs.keys import digest
+from manyturn.envs.contract.keys import digest
 
 ROWS = sorted((r for r in permutations("ant bee cat dog eel fox gnu".split(), 5) if list(r) != sorted(r)), key=digest)
 
@@ -43,7 +43,7 @@ _TEST = '''\
 
 from pathlib import Path
 
-from manyturn.envs.check import check
+from manyturn.envs.conformance.check import check
 
 
 def test_NAME_keeps_the_contract():

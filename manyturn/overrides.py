@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from manyturn.envs.options import Options
-from manyturn.trainers.config import overlay, told
+from manyturn.envs.contract.options import Options
+from manyturn.trainers.recipe.config import overlay, told
 
 # Sections that are one of several parts: a text alone is the part's name.
 _PARTS = frozenset({"agent.context", "agent.format", "credit.advantage", "objective"})

@@ -9,10 +9,10 @@ from rich.columns import Columns
 from rich.console import Console
 from rich.text import Text
 
-from manyturn.envs.host import EnvError, Host, Step
-from manyturn.envs.keys import generator
-from manyturn.envs.probe import text_env_of
-from manyturn.envs.task import Task
+from manyturn.envs.conformance.probe import text_env_of
+from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.task import Task
+from manyturn.envs.hosting.host import EnvError, Host, Step
 from manyturn.visible import visible
 
 HELP = "? lists commands, ! shows the expert's move, !! plays it; :undo :state :new :say TEXT :quit"

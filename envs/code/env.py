@@ -9,16 +9,16 @@ import numpy as np
 
 from manyturn.envs.code.session import SECONDS, Session
 from manyturn.envs.code.tasks import LEVELS, SIZES, answer, cells, question, tasks
-from manyturn.envs.engines import usable
-from manyturn.envs.keys import digest
-from manyturn.envs.options import unknown
-from manyturn.envs.task import Task
-from manyturn.envs.text_env import TextEnv
+from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.options import unknown
+from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.text_env import TextEnv
+from manyturn.envs.contract.turn import Turn
+from manyturn.envs.hosting.engines import usable
 from manyturn.envs.tools.calls import call_text
 from manyturn.envs.tools.told import told
 from manyturn.envs.tools.tool import ToolError
 from manyturn.envs.tools.toolset import Toolset
-from manyturn.envs.turn import Turn
 
 INSTRUCTIONS = (
     "Compute what is asked for; a % b is the remainder of a divided by b. You have a Python interpreter without "
@@ -45,7 +45,7 @@ class Code(TextEnv):
             with the same parameters in two splits.
         difficulty: ``easy`` (one thing to compute), ``medium`` (two, the second from the first's result) or ``hard``
             (three).
-        engine: what sandboxes are made with: arguments of ``manyturn.containers.engine.Engine``, such as ``image``.
+        engine: what sandboxes are made with: arguments of ``container_engine.Engine``, such as ``image``.
         max_turns: default 8.
 
     Raises:

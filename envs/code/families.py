@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from manyturn.envs.code import solutions
-from manyturn.envs.draws import Draws
+from manyturn.envs.contract.draws import Draws
 
 Params = dict[str, Any]
 

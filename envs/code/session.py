@@ -12,7 +12,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from manyturn.containers.engine import Engine
+from manyturn.containers.container_engine import Engine
 from manyturn.containers.pool import lease
 from manyturn.containers.sandbox import WORKSPACE, Ran, SandboxRefused
 from manyturn.envs.software.display import bounded

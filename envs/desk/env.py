@@ -5,6 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.options import unknown
+from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.turn import OUTCOME, Turn
 from manyturn.envs.desk.commands import Commands
 from manyturn.envs.desk.counter import CLOSED
 from manyturn.envs.desk.customer import WAIT, Customer, Ticket, TicketOptions, done, facts_of, identity, nouns, ticket
@@ -14,13 +18,9 @@ from manyturn.envs.desk.people import FEWEST, MOST
 from manyturn.envs.desk.shapes import LEVELS
 from manyturn.envs.desk.store import Store
 from manyturn.envs.desk.tasks import tasks
-from manyturn.envs.keys import digest
-from manyturn.envs.options import unknown
-from manyturn.envs.task import Task
 from manyturn.envs.tools.calls import Request, call_text, is_call
 from manyturn.envs.tools.told import told
 from manyturn.envs.tools.toolset import Call, Toolset
-from manyturn.envs.turn import OUTCOME, Turn
 from manyturn.envs.users.agenda import AgendaOptions
 from manyturn.envs.users.user_env import Maker, UserEnv
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from manyturn.envs.contract.task import Task
 from manyturn.envs.desk.pack import Kind, Pack
 from manyturn.envs.desk.packs import PACKS
 from manyturn.envs.desk.store import Place, Store
 from manyturn.envs.desk.tasks import owned, perform, tables_of
-from manyturn.envs.task import Task
 from manyturn.envs.tools.calls import Request
 
 _RULE = re.compile(r"(?<!\w)r\d+(?!\w)")

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from manyturn.envs.contract.draws import Draws
 from manyturn.envs.desk.counter import Counter
 from manyturn.envs.desk.store import Store, Tables
-from manyturn.envs.draws import Draws
 from manyturn.envs.tools.calls import Request
 
 Arguments = Mapping[str, Any]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from manyturn.envs.draws import Draws
+from manyturn.envs.contract.draws import Draws
 
 _FIRST = (
     "Ada Amir Anna Ben Carla Chen Dana Elif Emil Eva Femi Finn Grace Hana Hugo Ines Ivan Jana Joao Kai Kim Lars Lea "

@@ -9,8 +9,8 @@ together from their pieces: its splits share them, and differ in customers alone
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from manyturn.envs.contract.draws import Draws
 from manyturn.envs.desk.pack import Kind, Pack
-from manyturn.envs.draws import Draws
 
 WAYS = ("id", "user", "email", "name")
 REFUSED = 0.15  # of all requests

@@ -7,6 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from manyturn.envs.contract.task import SPLITS, Task
+from manyturn.envs.contract.text_env import TextEnv
+from manyturn.envs.contract.turn import Turn
 from manyturn.envs.household.expert import next_command
 from manyturn.envs.household.games import GameFolder
 from manyturn.envs.household.generate import HouseholdTasks, build, find_task
@@ -15,9 +18,6 @@ from manyturn.envs.household.pddl import write_problem
 from manyturn.envs.household.problem import KINDS
 from manyturn.envs.household.text import GRAMMARS, Grammar
 from manyturn.envs.household.world import Tables, World
-from manyturn.envs.task import SPLITS, Task
-from manyturn.envs.text_env import TextEnv
-from manyturn.envs.turn import Turn
 
 INSTRUCTIONS = """\
 You are in a room and must do a household task. Each turn, answer with exactly one command.

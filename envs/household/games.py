@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from manyturn.envs.contract.task import LazyTasks, Task
 from manyturn.envs.household.pddl import GameError, load_game
 from manyturn.envs.household.problem import Problem
 from manyturn.envs.household.text import Grammar
 from manyturn.envs.household.world import Tables
-from manyturn.envs.task import LazyTasks, Task
 
 FOLDERS = {"train": "train", "valid_seen": "validation", "valid_unseen": "test"}
 _OFFICIAL_KINDS = {

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from functools import cache
 from zlib import crc32
 
-from manyturn.envs.draws import Draws
+from manyturn.envs.contract.draws import Draws
+from manyturn.envs.contract.task import SPLITS, GeneratedTasks, Task, split_of
 from manyturn.envs.household.layouts import LEVELS, Layout, choices, order_key, possible_goals
 from manyturn.envs.household.problem import Goal, Problem
 from manyturn.envs.household.things import FITS, LAMPS, OPENABLE, TRAITS, objects_of
-from manyturn.envs.task import SPLITS, GeneratedTasks, Task, split_of
 
 SIZES = {"train": 1_000_000, "validation": 10_000, "test": 10_000, "test_unseen": 10_000}
 _TRAITS = ("pickupable", "cleanable", "heatable", "coolable", "sliceable", "toggleable", "vessel")

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from functools import cache
 
-from manyturn.envs.draws import Draws
+from manyturn.envs.contract.draws import Draws
+from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.task import split_of
 from manyturn.envs.household.problem import STATIONS
 from manyturn.envs.household.things import FITS, LAMPS, OPENABLE, ROOMS, goal_pairs
-from manyturn.envs.keys import digest
-from manyturn.envs.task import split_of
 
 SEEN_PER_ROOM, UNSEEN_PER_ROOM = 32, 8
 _SHARES = {"seen": 0.8, "unseen": 0.2}

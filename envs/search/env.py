@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.options import unknown
+from manyturn.envs.contract.options import unknown
+from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.text_env import TextEnv
+from manyturn.envs.contract.turn import Turn
 from manyturn.envs.search.corpus import corpus_at
 from manyturn.envs.search.files import questions_at
 from manyturn.envs.search.passages import told as made_corpus
@@ -17,12 +20,9 @@ from manyturn.envs.search.questions import questions as made_questions
 from manyturn.envs.search.research import MOST_SOURCES, Research
 from manyturn.envs.search.scoring import exact, f1
 from manyturn.envs.shop.analyzer import STOP_WORDS
-from manyturn.envs.task import Task
-from manyturn.envs.text_env import TextEnv
 from manyturn.envs.tools.calls import call_text
 from manyturn.envs.tools.told import told
 from manyturn.envs.tools.toolset import Toolset
-from manyturn.envs.turn import Turn
 
 INSTRUCTIONS = (
     "Answer the question from a collection of passages. A search finds passages by their words; search for the names "

@@ -5,11 +5,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from manyturn.envs.keys import digest
-from manyturn.envs.options import unknown
+from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.options import unknown
+from manyturn.envs.contract.task import SPLITS, Task, split_of
 from manyturn.envs.search.corpus import Corpus, Line, corpus_at, lines_of, stamp, unique
 from manyturn.envs.search.research import MOST_QUERY, MOST_SOURCES
-from manyturn.envs.task import SPLITS, Task, split_of
 
 Splits = Mapping[str, Sequence[Task]]
 _WORDS = 20  # of a passage, as a query

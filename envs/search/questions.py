@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from manyturn.envs.draws import Draws
+from manyturn.envs.contract.draws import Draws
+from manyturn.envs.contract.task import Task
 from manyturn.envs.search.passages import told
 from manyturn.envs.search.world import World, is_entity, world_of
-from manyturn.envs.task import Task
 
 HOPS = {"easy": 1, "medium": 2, "hard": 3}
 """Difficulty -> facts in the chain."""

@@ -9,7 +9,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from manyturn.envs.keys import generator
+from manyturn.envs.contract.keys import generator
 from manyturn.envs.shop import postings
 from manyturn.envs.shop.index import Index
 from manyturn.envs.shop.postings import Gatherer

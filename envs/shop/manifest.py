@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from manyturn.envs.durable import replace_text
-from manyturn.envs.keys import digest
+from manyturn.envs.contract.durable import replace_text
+from manyturn.envs.contract.keys import digest
 from manyturn.envs.shop.records import ATTRIBUTES, HUMAN, PRODUCTS, DataError
 
 # Git's names of the files' contents in a public copy, github.com/WooooDyy/AgentGym at 3ef9235 (MIT licence).

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.registry import make
+from manyturn.envs.contract.registry import make
+from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.text_env import TextEnv
+from manyturn.envs.contract.turn import Turn
 from manyturn.envs.shop.pages import SEARCH
 from manyturn.envs.shop.visit import Visit
 from manyturn.envs.shop.visit_env import VisitEnv
-from manyturn.envs.task import Task
-from manyturn.envs.text_env import TextEnv
-from manyturn.envs.turn import Turn
 from manyturn.envs.web.browser import BrowserError
 from manyturn.envs.web.chromium import require_browser
 from manyturn.envs.web.reader import INSTRUCTIONS, Action, Reader, clean, parse

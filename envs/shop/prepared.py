@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.durable import clear_leftovers, sync
-from manyturn.envs.keys import digest
+from manyturn.envs.contract.durable import clear_leftovers, sync
+from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.task import SPLITS
 from manyturn.envs.shop import wishes
 from manyturn.envs.shop.catalogue import Catalogue, write_catalogue
 from manyturn.envs.shop.draws import draws_of
@@ -25,7 +26,6 @@ from manyturn.envs.shop.manifest import cache_folder
 from manyturn.envs.shop.records import DataError, product_of, table, unreadable, usable
 from manyturn.envs.shop.stock import Stock, line_of
 from manyturn.envs.shop.wishes import Goals, Wish
-from manyturn.envs.task import SPLITS
 
 _LAYOUT = 1  # raise it when what is prepared changes
 _INSTRUCTION, _ASKED = -2, -1  # places in a product's line

@@ -4,9 +4,9 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from manyturn.envs.contract.task import LazyTasks, Task
 from manyturn.envs.shop.goals import Goal
 from manyturn.envs.shop.official import OfficialShop
-from manyturn.envs.task import LazyTasks, Task
 
 
 class GoalTasks(LazyTasks):

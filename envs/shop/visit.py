@@ -2,10 +2,10 @@
 
 import threading
 
+from manyturn.envs.contract.turn import Turn
 from manyturn.envs.shop.html import Document, document
 from manyturn.envs.shop.pages import SEARCH
 from manyturn.envs.shop.visit_env import VisitEnv
-from manyturn.envs.turn import Turn
 
 
 class VisitError(RuntimeError):

@@ -5,6 +5,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.text_env import TextEnv
+from manyturn.envs.contract.turn import Turn
 from manyturn.envs.shop.catalogue import Catalogue, Product
 from manyturn.envs.shop.expert import next_action, wording
 from manyturn.envs.shop.goals import Goal
@@ -13,9 +16,6 @@ from manyturn.envs.shop.pages import WINDOW, Receipt
 from manyturn.envs.shop.reward import Judge, Score
 from manyturn.envs.shop.session import Session
 from manyturn.envs.shop.text import MODES
-from manyturn.envs.task import Task
-from manyturn.envs.text_env import TextEnv
-from manyturn.envs.turn import Turn
 
 REWARDS = ("official", "strict", "spacy")
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from manyturn.envs.keys import digest
+from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.task import SPLITS, split_of
 from manyturn.envs.shop.catalogue import Product
 from manyturn.envs.shop.draws import Draws, price_limit
 from manyturn.envs.shop.goals import NO_LIMIT, Goal
-from manyturn.envs.task import SPLITS, split_of
 
 _ORDER = 233  # the original's seed for shuffling the goals
 _TEST, _VALIDATION = 500, 1000  # goals of the original's splits, in its order

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from manyturn.envs.keys import digest, generator, seed_of
+from manyturn.envs.contract.keys import digest, generator, seed_of
 from manyturn.envs.software import operators
 from manyturn.envs.software.edits import Edit
 from manyturn.envs.software.libraries import Library

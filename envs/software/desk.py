@@ -11,8 +11,8 @@ import weakref
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from manyturn.containers.container_engine import Engine
 from manyturn.containers.docker_sandbox import DockerSandbox
-from manyturn.containers.engine import Engine
 from manyturn.containers.pool import Pool, the_pool
 from manyturn.containers.sandbox import WORKSPACE, EngineUnavailable, Ran, SandboxLost, SandboxRefused, Snapshot
 

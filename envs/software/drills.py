@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
+from manyturn.envs.contract.task import SPLITS, Task, split_of
 from manyturn.envs.software.display import numbered
 from manyturn.envs.software.problem import Problem
-from manyturn.envs.task import SPLITS, Task, split_of
 
 FILE, TESTS = "calc.py", "test_calc.py"
 

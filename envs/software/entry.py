@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from manyturn.envs.keys import seed_of
+from manyturn.envs.contract.keys import seed_of
 from manyturn.envs.software.candidates import Fault, split_of
 from manyturn.envs.software.edits import Edit, applied
 from manyturn.envs.software.libraries import library

@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 
 from manyturn.containers.sandbox import WORKSPACE, Snapshot
-from manyturn.envs.engines import usable
-from manyturn.envs.keys import digest
-from manyturn.envs.options import unknown
-from manyturn.envs.registry import NeedsSetup
+from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.options import unknown
+from manyturn.envs.contract.registry import NeedsSetup
+from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.text_env import TextEnv
+from manyturn.envs.contract.turn import Turn
+from manyturn.envs.hosting.engines import usable
 from manyturn.envs.software import levels
 from manyturn.envs.software.desk import Desk, Files
 from manyturn.envs.software.display import bounded, harmless
@@ -25,12 +28,9 @@ from manyturn.envs.software.tasks import Problems, problems_of
 from manyturn.envs.software.tree import Changes, difference, patched, snapshot_of
 from manyturn.envs.software.words import call_of, line_of
 from manyturn.envs.software.work import Judge, Work, schemas
-from manyturn.envs.task import Task
-from manyturn.envs.text_env import TextEnv
 from manyturn.envs.tools.calls import BadCall, call_text, is_call, read_calls
 from manyturn.envs.tools.told import told
 from manyturn.envs.tools.toolset import Answered
-from manyturn.envs.turn import Turn
 
 INSTRUCTIONS = f"""\
 A program has a fault. Find it, mend it in the program's source files, and submit. You work in {WORKSPACE}, in a \
@@ -66,7 +66,7 @@ class Software(TextEnv):
         difficulty: keep tasks of one difficulty.
         actions: what the agent is told, the expert says and ``admissible`` lists: ``calls`` (JSON) or ``lines``.
         reward: ``levels``, or ``resolved`` for an outcome of 0 or 1 and nothing else.
-        engine: what sandboxes are made with: arguments of ``manyturn.containers.engine.Engine``, such as ``image``.
+        engine: what sandboxes are made with: arguments of ``container_engine.Engine``, such as ``image``.
         max_turns: default 40.
 
     Raises:

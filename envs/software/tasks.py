@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from manyturn.envs.keys import digest
-from manyturn.envs.options import unknown
-from manyturn.envs.registry import NeedsSetup
+from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.options import unknown
+from manyturn.envs.contract.registry import NeedsSetup
+from manyturn.envs.contract.task import Task
 from manyturn.envs.software import entry, importers
 from manyturn.envs.software.drills import Drills
 from manyturn.envs.software.entry import DIFFICULTIES, Entry
@@ -15,7 +16,6 @@ from manyturn.envs.software.lock import load, ours
 from manyturn.envs.software.problem import Problem
 from manyturn.envs.software.recent import Recent
 from manyturn.envs.software.sources import MEND, missing
-from manyturn.envs.task import Task
 
 
 class Problems(Protocol):

@@ -4,7 +4,7 @@ import abc
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from manyturn.envs.turn import Turn
+from manyturn.envs.contract.turn import Turn
 from manyturn.envs.users.user_env import UserEnv
 
 REWARDS = ("outcome", "turns")

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from manyturn.envs.options import Options
+from manyturn.envs.contract.options import Options
 from manyturn.envs.users.endpoint import Choice, Passing, Refused, complete
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.task import Task
+from manyturn.envs.contract.task import Task
 from manyturn.envs.tools.calls import BadCall, read_calls
 from manyturn.envs.tools.tool import Schema
 from manyturn.envs.users.asking import AskedModel, ModelOptions, Unanswered

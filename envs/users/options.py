@@ -1,6 +1,6 @@
 """Options of users that have none."""
 
-from manyturn.envs.options import Options
+from manyturn.envs.contract.options import Options
 
 
 class NoOptions(Options):

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.keys import digest
-from manyturn.envs.options import Options
-from manyturn.envs.task import Task
+from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.options import Options
+from manyturn.envs.contract.task import Task
 from manyturn.envs.users.protocol import NOTHING, Heard, User, UserError
 
 

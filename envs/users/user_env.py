@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manyturn.envs.keys import generator
-from manyturn.envs.options import Options, unknown
-from manyturn.envs.task import Task
-from manyturn.envs.text_env import TextEnv
+from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.options import Options, unknown
+from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.text_env import TextEnv
 from manyturn.envs.users.asking import ModelOptions
 from manyturn.envs.users.model import ModelUser
 from manyturn.envs.users.protocol import User

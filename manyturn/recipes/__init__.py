@@ -7,8 +7,8 @@ sense at any scale. Recipes are laid on top of each other; see ``stack``.
 from pathlib import Path
 from typing import Any
 
-from manyturn.envs.options import unknown
-from manyturn.trainers.config import ConfigError, read_toml
+from manyturn.envs.contract.options import ConfigError, unknown
+from manyturn.trainers.recipe.config import read_toml
 
 FOLDER = Path(__file__).parent
 

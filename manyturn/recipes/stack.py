@@ -13,7 +13,7 @@ so that recipes which say different things add up in any order:
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from manyturn.trainers.config import RunConfig, overlay
+from manyturn.trainers.recipe.config import RunConfig, overlay
 
 Recipe = Mapping[str, Any]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from manyturn.agents.compare import Evaluated
-from manyturn.envs.panel import portable_name
+from manyturn.envs.contract.panel import portable_name
 from manyturn.report.head import Head, Plain, ReportError, ends, figure, number, read_json, said, table
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from manyturn.envs.panel import portable_name
+from manyturn.envs.contract.panel import portable_name
 from manyturn.report.evaluation import error_warnings, evaluation_tables, made_with
 from manyturn.report.head import Head, Plain, ReportError, ends, figure, number, read_json, said, table
-from manyturn.trainers.config import read_toml
-from manyturn.trainers.run_folder import RunFolderError, read_metrics
+from manyturn.trainers.recipe.config import read_toml
+from manyturn.trainers.record.run_folder import RunFolderError, read_metrics
 
 _PHASES = ("warmup", "train", "validation")
 # Title, unit, whether it is a share, and the metrics that are drawn together.

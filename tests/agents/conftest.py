@@ -19,8 +19,8 @@ from manyturn.agents.models import LanguageModel, build_tiny
 from manyturn.agents.template import ChatTemplate
 from manyturn.agents.transformers_engine import TransformersEngine
 from manyturn.agents.vocabulary import texts_of
-from manyturn.envs.host import Host
-from manyturn.envs.seats import open_seats
+from manyturn.envs.hosting.host import Host
+from manyturn.envs.hosting.seats import open_seats
 
 MAZE = "manyturn/Maze-v0"
 torch.set_num_threads(1)

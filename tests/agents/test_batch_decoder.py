@@ -15,7 +15,7 @@ from transformers import (
 from manyturn.agents import batch_decoder
 from manyturn.agents.batch_decoder import BatchDecoder, Drawn, Past, Row
 from manyturn.agents.engine import EngineError
-from manyturn.envs.keys import generator
+from manyturn.envs.contract.keys import generator
 
 ENDS = frozenset({1, 2, 3})
 SHAPE = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "vocab_size": 40}

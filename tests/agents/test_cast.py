@@ -14,8 +14,8 @@ from manyturn.agents.models import build_tiny
 from manyturn.agents.scripted import SCRIPTS, Scripted
 from manyturn.agents.transformers_engine import Meeting, TransformersEngine
 from manyturn.agents.vocabulary import texts_of
-from manyturn.envs.host import Host
-from manyturn.envs.seats import open_seats
+from manyturn.envs.hosting.host import Host
+from manyturn.envs.hosting.seats import open_seats
 
 SELF_PLAY = "manyturn/Talk-SelfPlay-v0"
 SECRET = {"buyer": "It is worth {most} to you.", "seller": "It is worth {least} to you."}

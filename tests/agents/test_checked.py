@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 from manyturn.agents.agent import Agent, AgentConfig
 from manyturn.agents.checked import Checked
 from manyturn.agents.engine import EngineError, EpisodeKey, Reply, Sampling
-from manyturn.envs.host import Step
+from manyturn.envs.hosting.host import Step
 
 KEY = EpisodeKey(0, "test", "a task", 0)
 LONGEST = 4

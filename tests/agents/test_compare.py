@@ -17,8 +17,8 @@ from manyturn.agents.scripted import Scripted
 from manyturn.agents.statistics import detectable_difference, holm, paired_difference
 from manyturn.comparison import compare_evaluations, make_panel_file, read_panel, verify_panel_file
 from manyturn.envs.classics.maze import Maze
-from manyturn.envs.panel import PanelError, make_panel
-from manyturn.envs.seats import open_seats
+from manyturn.envs.contract.panel import PanelError, make_panel
+from manyturn.envs.hosting.seats import open_seats
 
 MAZE = "manyturn/Maze-v0"
 

@@ -20,10 +20,10 @@ from manyturn.agents.records import read_episodes, read_turns
 from manyturn.agents.scripted import Scripted
 from manyturn.agents.summary import ABOUT, print_summary, summarise
 from manyturn.envs.classics.maze import Maze
-from manyturn.envs.panel import Panel, PanelError, make_panel
-from manyturn.envs.registry import register
-from manyturn.envs.seats import open_seats
-from manyturn.envs.task import Task
+from manyturn.envs.contract.panel import Panel, PanelError, make_panel
+from manyturn.envs.contract.registry import register
+from manyturn.envs.contract.task import Task
+from manyturn.envs.hosting.seats import open_seats
 
 MAZE = "manyturn/Maze-v0"
 
@@ -184,8 +184,8 @@ from pathlib import Path
 import manyturn
 from manyturn.agents.evaluate import evaluate
 from manyturn.agents.scripted import Scripted
-from manyturn.envs.panel import make_panel
-from manyturn.envs.seats import open_seats
+from manyturn.envs.contract.panel import make_panel
+from manyturn.envs.hosting.seats import open_seats
 ended = []
 def end(episode):
     ended.append(episode)

@@ -11,7 +11,7 @@ from manyturn.agents.episode import Ending
 from manyturn.agents.fork import Fork, Forking
 from manyturn.agents.gather import Patience, gather
 from manyturn.agents.transformers_engine import TransformersEngine
-from manyturn.envs.seats import open_seats
+from manyturn.envs.hosting.seats import open_seats
 
 MAZE = "manyturn/Maze-v0"
 TURN = 3

@@ -12,7 +12,7 @@ from manyturn.agents.engine import EngineError, EpisodeKey
 from manyturn.agents.episode import Act, Ending, Episode
 from manyturn.agents.gather import Patience, gather
 from manyturn.agents.scripted import Replay, Scripted
-from manyturn.envs.seats import InlineSeats
+from manyturn.envs.hosting.seats import InlineSeats
 
 BREAKING = """
 import manyturn as mt

@@ -13,7 +13,7 @@ from manyturn.agents.gguf import converted
 from manyturn.agents.model_config import PretrainedModel
 from manyturn.agents.models import LanguageModel, load_pretrained
 from manyturn.agents.transformers_engine import TransformersEngine
-from manyturn.envs.host import Host
+from manyturn.envs.hosting.host import Host
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 

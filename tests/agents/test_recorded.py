@@ -10,7 +10,7 @@ from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Ending, Episode, TurnRecord
 from manyturn.agents.ledger import Ledger
 from manyturn.agents.recorded import episode_from_plain, episode_to_plain
-from manyturn.envs.task import Task
+from manyturn.envs.contract.task import Task
 
 TASK = Task("a task", "train", {"n": 1})
 NUMBERS = st.floats(allow_nan=True, allow_infinity=True)

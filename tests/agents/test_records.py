@@ -25,8 +25,8 @@ from manyturn.agents.records import (
     write_turns,
 )
 from manyturn.agents.scripted import Scripted
-from manyturn.envs.seats import open_seats
-from manyturn.envs.task import Task
+from manyturn.envs.contract.task import Task
+from manyturn.envs.hosting.seats import open_seats
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import tracemalloc
 from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Act
 from manyturn.agents.gather import gather
-from manyturn.envs.seats import open_seats
+from manyturn.envs.hosting.seats import open_seats
 
 MAZE = "manyturn/Maze-v0"
 KILOBYTES_EACH = 20  # 10,000 episodes in 1 GB leave 100 each, transcripts included; this is what one may hold idle

@@ -10,7 +10,7 @@ from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Ending, Episode, TurnRecord
 from manyturn.agents.ledger import Ledger
 from manyturn.agents.shares import own_parts, returns_by_agent, shares
-from manyturn.envs.task import Task
+from manyturn.envs.contract.task import Task
 
 AGENTS = ("a", "b")
 TASK = Task("t", "train", {})

@@ -14,9 +14,9 @@ from manyturn.agents.records import EPISODES, write_table
 from manyturn.agents.spread import spread
 from manyturn.agents.summary import ABOUT, summarise
 from manyturn.comparison import compare_seeds
-from manyturn.envs.panel import Panel
-from manyturn.trainers.config import parse_config
-from manyturn.trainers.run_folder import RunFolder
+from manyturn.envs.contract.panel import Panel
+from manyturn.trainers.recipe.config import parse_config
+from manyturn.trainers.record.run_folder import RunFolder
 
 
 def drawn(rng, runs, tasks, sway=0.0, repeats=4):

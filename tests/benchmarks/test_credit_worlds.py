@@ -19,10 +19,10 @@ from credit_plan import COMMON, EPISODES, EXTRA, METHODS, OTHERS, WORLDS, WORLDS
 from credit_worlds import COLOURS
 
 import manyturn as mt
-from manyturn.envs.check import check
+from manyturn.envs.conformance.check import check
+from manyturn.envs.contract.options import ConfigError
 from manyturn.recipes import methods
-from manyturn.trainers.config import ConfigError
-from manyturn.trainers.loop import train
+from manyturn.trainers.run.loop import train
 
 NAMES = ("Tempting", "Long", "Repeated", "Decisive", "Shortcut", "Manners", "Clues")
 

@@ -13,8 +13,8 @@ import gated
 from manyturn.agents.compare import read_evaluation
 from manyturn.agents.evaluate import evaluate
 from manyturn.agents.scripted import Scripted
-from manyturn.envs.panel import make_panel
-from manyturn.envs.seats import open_seats
+from manyturn.envs.contract.panel import make_panel
+from manyturn.envs.hosting.seats import open_seats
 
 ENV = "manyturn/GuessNumber-v0"
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from manyturn.containers import owner
-from manyturn.containers.engine import LABEL, client, remove
+from manyturn.containers.container_engine import LABEL, client, remove
 from manyturn.containers.sandbox import WORKSPACE, Ran, SandboxRefused, Snapshot
 
 

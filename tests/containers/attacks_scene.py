@@ -18,7 +18,7 @@ from attacks import Attack
 from attacks_signs import Seen
 from attacks_watch import Inside, Watching, kernel_log, machine
 
-from manyturn.containers.engine import client
+from manyturn.containers.container_engine import client
 from manyturn.containers.sandbox import Limits, Sandbox, SandboxLost, SandboxRefused
 from manyturn.visible import visible
 

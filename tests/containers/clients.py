@@ -4,8 +4,8 @@ import os
 import sys
 import time
 
+from manyturn.containers.container_engine import Engine
 from manyturn.containers.docker_sandbox import DockerSandbox
-from manyturn.containers.engine import Engine
 from manyturn.containers.pool import lease, the_pool
 
 

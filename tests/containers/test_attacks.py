@@ -21,8 +21,8 @@ from attacks_naive import NaiveSandbox
 from attacks_scene import LIMITS, Host, Neighbour, Scene
 from attacks_signs import GRACE, SIGNS, Seen, succeeded
 
+from manyturn.containers.container_engine import Engine, client
 from manyturn.containers.docker_sandbox import DockerSandbox
-from manyturn.containers.engine import Engine, client
 
 MODULES = (
     attacks_archives,
@@ -175,7 +175,7 @@ def test_a_process_that_is_killed_leaves_no_sandbox_under_attack(engine: str) ->
     code = (
         "import os, signal, sys, threading\n"
         "from manyturn.containers.docker_sandbox import DockerSandbox\n"
-        "from manyturn.containers.engine import Engine\n"
+        "from manyturn.containers.container_engine import Engine\n"
         f"box = DockerSandbox(Engine(image={engine!r}))\nbox.start()\nprint(box.name, flush=True)\n"
         "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGKILL)).start()\n"
         "box.run(\"trap '' TERM HUP; setsid sleep 600 & :(){ :|:& };: ; sleep 600\", seconds=600)\n"

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from manyturn.containers.container_engine import Engine, client
 from manyturn.containers.docker_sandbox import DockerSandbox
-from manyturn.containers.engine import Engine, client
 from manyturn.containers.images import NAME, RECIPE, ImageMissing, build, images, resolve
 from manyturn.containers.sandbox import EngineUnavailable
 

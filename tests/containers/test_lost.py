@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from running import is_there
 
 from manyturn.containers import docker_sandbox
+from manyturn.containers.container_engine import Engine, client
 from manyturn.containers.docker_sandbox import DockerSandbox
-from manyturn.containers.engine import Engine, client
 from manyturn.containers.inside import wire
 from manyturn.containers.sandbox import SandboxLost
 from manyturn.containers.stream import Stream

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from running import is_there
 
-from manyturn.containers.engine import Engine, client
+from manyturn.containers.container_engine import Engine, client
 from manyturn.containers.pool import SIZE_VARIABLE, Pool
 from manyturn.containers.sandbox import EngineUnavailable, Limits, SandboxLost
 

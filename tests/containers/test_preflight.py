@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from manyturn.containers.container_engine import Engine, client
 from manyturn.containers.docker_sandbox import DockerSandbox
-from manyturn.containers.engine import Engine, client
 from manyturn.containers.preflight import confirm, demand, examined, facts
 from manyturn.containers.sandbox import EngineUnavailable, Limits
 

@@ -13,7 +13,7 @@ import pytest
 from running import is_there
 
 from manyturn.containers import container, owner
-from manyturn.containers.engine import LABEL, Engine, client, remove
+from manyturn.containers.container_engine import LABEL, Engine, client, remove
 from manyturn.containers.owner import Owner, read_labels, this_process
 from manyturn.containers.reaper import reap
 

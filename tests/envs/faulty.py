@@ -15,10 +15,10 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from manyturn.envs.space import TextSpace
-from manyturn.envs.task import GeneratedTasks, Task
-from manyturn.envs.text_env import TextEnv
-from manyturn.envs.turn import Turn
+from manyturn.envs.contract.space import TextSpace
+from manyturn.envs.contract.task import GeneratedTasks, Task
+from manyturn.envs.contract.text_env import TextEnv
+from manyturn.envs.contract.turn import Turn
 
 
 def _spin() -> None:

@@ -12,8 +12,8 @@ from manyturn.agents.gather import Patience, gather
 from manyturn.agents.model_config import TinyModel
 from manyturn.agents.models import LanguageModel, build_tiny
 from manyturn.agents.vocabulary import texts_of
-from manyturn.envs.host import Host
-from manyturn.envs.seats import open_seats
+from manyturn.envs.hosting.host import Host
+from manyturn.envs.hosting.seats import open_seats
 
 MAZE = "manyturn/Maze-v0"
 SAMPLING = Sampling(max_tokens=6)

@@ -13,10 +13,10 @@ from typing import Any
 from short_runs import ended, episode_keys, figures, finish, left_behind, missing_and_double, short_run, start
 from tally import Tally
 
-from manyturn.envs.keys import generator
-from manyturn.trainers.checkpoint import newest_checkpoint
-from manyturn.trainers.loop import train
-from manyturn.trainers.run_folder import DiskFull
+from manyturn.envs.contract.keys import generator
+from manyturn.trainers.record.checkpoint import newest_checkpoint
+from manyturn.trainers.record.run_folder import DiskFull
+from manyturn.trainers.run.loop import train
 
 SHORT, LONG = 3, 20
 _STATUS = 4

@@ -12,8 +12,8 @@ from endpoint import Request, ServerThread, completion, response, sound
 from guessing import CONFIG, SAMPLING, endpoint, open_files, play_round, seats
 from tally import Tally
 
-from manyturn.agents.openai_engine import OpenAIPolicy
-from manyturn.envs.keys import generator
+from manyturn.agents.openai_policy import OpenAIPolicy
+from manyturn.envs.contract.keys import generator
 
 SHORT, LONG = 30, 200
 _SHARE = 0.35  # of the requests that meet a fault

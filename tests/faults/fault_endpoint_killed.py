@@ -12,9 +12,9 @@ from guessing import CONFIG, SAMPLING, endpoint, open_files, play_round, seats
 from tally import Tally
 
 from manyturn.agents.engine import EpisodeKey
-from manyturn.agents.openai_engine import OpenAIPolicy, Usage
+from manyturn.agents.openai_policy import OpenAIPolicy, Usage
 from manyturn.agents.template import Message
-from manyturn.envs.keys import generator
+from manyturn.envs.contract.keys import generator
 
 SHORT, LONG = 4, 40
 

@@ -11,7 +11,7 @@ from tally import Tally
 
 from manyturn.agents.engine import EngineError, EpisodeKey, Reply, Sampling
 from manyturn.agents.transformers_engine import TransformersEngine
-from manyturn.envs.keys import generator
+from manyturn.envs.contract.keys import generator
 
 SHORT, LONG = 30, 200
 _EPISODES, _SHARE, _VERSION = 32, 0.1, 3

@@ -8,9 +8,9 @@ from chaos import LEAKING, TURNS
 from tally import Tally
 from trial import Trial
 
-from manyturn.envs.keys import generator
-from manyturn.envs.pressure import Limits
-from manyturn.envs.seats import WorkerSeats
+from manyturn.envs.contract.keys import generator
+from manyturn.envs.hosting.pressure import Limits
+from manyturn.envs.hosting.seats import WorkerSeats
 
 SHORT, LONG = 4, 20
 LIMITS = Limits(memory_mb=140, files=50, threads=25, processes=5)

@@ -10,11 +10,11 @@ import torch
 from short_runs import ended, short_run, start
 from tally import Tally
 
-from manyturn.envs.keys import generator
-from manyturn.trainers import loop
-from manyturn.trainers.checkpoint import newest_checkpoint
-from manyturn.trainers.learner import Learner, LearningFailed
-from manyturn.trainers.parts import Parts, open_parts
+from manyturn.envs.contract.keys import generator
+from manyturn.trainers.learn.learner import Learner, LearningFailed
+from manyturn.trainers.record.checkpoint import newest_checkpoint
+from manyturn.trainers.run import loop
+from manyturn.trainers.run.run import Parts, open_parts
 
 SHORT, LONG = 5, 23
 _STATUS = 3

@@ -18,13 +18,13 @@ from manyturn.agents.agent import Agent, AgentConfig
 from manyturn.agents.engine import EpisodeKey, Reply, Sampling
 from manyturn.agents.evaluate import evaluate
 from manyturn.agents.formats import FreeText, Tagged
-from manyturn.agents.openai_engine import OpenAIPolicy
+from manyturn.agents.openai_policy import OpenAIPolicy
 from manyturn.agents.records import Row, read_episodes, read_turns
 from manyturn.agents.template import ChatTemplate, well_formed
-from manyturn.envs.host import Host
-from manyturn.envs.panel import make_panel
-from manyturn.envs.registry import NeedsSetup, env_ids
-from manyturn.envs.seats import open_seats
+from manyturn.envs.contract.panel import make_panel
+from manyturn.envs.contract.registry import NeedsSetup, env_ids
+from manyturn.envs.hosting.host import Host
+from manyturn.envs.hosting.seats import open_seats
 from manyturn.visible import visible
 
 SHORT, LONG = 200, 250

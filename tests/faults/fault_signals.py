@@ -9,8 +9,8 @@ from short_runs import ended, episode_keys, figures, finish, left_behind, missin
 from tally import Tally
 
 from manyturn.cli import _train
-from manyturn.envs.keys import generator
-from manyturn.trainers.stopping import DRAIN_SECONDS
+from manyturn.envs.contract.keys import generator
+from manyturn.trainers.record.stopping import DRAIN_SECONDS
 
 SHORT, LONG = 4, 20
 # What is sent, and the exit status that it must lead to.

@@ -7,7 +7,7 @@ from pathlib import Path
 from short_runs import ended, figures, finish, left_behind, start, work_on
 from tally import Tally
 
-from manyturn.trainers.run_folder import RunFolder, RunFolderError
+from manyturn.trainers.record.run_folder import RunFolder, RunFolderError
 
 SHORT, LONG = 2, 6
 _REFUSED = 7

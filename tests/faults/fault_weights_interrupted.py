@@ -20,7 +20,7 @@ from manyturn.agents.engine import EngineError, EpisodeKey
 from manyturn.agents.episode import Episode
 from manyturn.agents.models import LanguageModel
 from manyturn.agents.transformers_engine import TransformersEngine
-from manyturn.envs.keys import generator
+from manyturn.envs.contract.keys import generator
 
 SHORT, LONG = 4, 20
 _EPISODES = 6

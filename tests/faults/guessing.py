@@ -15,8 +15,8 @@ from manyturn.agents.engine import EpisodeKey, Sampling
 from manyturn.agents.episode import Episode, Policy
 from manyturn.agents.formats import Tagged
 from manyturn.agents.gather import Patience, gather
-from manyturn.agents.openai_engine import Endpoint
-from manyturn.envs.seats import Seats, open_seats
+from manyturn.agents.openai_policy import Endpoint
+from manyturn.envs.hosting.seats import Seats, open_seats
 
 SIDE_BY_SIDE = 12
 CONFIG = AgentConfig(instructions=False, format=Tagged())

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from manyturn.agents.records import read_episodes
-from manyturn.trainers.config import RunConfig, parse_config
-from manyturn.trainers.loop import train
+from manyturn.trainers.recipe.config import RunConfig, parse_config
+from manyturn.trainers.run.loop import train
 
 Work = Callable[[], object]
 

@@ -16,10 +16,10 @@ from tally import Tally
 from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Act, Ending, Episode
 from manyturn.agents.gather import Patience, gather
-from manyturn.envs.host import Step
-from manyturn.envs.keys import digest, seed_of
-from manyturn.envs.seats import InlineSeats, Seat, Seats, open_seats
-from manyturn.envs.task import Task
+from manyturn.envs.contract.keys import digest, seed_of
+from manyturn.envs.contract.task import Task
+from manyturn.envs.hosting.host import Step
+from manyturn.envs.hosting.seats import InlineSeats, Seat, Seats, open_seats
 
 CHAOS = f"{Path(__file__).with_name('chaos.py')}:Chaos"
 Schedule = dict[str, list[tuple[str, int, str]]]  # task id -> (where, turn, kind) of each harm

@@ -62,7 +62,7 @@ def test_list_names_the_image(host: str) -> None:
 
 def test_reap_removes_what_a_dead_process_left_and_nothing_else(host: str) -> None:
     from manyturn.containers import owner
-    from manyturn.containers.engine import LABEL, client, remove
+    from manyturn.containers.container_engine import LABEL, client, remove
     from manyturn.containers.images import NAME
 
     ended = subprocess.Popen([sys.executable, "-c", ""])

@@ -8,10 +8,10 @@ import pytest
 from manyturn.agents.models import tiny_tokenizer
 from manyturn.agents.vocabulary import texts_of
 from manyturn.envs.desk.env import Desk
-from manyturn.envs.host import Host
+from manyturn.envs.hosting.host import Host
 from manyturn.recipes import load_recipe
-from manyturn.trainers.config import configure
-from manyturn.trainers.loop import train
+from manyturn.trainers.recipe.config import configure
+from manyturn.trainers.run.loop import train
 
 RECIPE = load_recipe("desk-tiny")
 SMALLER = {

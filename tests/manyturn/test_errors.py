@@ -239,7 +239,7 @@ def test_a_checkpoint_from_before_formats_is_of_other_code(command, copied):
 
 
 def test_other_versions_of_libraries_are_noticed(copied):
-    from manyturn.trainers.checkpoint import newest_checkpoint, version_notice
+    from manyturn.trainers.record.checkpoint import newest_checkpoint, version_notice
 
     checkpoint, _ = newest_checkpoint(copied / "checkpoints")
     assert checkpoint is not None and version_notice(checkpoint) is None
@@ -302,8 +302,8 @@ def test_too_many_errors_of_episodes_have_a_code_of_their_own(command, tmp_path,
 
 
 def test_failed_learning_and_full_disks_have_codes_of_their_own(tmp_path):
-    from manyturn.trainers.learner import LearningFailed
-    from manyturn.trainers.run_folder import DiskFull, RunFolder
+    from manyturn.trainers.learn.learner import LearningFailed
+    from manyturn.trainers.record.run_folder import DiskFull, RunFolder
 
     assert exits.code_of(LearningFailed("gradients")) == exits.LEARNING_FAILED
     with pytest.raises(OSError) as full, Path("/dev/full").open("w") as file:

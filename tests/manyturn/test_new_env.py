@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from manyturn.envs.check import check
-from manyturn.envs.host import Host
+from manyturn.envs.conformance.check import check
+from manyturn.envs.hosting.host import Host
 from manyturn.new_env import new_env
 
 

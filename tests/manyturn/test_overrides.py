@@ -4,7 +4,7 @@ import pytest
 
 from manyturn.agents.context import Window
 from manyturn.overrides import OverrideError, parse_overrides
-from manyturn.trainers.config import configure
+from manyturn.trainers.recipe.config import configure
 
 
 def test_values_are_read_as_toml_and_else_as_text():

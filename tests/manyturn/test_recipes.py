@@ -15,13 +15,14 @@ from rich.console import Console
 from short_runs import figures
 
 from manyturn import trainers
+from manyturn.envs.contract.options import ConfigError
 from manyturn.methods import Head, method_rows, pieces, print_page, print_recipes, recipe_rows, telling_metrics
 from manyturn.recipes import load_recipe, methods, names, stack, whole_runs
 from manyturn.recipes.stack import stacked
-from manyturn.trainers.config import ConfigError, configure, overlay, parse_config, to_toml
-from manyturn.trainers.loop import train
-from manyturn.trainers.metrics import METRICS
-from manyturn.trainers.run_folder import read_metrics
+from manyturn.trainers.recipe.config import configure, overlay, parse_config, to_toml
+from manyturn.trainers.record.metrics import METRICS
+from manyturn.trainers.record.run_folder import read_metrics
+from manyturn.trainers.run.loop import train
 
 MAZE = {"env": {"id": "manyturn/Maze-v0"}}
 SHORT = {"env": {"id": "manyturn/Maze-v0", "args": {"max_turns": 6}}}
@@ -79,7 +80,7 @@ def test_recipe_is_valid_and_round_trips(name):
 
 @pytest.mark.parametrize("name", whole_runs())
 def test_recipe_of_a_whole_run_names_an_environment_that_takes_its_arguments(name, request):
-    from manyturn.envs.host import Host
+    from manyturn.envs.hosting.host import Host
 
     if name == "software-tiny":
         request.getfixturevalue("engine")

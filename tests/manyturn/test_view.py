@@ -22,8 +22,8 @@ import pytest
 from manyturn.report import traces
 from manyturn.report.document import document_of
 from manyturn.report.follow import Follower
-from manyturn.trainers.config import parse_config
-from manyturn.trainers.loop import train
+from manyturn.trainers.recipe.config import parse_config
+from manyturn.trainers.run.loop import train
 from manyturn.view import View, ViewError
 
 SHORT = {

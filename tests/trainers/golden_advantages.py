@@ -8,17 +8,17 @@ import numpy as np
 from golden_frame import Case, close, golden
 from golden_objectives import check_loop_loss
 
-from manyturn.trainers.advantages.gigpo import GigpoConfig, anchor_groups, two_levels
-from manyturn.trainers.advantages.igpo import IgpoConfig, returns_compared
-from manyturn.trainers.advantages.reinforce_pp import token_returns
-from manyturn.trainers.advantages.replies import whitened
-from manyturn.trainers.advantages.spo import SpoConfig, first_memory, kept_share, task_weights
-from manyturn.trainers.advantages.timeline import Timeline
-from manyturn.trainers.advantages.values import estimate
-from manyturn.trainers.credit import CreditConfig, credit
-from manyturn.trainers.modulations.empg import EmpgConfig, empg
-from manyturn.trainers.rewards.invalid_penalty import InvalidPenaltyConfig
-from manyturn.trainers.turn_batch import TurnBatch, ids_of
+from manyturn.trainers.credit.advantages.gigpo import GigpoConfig, anchor_groups, two_levels
+from manyturn.trainers.credit.advantages.igpo import IgpoConfig, returns_compared
+from manyturn.trainers.credit.advantages.reinforce_pp import token_returns
+from manyturn.trainers.credit.advantages.spo import SpoConfig, first_memory, kept_share, task_weights
+from manyturn.trainers.credit.modulations.empg import EmpgConfig, empg
+from manyturn.trainers.credit.pipeline import CreditConfig, credit
+from manyturn.trainers.credit.reply_tokens import whitened
+from manyturn.trainers.credit.rewards.invalid_penalty import InvalidPenaltyConfig
+from manyturn.trainers.credit.timeline import Timeline
+from manyturn.trainers.credit.turn_batch import TurnBatch, ids_of
+from manyturn.trainers.credit.values import estimate
 
 PARITY = {"stats_over": "rows", "singleton": "raw"}
 

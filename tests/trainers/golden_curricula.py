@@ -3,11 +3,11 @@
 import numpy as np
 from golden_frame import Case, close, golden
 
-from manyturn.trainers.curricula.draws import softmax
-from manyturn.trainers.curricula.dump import DumpConfig, scores, taught
-from manyturn.trainers.curricula.pool import Found
-from manyturn.trainers.curricula.refill import with_spread
-from manyturn.trainers.turn_batch import ids_of
+from manyturn.trainers.credit.turn_batch import ids_of
+from manyturn.trainers.play.curricula.dump import DumpConfig, scores, taught
+from manyturn.trainers.play.pool import Found
+from manyturn.trainers.play.refill import with_spread
+from manyturn.trainers.play.task_draws import softmax
 
 
 @golden("dump_curriculum")

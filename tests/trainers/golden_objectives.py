@@ -7,13 +7,15 @@ import numpy as np
 import torch
 from golden_frame import Case, close, golden, tensor
 
-from manyturn.trainers.heads import progress_loss, reply_ends, value_loss
-from manyturn.trainers.objectives.aepo import AepoConfig, aepo
-from manyturn.trainers.objectives.aggregate import Denominators, aggregate
-from manyturn.trainers.objectives.cispo import CispoConfig
-from manyturn.trainers.objectives.clip import ClipConfig
-from manyturn.trainers.objectives.correction import RejectConfig, Sequences, TisConfig, importance_weights, kept
-from manyturn.trainers.objectives.epo import (
+from manyturn.trainers.learn.aggregate import Denominators, aggregate
+from manyturn.trainers.learn.correction import RejectConfig, Sequences, TisConfig, importance_weights, kept
+from manyturn.trainers.learn.heads import progress_loss, reply_ends, value_loss
+from manyturn.trainers.learn.kl import KlConfig, adapted, kl, kl_in_reward
+from manyturn.trainers.learn.objective import Now, ObjectiveConfig, Tokens, objective
+from manyturn.trainers.learn.objectives.aepo import AepoConfig, aepo
+from manyturn.trainers.learn.objectives.cispo import CispoConfig
+from manyturn.trainers.learn.objectives.clip import ClipConfig
+from manyturn.trainers.learn.objectives.epo import (
     EntropyHistory,
     EntropyRange,
     EpoConfig,
@@ -22,13 +24,11 @@ from manyturn.trainers.objectives.epo import (
     released_weight,
     turn_mean,
 )
-from manyturn.trainers.objectives.gmpo import GmpoConfig
-from manyturn.trainers.objectives.gspo import GspoConfig
-from manyturn.trainers.objectives.kl import KlConfig, adapted, kl, kl_in_reward
-from manyturn.trainers.objectives.objective import Now, ObjectiveConfig, Tokens, objective
-from manyturn.trainers.objectives.reinforce import ReinforceConfig
-from manyturn.trainers.objectives.sapo import SapoConfig
-from manyturn.trainers.objectives.topr import ToprConfig
+from manyturn.trainers.learn.objectives.gmpo import GmpoConfig
+from manyturn.trainers.learn.objectives.gspo import GspoConfig
+from manyturn.trainers.learn.objectives.reinforce import ReinforceConfig
+from manyturn.trainers.learn.objectives.sapo import SapoConfig
+from manyturn.trainers.learn.objectives.topr import ToprConfig
 
 
 def one_reply(mask: torch.Tensor) -> torch.Tensor:

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from golden_frame import Case, close, golden
 
-from manyturn.trainers.advantages.gae import GaeConfig, gae
-from manyturn.trainers.advantages.replies import token_rewards, whitened
-from manyturn.trainers.rewards.gated import GatedConfig, gated
-from manyturn.trainers.rewards.overlong import OverlongConfig, overlong
-from manyturn.trainers.rewards.spa import SpaConfig, spa
-from manyturn.trainers.turn_batch import TurnBatch
+from manyturn.trainers.credit.advantages.gae import GaeConfig, gae
+from manyturn.trainers.credit.reply_tokens import token_rewards, whitened
+from manyturn.trainers.credit.rewards.gated import GatedConfig, gated
+from manyturn.trainers.credit.rewards.overlong import OverlongConfig, overlong
+from manyturn.trainers.credit.rewards.spa import SpaConfig, spa
+from manyturn.trainers.credit.turn_batch import TurnBatch
 
 EQUALITIES = ("opens", "closes")  # no case lies exactly on a threshold
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from manyturn.trainers.config import parse_config
-from manyturn.trainers.loop import train
+from manyturn.trainers.recipe.config import parse_config
+from manyturn.trainers.run.loop import train
 
 # Grpo learns under empg and gigpo under gspo; gae has a critic, spo no groups.
 OFTEN = frozenset({"gae", "spo", "empg", "gspo"})

@@ -15,10 +15,10 @@ from manyturn.agents.model_config import TinyModel
 from manyturn.agents.models import LanguageModel, build_tiny
 from manyturn.agents.transformers_engine import TransformersEngine
 from manyturn.agents.vocabulary import texts_of
-from manyturn.envs.host import Host
-from manyturn.envs.seats import Seats, open_seats
-from manyturn.trainers.config import RunConfig, configure
-from manyturn.trainers.loop import train
+from manyturn.envs.hosting.host import Host
+from manyturn.envs.hosting.seats import Seats, open_seats
+from manyturn.trainers.recipe.config import RunConfig, configure
+from manyturn.trainers.run.loop import train
 
 EIGHT = f"{Path(__file__).with_name('eight.py')}:Eight"
 MOST_TURNS = 4

@@ -6,8 +6,7 @@ import pkgutil
 
 import pytest
 
-PLACES = ["turn_batch", "stages", "credit", "branching", "curricula", "rewards", "advantages"]
-PLACES += ["modulations", "objectives", "heads"]
+PLACES = ["credit", "play", "learn"]
 
 
 def _modules() -> list[str]:

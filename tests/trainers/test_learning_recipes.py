@@ -12,10 +12,10 @@ import pytest
 
 from manyturn.recipes import load_recipe, methods
 from manyturn.recipes.stack import stacked
-from manyturn.trainers.checkpoint import newest_checkpoint, read_state, save_checkpoint
-from manyturn.trainers.config import RunConfig, configure, to_toml
-from manyturn.trainers.loop import train
-from manyturn.trainers.parts import open_parts
+from manyturn.trainers.recipe.config import RunConfig, configure, to_toml
+from manyturn.trainers.record.checkpoint import newest_checkpoint, read_state, save_checkpoint
+from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.run import open_parts
 
 OFTEN = {"gigpo-spa-epo-gra"}
 FLOORS: dict[str, Any] = {

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, get_args
 
+from manyturn.envs.contract.draws import Draws
 from manyturn.envs.desk.pack import Arguments, Kind, Pack, Rule, Thing
 from manyturn.envs.desk.people import address
 from manyturn.envs.desk.retail.tables import tables
 from manyturn.envs.desk.retail.tools import Reason, ShopCounter
 from manyturn.envs.desk.store import Record, Store
-from manyturn.envs.draws import Draws
 from manyturn.envs.tools.calls import Request
 
 _PENDING = frozenset({"cancel_order", "set_order_address", "set_order_payment", "change_item"})

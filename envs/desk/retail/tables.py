@@ -3,9 +3,9 @@
 from functools import lru_cache
 from typing import Any
 
+from manyturn.envs.contract.draws import Draws
 from manyturn.envs.desk.people import person
 from manyturn.envs.desk.store import Tables
-from manyturn.envs.draws import Draws
 
 _PRODUCTS = (
     "desk lamp, backpack, rain jacket, office chair, water bottle, headphones, keyboard, yoga mat, coffee grinder, "

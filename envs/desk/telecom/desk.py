@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
+from manyturn.envs.contract.draws import Draws
 from manyturn.envs.desk.pack import Arguments, Kind, Pack, Rule, Thing
 from manyturn.envs.desk.store import Record, Store
 from manyturn.envs.desk.telecom.tables import tables
 from manyturn.envs.desk.telecom.tools import PhoneCounter
-from manyturn.envs.draws import Draws
 from manyturn.envs.tools.calls import Request
 
 Drawn = tuple[Arguments, Mapping[str, str]] | None

@@ -3,9 +3,9 @@
 from functools import lru_cache
 from typing import Any
 
+from manyturn.envs.contract.draws import Draws
 from manyturn.envs.desk.people import person
 from manyturn.envs.desk.store import Tables
-from manyturn.envs.draws import Draws
 
 _PLANS = {
     "L1": {"name": "Mini", "monthly": 9, "data_gb": 2, "roaming": False},

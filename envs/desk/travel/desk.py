@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
+from manyturn.envs.contract.draws import Draws
 from manyturn.envs.desk.pack import Arguments, Kind, Pack, Rule, Thing
 from manyturn.envs.desk.people import full_name
 from manyturn.envs.desk.store import Record, Store
 from manyturn.envs.desk.travel.tables import CABINS, tables
 from manyturn.envs.desk.travel.tools import AirlineCounter
-from manyturn.envs.draws import Draws
 from manyturn.envs.tools.calls import Request
 
 Drawn = tuple[Arguments, Mapping[str, str]] | None

@@ -3,9 +3,9 @@
 from functools import lru_cache
 from typing import Any
 
+from manyturn.envs.contract.draws import Draws
 from manyturn.envs.desk.people import full_name, person
 from manyturn.envs.desk.store import Tables
-from manyturn.envs.draws import Draws
 
 CITIES = ("Athens", "Berlin", "Cairo", "Delhi", "Lima", "Oslo", "Rome", "Tokyo")
 CABINS = ("basic", "economy", "business")

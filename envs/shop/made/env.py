@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.turn import Turn
 from manyturn.envs.shop.catalogue import FOUND, Catalogue
 from manyturn.envs.shop.goals import Goal
 from manyturn.envs.shop.made.errands import LEVELS, goal_of, goods_of, tasks
@@ -10,8 +12,6 @@ from manyturn.envs.shop.made.kinds import KINDS, type_label
 from manyturn.envs.shop.made.shaping import PARTS, potential
 from manyturn.envs.shop.pages import WINDOW
 from manyturn.envs.shop.visit_env import VisitEnv
-from manyturn.envs.task import Task
-from manyturn.envs.turn import Turn
 
 REWARDS = ("outcome", "shaped")
 

@@ -13,8 +13,8 @@ from functools import lru_cache
 from statistics import NormalDist
 from typing import TypeVar
 
-from manyturn.envs.draws import Draws
-from manyturn.envs.keys import digest
+from manyturn.envs.contract.draws import Draws
+from manyturn.envs.contract.keys import digest
 from manyturn.envs.shop.catalogue import Catalogue, Product
 from manyturn.envs.shop.made.kinds import KINDS, Kind
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from manyturn.envs.contract.task import Task
 from manyturn.envs.talk.bargain.game import Game, PriceGame, Terms, game_of
 from manyturn.envs.talk.bargain.moves import ACCEPT, OFFER, WALK, Move, move_text, read_move
-from manyturn.envs.task import Task
 from manyturn.envs.users.protocol import NOTHING, Heard, User
 
 CURVES = {"boulware": 0.3, "linear": 1.0, "conceder": 3.0}

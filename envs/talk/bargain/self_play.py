@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.draws import Draws
-from manyturn.envs.keys import digest
+from manyturn.envs.contract.draws import Draws
+from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.task import GeneratedTasks, Task, split_of
+from manyturn.envs.contract.text_env import TextEnv
+from manyturn.envs.contract.turn import Turn
 from manyturn.envs.talk.bargain.concession import DISCOUNT
 from manyturn.envs.talk.bargain.game import PRICE, PriceGame, Terms, draw_price, draw_split, game_of
 from manyturn.envs.talk.bargain.moves import ACCEPT, OFFER, WALK, Move, move_text, read_move
 from manyturn.envs.talk.bargain.negotiation import GAMES, INSTRUCTIONS
-from manyturn.envs.task import GeneratedTasks, Task, split_of
-from manyturn.envs.text_env import TextEnv
-from manyturn.envs.turn import Turn
 
 FAIR = 0.9
 _TASKS = {"train": 100_000, "validation": 10_000, "test": 10_000}

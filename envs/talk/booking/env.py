@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from manyturn.envs.contract.task import SPLITS, Task
+from manyturn.envs.contract.turn import Turn
 from manyturn.envs.talk.booking.desk import SHOWN, BookingDesk
 from manyturn.envs.talk.booking.errands import LEVELS, errand_tasks, goal_of, in_words, town_for
 from manyturn.envs.talk.booking.town import KINDS, SLOTS, TERMS, TRAITS
 from manyturn.envs.talk.booking.words import ask, book_text, query_text, tell
 from manyturn.envs.talk.talk_env import TalkEnv
-from manyturn.envs.task import SPLITS, Task
 from manyturn.envs.tools.calls import is_call
 from manyturn.envs.tools.told import told
-from manyturn.envs.turn import Turn
 from manyturn.envs.users import acts
 from manyturn.envs.users.agenda import AgendaOptions, AgendaUser
 from manyturn.envs.users.phrases import UNSEEN_SPLIT

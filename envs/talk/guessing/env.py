@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.draws import Draws
-from manyturn.envs.keys import digest
+from manyturn.envs.contract.draws import Draws
+from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.task import GeneratedTasks, Task, split_of
+from manyturn.envs.contract.turn import Turn
 from manyturn.envs.talk.guessing.cities import draw_cities, in_words
 from manyturn.envs.talk.guessing.oracle import Oracle, answer_in
 from manyturn.envs.talk.guessing.table import Table
 from manyturn.envs.talk.guessing.things import THINGS
 from manyturn.envs.talk.talk_env import TalkEnv
-from manyturn.envs.task import GeneratedTasks, Task, split_of
-from manyturn.envs.turn import Turn
 from manyturn.envs.users.options import NoOptions
 from manyturn.envs.users.user_env import Maker
 

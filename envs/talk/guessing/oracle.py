@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from manyturn.envs.contract.task import Task
 from manyturn.envs.talk.guessing.table import Table
-from manyturn.envs.task import Task
 from manyturn.envs.users.protocol import NOTHING, Heard, User
 
 YES, NO, UNKNOWN = "yes", "no", "unknown"

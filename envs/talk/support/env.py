@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.draws import Draws
-from manyturn.envs.keys import digest
+from manyturn.envs.contract.draws import Draws
+from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.task import SPLITS, GeneratedTasks, Task, split_of
+from manyturn.envs.contract.turn import Turn
 from manyturn.envs.talk.support.confidant import PLIGHTS, Confidant
 from manyturn.envs.talk.support.feelings import BEST, WORST, Feelings
 from manyturn.envs.talk.support.lexicon import CUES, DISMISS, NEEDS, TOPICS, sentence
 from manyturn.envs.talk.talk_env import TalkEnv
-from manyturn.envs.task import SPLITS, GeneratedTasks, Task, split_of
-from manyturn.envs.turn import Turn
 from manyturn.envs.users.options import NoOptions
 from manyturn.envs.users.phrases import UNSEEN_SPLIT
 from manyturn.envs.users.user_env import Maker

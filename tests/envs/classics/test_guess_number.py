@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyturn.envs.classics.guess_number import LEVELS, GuessNumber
-from manyturn.envs.keys import generator
-from manyturn.envs.task import Task
+from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.task import Task
 
 
 def begun(low: int = 5, high: int = 19, secret: int = 8) -> GuessNumber:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from manyturn.envs.check import check
 from manyturn.envs.code.env import Code
 from manyturn.envs.code.tasks import LEVELS, answer
-from manyturn.envs.registry import NeedsSetup
+from manyturn.envs.conformance.check import check
+from manyturn.envs.contract.registry import NeedsSetup
 from manyturn.envs.tools.calls import call_text
 
 

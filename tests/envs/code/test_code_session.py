@@ -2,7 +2,7 @@
 
 import pytest
 
-from manyturn.containers.engine import Engine
+from manyturn.containers.container_engine import Engine
 from manyturn.envs.code.session import LONGEST, Session
 from manyturn.envs.tools.tool import ToolError
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.envs.check import check
+from manyturn.envs.conformance.check import check
+from manyturn.envs.contract.keys import digest, generator
 from manyturn.envs.desk.env import PARTS, Desk
 from manyturn.envs.desk.packs import PACKS
 from manyturn.envs.desk.shapes import LEVELS
-from manyturn.envs.keys import digest, generator
 from manyturn.envs.tools.calls import call_text, calls_text
 from manyturn.envs.tools.told import taken_out
 from manyturn.envs.users.agenda import AgendaUser

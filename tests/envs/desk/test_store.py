@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from manyturn.envs.contract.keys import digest
 from manyturn.envs.desk.packs import PACKS
 from manyturn.envs.desk.store import Store, Tables
-from manyturn.envs.keys import digest
 from manyturn.envs.tools.tool import ToolError
 
 USER = {"email": "a@mail.com", "name": "A B", "zip_code": "1", "orders": ("W1", "W2")}

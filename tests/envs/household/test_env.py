@@ -8,10 +8,10 @@ from gymnasium.utils.env_checker import check_env
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.envs.catalog import register_all
+from manyturn.envs.contract.catalog import register_all
+from manyturn.envs.contract.keys import generator
 from manyturn.envs.household.env import Household
 from manyturn.envs.household.layouts import LEVELS
-from manyturn.envs.keys import generator
 
 register_all()
 ODD = [

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from manyturn.envs.contract.keys import generator
 from manyturn.envs.household.expert import next_command
 from manyturn.envs.household.generate import HouseholdTasks, build
 from manyturn.envs.household.layouts import LEVELS
 from manyturn.envs.household.problem import bits
 from manyturn.envs.household.text import GRAMMARS
 from manyturn.envs.household.world import Tables, World
-from manyturn.envs.keys import generator
 
 CASES = [(level, kind) for level in LEVELS for kind in LEVELS[level].kinds]
 

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from manyturn.envs.contract.task import SPLITS, split_of
 from manyturn.envs.household.generate import SIZES, HouseholdTasks, build, find_task, make_task
 from manyturn.envs.household.layouts import LEVELS, pair_is_unseen
 from manyturn.envs.household.problem import STATIONS, bits
 from manyturn.envs.household.text import GRAMMARS
 from manyturn.envs.household.things import OPENABLE
 from manyturn.envs.household.world import Tables, World
-from manyturn.envs.task import SPLITS, split_of
 
 TASK_IDS = st.builds(
     lambda split, level, number: f"{split}/{level}/{number}",

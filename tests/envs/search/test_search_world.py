@@ -2,7 +2,7 @@
 
 import pytest
 
-from manyturn.envs.keys import digest
+from manyturn.envs.contract.keys import digest
 from manyturn.envs.search.passages import told
 from manyturn.envs.search.questions import HOPS, questions
 from manyturn.envs.search.world import SHARES, world_of

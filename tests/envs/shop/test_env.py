@@ -9,11 +9,11 @@ from gymnasium.utils.env_checker import check_env
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.envs.check import check
-from manyturn.envs.registry import make
+from manyturn.envs.conformance.check import check
+from manyturn.envs.contract.registry import make
+from manyturn.envs.contract.wrappers import wrap
 from manyturn.envs.shop.env import WebShop
 from manyturn.envs.shop.text import MODES
-from manyturn.envs.wrappers import wrap
 
 ID = "manyturn/WebShop-v0"
 ACTIONS = st.lists(st.integers(0, 99), max_size=16)

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.envs.check import check
-from manyturn.envs.keys import generator
-from manyturn.envs.registry import make
+from manyturn.envs.conformance.check import check
+from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.registry import make
+from manyturn.envs.contract.wrappers import wrap
 from manyturn.envs.shop.made.env import Shop
 from manyturn.envs.shop.made.errands import LEVELS
 from manyturn.envs.shop.made.shaping import PARTS
-from manyturn.envs.wrappers import wrap
 
 ID = "manyturn/Shop-v0"
 LEVEL = st.sampled_from(list(LEVELS))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.envs.keys import digest
+from manyturn.envs.contract.keys import digest
 from manyturn.envs.shop.made.goods import FAMILY, SHARES, Goods, goods
 from manyturn.envs.shop.made.kinds import KINDS
 from manyturn.envs.shop.reward import attributes_met

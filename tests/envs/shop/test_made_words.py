@@ -4,7 +4,7 @@ from itertools import permutations, product
 
 import pytest
 
-from manyturn.envs.draws import Draws
+from manyturn.envs.contract.draws import Draws
 from manyturn.envs.shop.made.kinds import KINDS, Kind, title_name, type_label
 from manyturn.envs.shop.made.phrases import TEMPLATES, UNSEEN, phrase
 from manyturn.envs.shop.matching import same

@@ -17,16 +17,16 @@ import pytest
 from manyturn.agents.episode import Ending
 from manyturn.agents.gather import gather
 from manyturn.agents.scripted import Scripted
-from manyturn.envs.check import check
-from manyturn.envs.keys import generator
-from manyturn.envs.registry import make
-from manyturn.envs.seats import open_seats
+from manyturn.envs.conformance.check import check
+from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.registry import make
+from manyturn.envs.hosting.seats import open_seats
 from manyturn.envs.shop.pages import Receipt
 from manyturn.envs.shop.pages_env import ShopPages
 from manyturn.envs.shop.text import pieces
 from manyturn.envs.shop.visit_env import VisitEnv
 from manyturn.envs.web.browser import the_browser
-from manyturn.trainers.rollouts import plan_groups
+from manyturn.trainers.play.rollouts import plan_groups
 
 ID = "manyturn/ShopPages-v0"
 SMALL = {"products": 100, "difficulty": "hard"}

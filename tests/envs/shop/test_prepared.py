@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.envs.check import check
+from manyturn.envs.conformance.check import check
 from manyturn.envs.shop import json_stream, postings, prepared
 from manyturn.envs.shop.catalogue import FOUND, Catalogue
 from manyturn.envs.shop.env import WebShop

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from small import Small
 
-from manyturn.containers.engine import LABEL, client
+from manyturn.containers.container_engine import LABEL, client
 from manyturn.containers.sandbox import EngineUnavailable, SandboxLost
-from manyturn.envs.host import EnvError, Step
-from manyturn.envs.seats import Seat, WorkerSeats
+from manyturn.envs.hosting.host import EnvError, Step
+from manyturn.envs.hosting.seats import Seat, WorkerSeats
+from manyturn.envs.hosting.worker import WorkerError
 from manyturn.envs.tools.calls import call_text
 from manyturn.envs.tools.toolset import ToolFault
-from manyturn.envs.worker import WorkerError
 
 SMALL = f"{Path(__file__).with_name('small.py')}:Small"
 ACTIONS = [

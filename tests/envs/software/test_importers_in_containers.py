@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import small_checkouts as small
 
-from manyturn.containers.engine import Engine
+from manyturn.containers.container_engine import Engine
 from manyturn.containers.pool import lease
 from manyturn.envs.software.grader import RESOLVED, grade
 from manyturn.envs.software.importers import humanevalfix, problems

@@ -4,9 +4,9 @@ import contextlib
 
 import pytest
 
+from manyturn.containers.container_engine import Engine
 from manyturn.containers.docker_sandbox import DockerSandbox
-from manyturn.containers.engine import Engine
-from manyturn.envs.keys import seed_of
+from manyturn.envs.contract.keys import seed_of
 from manyturn.envs.software import lock
 from manyturn.envs.software.entry import Entry, problem
 from manyturn.envs.software.libraries import library

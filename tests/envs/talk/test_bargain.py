@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyturn.envs.keys import generator
+from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.task import Task
 from manyturn.envs.talk.bargain.concession import CURVES, DISCOUNT, Counterpart
 from manyturn.envs.talk.bargain.game import PriceGame, SplitGame
 from manyturn.envs.talk.bargain.moves import Move, move_text, read_move
 from manyturn.envs.talk.bargain.negotiation import GAMES, LEVELS, Negotiation
 from manyturn.envs.talk.bargain.self_play import SelfPlay
-from manyturn.envs.task import Task
 
 PRICE = PriceGame({"thing": "lamp", "least": 100, "most": 150, "listed": 180})
 SPLIT = SplitGame({"things": ["books", "hats", "balls"], "counts": [3, 1, 2], "values": [[1, 3, 2], [0, 4, 3]]})

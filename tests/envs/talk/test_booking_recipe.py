@@ -6,10 +6,10 @@ import pytest
 
 from manyturn.agents.models import tiny_tokenizer
 from manyturn.agents.vocabulary import texts_of
-from manyturn.envs.host import Host
+from manyturn.envs.hosting.host import Host
 from manyturn.recipes import load_recipe
-from manyturn.trainers.combinations import named_parts
-from manyturn.trainers.config import configure
+from manyturn.trainers.credit.rules import named_parts
+from manyturn.trainers.recipe.config import configure
 
 RECIPE = configure(load_recipe("booking-tiny"))
 
@@ -37,7 +37,7 @@ def test_the_gate_stands_between_failure_and_success_of_an_environment_that_pays
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_the_recipe_learns(tmp_path):
-    from manyturn.trainers.loop import train
+    from manyturn.trainers.run.loop import train
 
     small = {"steps": 12, "evaluation": {"limit": 150}}
     summary = asyncio.run(train(configure(load_recipe("booking-tiny"), small), tmp_path / "run"))

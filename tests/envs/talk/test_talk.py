@@ -2,10 +2,10 @@
 
 import pytest
 
-from manyturn.envs.check import check
-from manyturn.envs.host import Host
-from manyturn.envs.keys import generator
-from manyturn.envs.registry import make
+from manyturn.envs.conformance.check import check
+from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.registry import make
+from manyturn.envs.hosting.host import Host
 
 IDS = [
     f"manyturn/Talk-{name}-v0"

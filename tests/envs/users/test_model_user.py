@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.envs.host import EnvError, Host
-from manyturn.envs.keys import generator
-from manyturn.envs.task import Task
+from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.task import Task
+from manyturn.envs.hosting.host import EnvError, Host
 from manyturn.envs.tools.toolset import Toolset
 from manyturn.envs.users.asking import ModelOptions
 from manyturn.envs.users.model import ModelUser

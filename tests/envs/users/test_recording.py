@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from manyturn.envs.host import EnvError, Host
-from manyturn.envs.keys import generator
-from manyturn.envs.registry import make
+from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.registry import make
+from manyturn.envs.hosting.host import EnvError, Host
 from manyturn.envs.users.recording import ReplayOptions, ReplayUser
 
 IDS = ("Booking", "Negotiation", "TwentyQuestions", "GuessCity", "Support", "Tutor")

@@ -13,8 +13,8 @@ from manyturn.agents.episode import Episode
 from manyturn.agents.gather import gather
 from manyturn.agents.records import episode_rows, turn_rows
 from manyturn.agents.scripted import Scripted
-from manyturn.envs.keys import generator
-from manyturn.envs.seats import InlineSeats
+from manyturn.envs.contract.keys import generator
+from manyturn.envs.hosting.seats import InlineSeats
 from manyturn.report.page import static_page
 
 CHUNK = 16

@@ -15,18 +15,18 @@ from manyturn.agents.compare import CompareError, compare, read_evaluation
 from manyturn.agents.evaluate import evaluate
 from manyturn.agents.records import EPISODES, RecordsError, read_episodes, read_turns, turn_schema, write_table
 from manyturn.agents.scripted import Scripted
-from manyturn.envs.keys import generator
-from manyturn.envs.panel import Panel, make_panel
-from manyturn.envs.seats import open_seats
+from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.panel import Panel, make_panel
+from manyturn.envs.hosting.seats import open_seats
 from manyturn.report import document as documents
 from manyturn.report.document import COLUMNS, comparison_document, document_of
 from manyturn.report.head import ReportError, number
 from manyturn.report.page import static_page
 from manyturn.report.selection import quotas, spread_order, whole_groups
 from manyturn.report.write import write_report
-from manyturn.trainers.config import parse_config
-from manyturn.trainers.loop import train
-from manyturn.trainers.run_folder import read_metrics
+from manyturn.trainers.recipe.config import parse_config
+from manyturn.trainers.record.run_folder import read_metrics
+from manyturn.trainers.run.loop import train
 
 MAZE = "manyturn/Maze-v0"
 HOSTILE = ("\x00\x1b[31m\u202e", "</script><script>alert(1)</script>", "\u2028\ud7ff\U0010ffff", "", "漢" * 20_000)

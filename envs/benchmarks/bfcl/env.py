@@ -1,0 +1,131 @@
+"""BFCL v4 multi-turn as an environment."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from manyturn.envs.benchmarks.bfcl.wheel import KINDS, entries, schemas
+from manyturn.envs.benchmarks.bfcl.world import GoldCall, World, all_among, gold_call
+from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.text_env import TextEnv
+from manyturn.envs.contract.turn import Turn
+from manyturn.envs.tools.calls import calls_text, is_call
+from manyturn.envs.tools.told import told
+from manyturn.envs.tools.tool import Schema, Tool
+from manyturn.envs.tools.toolset import Toolset
+
+MOST_STEPS = 20  # actions with calls after one message of the user
+MOST_CALLS = 64  # in one action
+MORE_FUNCTIONS = "There are more functions now that you can call. Please try again."
+
+
+class BFCL(TextEnv):
+    """The multi-turn tasks of the Berkeley Function-Calling Leaderboard, version 4 (Patil et al. 2025).
+
+    A user says a fixed number of fixed messages. After each, the agent makes calls, and text ends its work on the
+    message. Then every interface must be in the state, and the calls so far must have given the results, of the
+    reference solution; an episode fails at the first message where that is not so, or after more than 20 actions with
+    calls. Where the reference solution calls nothing, nothing is checked until the next message. A call that cannot be
+    read is answered with an error and is one of the 20, where the original ends the agent's work on the message.
+
+    An agent that calls nothing succeeds in no task. The functions are told in the first observation, and those held
+    back in ``miss_func`` when they are added; as in the original, a call of one that is held back is carried out.
+
+    Args:
+        split: ``test``, the only one.
+        kind: ``base``, ``miss_func`` (a function is held back for a while), ``miss_param`` (a value is missing for a
+            while) or ``long_context`` (results are long).
+        max_turns: default 200.
+    """
+
+    instructions = (
+        "A user asks you for things, one after the other. Do them by calling functions: answer with nothing but "
+        '{"name": FUNCTION, "arguments": {...}}, or a list of several calls. When what the user asked for is done, or '
+        "cannot be done, write a text to the user instead; then the user asks for the next thing."
+    )
+    max_turns = 200
+    splits = ("test",)
+    part_names = ()
+
+    def __init__(self, split: str = "test", kind: str = "base", max_turns: int | None = None):
+        if kind not in KINDS:
+            raise ValueError(f"no kind {kind!r}: choose {', '.join(KINDS)}")
+        super().__init__(split, max_turns)
+        self.kind = kind
+        self._entries = {one["id"]: one for one in entries(kind)}
+        self._tasks = tuple(Task(f"test/{name}", "test", dict(one)) for name, one in self._entries.items())
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        return self._tasks
+
+    # ---- the episode ----------------------------------------------------------------------------------------
+
+    def begin(self, task: Task, rng: np.random.Generator) -> str:
+        entry, long = task.params, self.kind == "long_context"
+        self._world, self._gold_world = World(entry, long), World(entry, long)
+        self._gold = [[gold_call(text) for text in turn] for turn in entry["ground_truth"]]
+        self._results: list[str] = []
+        self._message, self._steps, self._called = 0, 0, False
+        held_back = {name for names in entry.get("missed_function", {}).values() for name in names}
+        known = [one for name in entry["involved_classes"] for one in schemas(name)]
+        self._schemas = {one["function"]["name"]: one for one in known}
+        self._toolset = Toolset(map(self._tool, known), most_calls=MOST_CALLS)
+        return told(self._said(), [one for name, one in self._schemas.items() if name not in held_back])
+
+    def _tool(self, schema: Schema) -> Tool:
+        name = schema["function"]["name"]
+        return Tool(schema, lambda arguments: self._run(name, arguments))
+
+    def _run(self, name: str, arguments: dict[str, Any]) -> str:
+        result = self._world.call(name, **arguments)
+        self._results.append(result)
+        self._called = True
+        return result
+
+    def _said(self) -> str:
+        """The user's message."""
+        return "\n".join(one["content"] for one in self.task.params["question"][self._message]) or MORE_FUNCTIONS
+
+    def respond(self, action: str) -> Turn:
+        if not is_call(action) or action.split() == ["[]"]:
+            return self._answered()
+        self._steps += 1
+        answered = self._toolset.answer(action)
+        if self._steps > MOST_STEPS:
+            return self.fail(f"{answered.text}\nToo many steps.")
+        return (self.go_on if answered.valid else self.invalid)(answered.text)
+
+    def _answered(self) -> Turn:
+        """The agent has said that it is done with the message."""
+        if not self._stands():
+            return self.fail("This is not what was asked for.")
+        self._message += 1
+        self._steps, self._called = 0, False
+        if self._message == len(self._gold):
+            return self.succeed("Thank you, that was all.")
+        added = self.task.params.get("missed_function", {}).get(str(self._message), ())
+        return self.go_on(told(self._said(), [self._schemas[name] for name in added]))
+
+    def _stands(self) -> bool:
+        """The original's check after a message."""
+        gold = self._gold[self._message]
+        wanted = [self._gold_world.do(call) for call in gold]
+        if not gold:
+            return True
+        return self._called and self._world.same(self._gold_world) and all_among(wanted, self._results)
+
+    # ---- what trainers see ----------------------------------------------------------------------------------
+
+    def progress(self) -> float:
+        """The share of messages that were answered well."""
+        return self._message / len(self._gold)
+
+    def anchor(self) -> Hashable:
+        return self.task.id, self._message, tuple(self._results), self.observation
+
+    def expert(self) -> str:
+        gold: list[GoldCall] = self._gold[self._message]
+        if gold and not self._called:
+            return calls_text((call.name, self._world.arguments(call)) for call in gold)
+        return "Done." if gold else "I cannot do that with what I have."

@@ -1,0 +1,86 @@
+"""MiniWoB++ in a browser, its pages read and acted on by number."""
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+
+from manyturn.envs.benchmarks.miniwob.files import PLAYABLE, file_of, folder
+from manyturn.envs.benchmarks.miniwob.tasks import Variants
+from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.text_env import TextEnv
+from manyturn.envs.contract.turn import Turn
+from manyturn.envs.web.browser import BrowserError
+from manyturn.envs.web.chromium import require_browser
+from manyturn.envs.web.reader import INSTRUCTIONS, Reader
+from manyturn.envs.web.tab import Tab
+
+_NO_LIMIT_MS = 10**9
+_RESULT = "() => [WOB_DONE_GLOBAL, WOB_RAW_REWARD_GLOBAL]"
+
+
+class MiniWoB(TextEnv):
+    """Do what a small web page asks for.
+
+    The outcome is the task's raw reward, from -1 to 1, without the original's discount by time; 1 is success. There is
+    no time limit: a second passes with each action. A seed makes a variant of a task; small tasks may have equal
+    variants in two splits.
+
+    Args:
+        split: train, validation or test, which are ranges of seeds.
+        tasks: names of tasks, such as ``click-checkboxes``; default: those that a script has solved by number.
+        max_turns: default 20.
+    """
+
+    instructions = f"Do what the first lines of the page ask for.\n\n{INSTRUCTIONS}"
+    max_turns = 20
+    part_names = ()
+
+    def __init__(self, split: str = "train", tasks: Sequence[str] = PLAYABLE, max_turns: int | None = None):
+        require_browser()
+        names = tuple(dict.fromkeys(tasks))
+        if not names:
+            raise ValueError("tasks names no task: name one, such as click-button")
+        self._addresses = {name: file_of(name).as_uri() for name in names}
+        super().__init__(split, max_turns)
+        self._tasks = {split: Variants(split, names) for split in self.splits}
+        self._tab = Tab(f"{folder().as_uri()}/", scripts=True)
+        self._reader = Reader(self._tab)
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        return self._tasks[split]
+
+    def begin(self, task: Task, rng: np.random.Generator) -> str:
+        seed = json.dumps(task.params["seed"])
+        self._tab.open(
+            self._addresses[task.params["task"]],
+            f"() => {{ core.EPISODE_MAX_TIME = {_NO_LIMIT_MS}; Math.seedrandom({seed});"
+            " core.startEpisodeReal(); core.hideDisplay(); }",
+        )
+        self._reader.look()
+        return self._reader.text
+
+    def respond(self, action: str) -> Turn:
+        problem = self._reader.act(action)
+        if problem is not None:
+            return self.invalid(f"{problem}\n{self._reader.text}")
+        done, reward = self._tab.value(_RESULT)
+        if not done:
+            return self.go_on(self._reader.text)
+        if not isinstance(reward, int | float):
+            raise BrowserError(f"the task's reward is no number: {reward!r:.80}")
+        return self.succeed("Done.", reward) if reward == 1 else self.fail("Over.", reward)
+
+    def admissible(self) -> list[str]:
+        """Clicks on what is shown, options of lists, ways to scroll; what can be typed has no list."""
+        actions = []
+        for number, control in self._reader.shown().items():
+            if control.disabled:
+                continue
+            actions += [f"select[{number}] {option}" for option in control.options]
+            if not control.options:
+                actions.append(f"click[{number}]")
+        return [*actions, *self._reader.scrolls()]
+
+    def close(self) -> None:
+        self._tab.close()

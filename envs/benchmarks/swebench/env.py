@@ -1,0 +1,207 @@
+"""SWE-bench and the sets of its form: mend what an issue tells of, in the repository's own container image."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from manyturn.containers.container_engine import Engine
+from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.preflight import examined
+from manyturn.containers.sandbox import WORKSPACE, Limits, Sandbox
+from manyturn.envs.benchmarks.swebench.evaluation import LOG_BYTES, evaluate
+from manyturn.envs.benchmarks.swebench.grader import Grade, Resolved
+from manyturn.envs.benchmarks.swebench.image_names import image_of
+from manyturn.envs.benchmarks.swebench.patches import NoPatch, take_patch, unpack
+from manyturn.envs.benchmarks.swebench.predictions import PATCH_MARK
+from manyturn.envs.benchmarks.swebench.prepare import Prepared, prepare
+from manyturn.envs.benchmarks.swebench.rows import SWEBENCH, Row, load
+from manyturn.envs.contract.registry import NeedsSetup
+from manyturn.envs.contract.task import SPLITS, Task, split_of
+from manyturn.envs.contract.text_env import TextEnv, Unsupported
+from manyturn.envs.contract.turn import Turn
+from manyturn.envs.software.display import harmless
+from manyturn.envs.software.tools import Tools
+from manyturn.envs.tools.calls import call_text
+from manyturn.envs.tools.told import told
+from manyturn.envs.tools.tool import tool_of
+from manyturn.envs.tools.toolset import Toolset
+
+INSTRUCTIONS = f"""\
+A repository lies in {WORKSPACE}, which /testbed links to, in a sandbox without a network. Someone has told of a fault \
+in it, or of something that it lacks. Change the repository's source files so that this is mended, and submit. Hidden \
+tests decide; changes of tests do not count, and work that is not submitted counts for nothing."""
+COMMAND_SECONDS = 60.0
+LIMITS = Limits(memory_mb=4096, cpus=2.0, processes=512, workspace_mb=1536, scratch_mb=512, files=200_000)
+"""Workspace and scratch folder lie in memory, and count towards ``memory_mb``."""
+_TEST_SET = frozenset({SWEBENCH})
+
+
+class SWEBench(TextEnv):
+    """One task a row; the outcome is 1 if all of the row's tests are as they should be, else 0.
+
+    Rows of SWE-bench are the split ``test``; those of sets made for training are divided 80/10/10 by their content. A
+    snapshot is the list of actions, which ``restore`` repeats. Grading may take as long as the tests do, up to half an
+    hour: give worker processes that time.
+
+    The reward is for training and for looking at. Headline numbers come from SWE-bench's own harness, for which
+    ``predictions`` writes the file. Images as they are published were never run by this project's tests.
+
+    Args:
+        split: default: the first that there is.
+        rows: a file of rows; see ``rows``.
+        image: from the name of a row's image to the one that is used; see ``image_names.image_of``.
+        hints: tell what the row gives as hints too; SWE-bench's rules forbid it.
+        engine: what sandboxes are made with: arguments of ``container_engine.Engine`` besides ``image`` and
+            ``python``, such as ``{"limits": {"workspace_mb": 4000}}``.
+        max_turns: default 75.
+
+    Raises:
+        NeedsSetup: there are no rows, or they are not what they should be.
+    """
+
+    max_turns = 75
+    part_names = ()
+
+    def __init__(
+        self,
+        split: str | None = None,
+        rows: str | None = None,
+        image: str = "{image}",
+        hints: bool = False,
+        engine: Mapping[str, Any] | None = None,
+        max_turns: int | None = None,
+    ):
+        if rows is None:
+            raise NeedsSetup(
+                'SWE-bench\'s rows do not come with this package: give rows="FILE" (.json, .jsonl, .parquet)'
+            )
+        self._engine = _engine_of(engine or {})
+        self._image, self._hints = image, hints
+        self._rows = {row.instance: row for row in load(rows)}
+        tasks = [_task(row) for row in self._rows.values()]
+        self._tasks = {name: tuple(task for task in tasks if task.split == name) for name in SPLITS}
+        self.splits = tuple(name for name in SPLITS if self._tasks[name])  # type: ignore[misc]  # those with tasks
+        super().__init__(split or self.splits[0], max_turns)
+        self._sandbox: Sandbox | None = None
+        self._prepared: dict[str, Prepared] = {}
+        self._toolset: Toolset = None  # type: ignore[assignment]  # set by begin
+        self._submitted = False
+        functions = (Tools.bash, Tools.view, Tools.edit, Tools.search, SWEBench.submit)
+        self.tools = tuple(tool_of(function).schema for function in functions)
+        self.instructions = told(INSTRUCTIONS, self.tools)
+
+    @property
+    def side_by_side(self) -> int:  # type: ignore[override]  # it depends on the engine
+        """As many as half of the engine's memory holds; an episode that is graded has one container more."""
+        return max(1, (examined().memory >> 21) // self._engine.limits.memory_mb)
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        return self._tasks.get(split, ())
+
+    @property
+    def row(self) -> Row:
+        """Of the task that is being worked on."""
+        return self._rows[self.task.id]
+
+    def begin(self, task: Task, rng: np.random.Generator) -> str:
+        row = self._rows[task.id]
+        self.close()
+        if task.id not in self._prepared:
+            self._prepared[task.id] = prepare(row, image_of(row, self._image))
+        prepared = self._prepared[task.id]
+        self._sandbox = self._started(prepared.agent, prepared.python)
+        unpack(self._sandbox)
+        tools = Tools(self._sandbox, seconds=COMMAND_SECONDS)
+        self._toolset = Toolset([tools.bash, tools.view, tools.edit, tools.search, self.submit], most_calls=1)
+        self._submitted = False
+        hints = f"\n\nHints:\n{row.hints}" if self._hints and row.hints else ""
+        return harmless((row.statement + hints).replace("\r\n", "\n"))
+
+    def respond(self, action: str) -> Turn:
+        answered = self._toolset.answer(action)
+        if self._submitted:
+            return self._end()
+        return self.go_on(answered.text) if answered.valid else self.invalid(answered.text)
+
+    def submit(self) -> str:
+        """Hand in the changes as they are; this ends the work."""
+        self._submitted = True
+        return ""
+
+    def expert(self) -> str:
+        """Puts in the row's own patch and submits."""
+        patch = self.row.gold or self.row.fault
+        if not patch:
+            raise Unsupported(f"{self.row.instance} has no expert: its row has no patch")
+        apply = "git apply" if self.row.gold else "git apply -R"
+        mend = f"{apply} --whitespace=nowarn - <<'END-OF-THE-PATCH'\n{patch}\nEND-OF-THE-PATCH"
+        action = call_text("bash", command=mend)
+        return call_text("submit") if action in self._actions else action
+
+    def close(self) -> None:
+        """Remove the episode's container."""
+        sandbox, self._sandbox = self._sandbox, None
+        if sandbox is not None:
+            sandbox.stop()
+
+    def _started(self, image: str, python: str, **limits: int) -> Sandbox:
+        changed = self._engine.limits.model_copy(update=limits)
+        sandbox = DockerSandbox(self._engine.model_copy(update={"image": image, "python": python, "limits": changed}))
+        sandbox.start()
+        return sandbox
+
+    def _end(self) -> Turn:
+        """Take the patch out, end the agent's container, and grade in another."""
+        assert self._sandbox is not None
+        try:
+            patch = take_patch(self._sandbox, self.row)
+        except NoPatch as reason:
+            return self.fail(f"Submitted, but {reason}.{PATCH_MARK}")
+        finally:
+            self.close()
+        if not patch:
+            return self.fail(f"Submitted, but no source file was changed.{PATCH_MARK}")
+        prepared = self._prepared[self.task.id]
+        grader = self._started(prepared.grader, prepared.python, output_bytes=LOG_BYTES)
+        try:
+            grade = evaluate(grader, self.row, patch)
+        finally:
+            grader.stop()
+        text = f"Submitted. {_verdict(grade)}{PATCH_MARK}{patch}"
+        return self.succeed(text) if grade.resolved is Resolved.FULL else self.fail(text)
+
+
+def _task(row: Row) -> Task:
+    params = {"instance": row.instance, "statement": row.statement, "commit": row.commit, "fault": row.fault}
+    task = Task(row.instance, "test", params, tags=(row.family, row.repository))
+    if row.family in _TEST_SET:
+        return task
+    return Task(row.instance, split_of(task.content), params, tags=task.tags)
+
+
+def _engine_of(given: Mapping[str, Any]) -> Engine:
+    """Raises ValueError for arguments that Engine does not take."""
+    named = sorted({"image", "python"} & given.keys())
+    if named:
+        raise ValueError(f"engine takes no {named[0]!r} here, each row has its own: give image=RULE to the environment")
+    limits = {**LIMITS.model_dump(), **given.get("limits", {})}
+    try:
+        return Engine.model_validate({**given, "limits": limits})
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ValueError(f"engine: {where}: {first['msg']}") from None
+
+
+def _verdict(grade: Grade) -> str:
+    if not grade.valid:
+        return "The tests did not come to their end with this patch."
+    names = {
+        Resolved.FULL: "It is mended.",
+        Resolved.PARTIAL: "It is mended in part.",
+        Resolved.NO: "It is not mended.",
+    }
+    failing = f" Failing: {', '.join(grade.failing[:5])}" + (" ..." if len(grade.failing) > 5 else "")
+    return names[grade.resolved] + (failing if grade.failing else "")

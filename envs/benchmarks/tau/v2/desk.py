@@ -1,0 +1,129 @@
+"""tau2-bench's desks: the agent's tools, in telecom the customer's phone too, and what keeps the two in step."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from manyturn.envs.benchmarks.tau.desk import run
+from manyturn.envs.benchmarks.tau.store import Base, Database
+from manyturn.envs.benchmarks.tau.v2 import airline, phone, retail, telecom
+from manyturn.envs.tools.tool import ToolError
+
+AGENT_TOOLS = {
+    "retail": (retail.RetailTools, retail.TOOLS),
+    "airline": (airline.AirlineTools, airline.TOOLS),
+    "telecom": (telecom.TelecomTools, telecom.TOOLS),
+}
+WRITES = {domain: kind.WRITES for domain, (kind, _) in AGENT_TOOLS.items()}
+
+
+class Desk:
+    """One episode's database and tools, of the agent alone.
+
+    Args:
+        base: the shared database.
+        domain: ``retail``, ``airline`` or ``telecom``.
+    """
+
+    def __init__(self, base: Base, domain: str):
+        kind, names = AGENT_TOOLS[domain]
+        self.db = Database(base)
+        self.agent: Any = kind(self.db)
+        self._names = frozenset(names)
+
+    def call(self, name: str, arguments: Mapping[str, Any], by: str = "assistant") -> str:
+        if name not in self._names:
+            raise ToolError(f"Tool '{name}' not found.")
+        return run(getattr(self.agent, name), **arguments)
+
+    def same(self, other: "Desk") -> bool:
+        return self.db.same(other.db)
+
+    def save(self) -> Any:
+        return self.db.save()
+
+    def load(self, state: Any) -> None:
+        self.db.load(state)
+
+
+class TelecomDesk(Desk):
+    """The desk and the customer's phone.
+
+    Args:
+        base, phone_base: the shared databases.
+        set_up: the task's initialization, each with ``env_type``, ``func_name`` and ``arguments``.
+
+    Raises:
+        ValueError: the initialization is not one that this desk can do.
+    """
+
+    def __init__(self, base: Base, phone_base: Base, set_up: Iterable[Mapping[str, Any]] = ()):
+        super().__init__(base, "telecom")
+        self.phone_db = Database(phone_base)
+        self.phone = phone.TelecomUserTools(self.phone_db)
+        self.sync()
+        for step in set_up:
+            self._prepare(step)
+
+    def _prepare(self, step: Mapping[str, Any]) -> None:
+        name, kit = step["func_name"], self._kit(step["env_type"])
+        if name.startswith("assert_"):
+            if not self.holds(step):
+                raise ValueError(f"the task's initialization expects {name}, which does not hold")
+            return
+        if name not in kit.SET_UP and name not in kit.WRITES:
+            raise ValueError(f"the task's initialization asks for {name!r}, which nothing here does")
+        getattr(kit, name)(**step["arguments"])
+        self.sync()
+
+    def _kit(self, who: str) -> Any:
+        return self.phone if who == "user" else self.agent
+
+    def holds(self, assertion: Mapping[str, Any]) -> bool:
+        """Whether a task's assertion is met. Raises ValueError for one that is not known."""
+        name, kit = assertion["func_name"], self._kit(assertion["env_type"])
+        judge = getattr(kit, name, None) if name.startswith("assert_") else None
+        if judge is None:
+            raise ValueError(f"the task asks for {name!r}, which nothing here judges")
+        found = judge(**assertion["arguments"]) == assertion.get("assert_value", True)
+        self.sync()
+        return found
+
+    def call(self, name: str, arguments: Mapping[str, Any], by: str = "assistant") -> str:
+        """A tool of either side; who may call which is the environment's choice."""
+        on_phone = name in phone.TOOLS
+        text = run(getattr(self.phone, name), **arguments) if on_phone else super().call(name, arguments, by)
+        run(self.sync)
+        return text
+
+    def sync(self) -> str:
+        """Let the phone feel what the desk did, and the desk learn of payments."""
+        number = self.phone.surroundings["phone_number"]
+        if number is None:
+            return ""
+        line = self.agent.line_of_number(number)
+        plan = self.agent.plan(line["plan_id"])
+        self.phone.surround(
+            line_active=line["status"] == "Active",
+            roaming_allowed=bool(line["roaming_enabled"]),
+            mobile_data_usage_exceeded=line["data_used_gb"] >= plan["data_limit_gb"] + line["data_refueling_gb"],
+        )
+        asked = self.phone.surroundings["payment_request"]
+        if asked is not None and asked["paid"]:
+            self.agent.set_bill_to_paid(asked["bill_id"])
+            self.phone.surround(payment_request=None)
+            asked = None
+        if asked is None:
+            waiting = self.agent.bills_of(self.agent.customer_of_number(number), "Awaiting Payment")
+            if waiting:
+                self.phone.ask_payment(waiting[0]["bill_id"], waiting[0]["total_due"])
+        return ""
+
+    def same(self, other: Desk) -> bool:
+        return super().same(other) and isinstance(other, TelecomDesk) and self.phone_db.same(other.phone_db)
+
+    def save(self) -> Any:
+        return [self.db.save(), self.phone_db.save()]
+
+    def load(self, state: Any) -> None:
+        self.db.load(state[0])
+        self.phone_db.load(state[1])

@@ -1,0 +1,1 @@
+"""``manyturn check``: whether an environment keeps the contract."""

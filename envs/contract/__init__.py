@@ -1,0 +1,1 @@
+"""What an environment is: tasks, turns, spaces, wrappers, registration, panels."""

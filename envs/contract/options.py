@@ -1,0 +1,56 @@
+"""Configurations: frozen, and strict about what they are given."""
+
+import difflib
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+
+class Options(BaseModel):
+    """Base of every configuration: frozen; an unknown key is an error that suggests the right one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_options(cls, data: Any) -> Any:
+        if isinstance(data, Mapping):
+            for key in data:
+                if key not in cls.model_fields:
+                    raise ValueError(unknown(f"{cls.__name__.removesuffix('Config')} option", key, cls.model_fields))
+        return data
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> str:
+    """Message about a name that does not exist: the nearest ones, then all.
+
+    >>> unknown("option", "gama", ["gamma", "eps"])
+    "unknown option 'gama'; did you mean 'gamma'? There are eps, gamma"
+    """
+    names = sorted(known)
+    close = " or ".join(map(repr, difflib.get_close_matches(str(name), names, n=2, cutoff=0.6)))
+    return (
+        f"unknown {what} {name!r}; "
+        + (f"did you mean {close}? " if close else "")
+        + (f"There are {', '.join(names)}" if names else "There is none")
+    )
+
+
+class ConfigError(ValueError):
+    """The configuration cannot be used; the text says which entry and what would do."""
+
+
+Rule = Callable[[Any], str | None]
+UNFINISHED = {"unfinished": True}
+
+
+def check(config: Any, rules: Collection[Rule], context: Mapping[str, Any] | None = None) -> None:
+    """Raise ValueError with the reason of the first rule that refuses the configuration.
+
+    Args:
+        context: of the validation; where it is UNFINISHED nothing is refused yet.
+    """
+    for rule in () if context == UNFINISHED else rules:
+        if reason := rule(config):
+            raise ValueError(reason)

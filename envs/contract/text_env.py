@@ -1,0 +1,267 @@
+"""The short way to write a text environment that is a true ``gymnasium.Env``."""
+
+import abc
+import base64
+import json
+from collections.abc import Hashable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+from gymnasium.error import ResetNeeded
+
+from manyturn.envs.contract.keys import digest, generator
+from manyturn.envs.contract.space import TextSpace
+from manyturn.envs.contract.task import SPLITS, Task
+from manyturn.envs.contract.turn import OUTCOME, Turn
+
+
+class Unsupported(RuntimeError):
+    """The environment does not offer this optional ability."""
+
+
+class TextEnv(gymnasium.Env[str, str], abc.ABC):
+    """An agent reads text and answers with text until the episode ends.
+
+    Override ``tasks``, ``begin`` and ``respond``; everything else is optional or machinery. A task's content depends
+    on the task alone; whatever is random inside an episode comes from ``self.rng``, which ``begin`` receives too.
+
+    Args:
+        split: the split that ``reset`` draws from when no task is named.
+        max_turns: the turn at which an unfinished episode is truncated; default: the class's ``max_turns``.
+
+    Attributes:
+        instructions: what the agent is told once.
+        splits: the splits that there are.
+        part_names: names of the reward parts besides ``outcome``; None if they are not listed. A list lets misspelt
+            names in a recipe be found before the first episode.
+        absent: splits that this machine cannot give -> what has to be done to have them.
+        agents: names of those who act, where an episode has several: ``info["agent"]`` then says who reads the
+            observation and acts next. A reward part named ``AGENT.PART`` is that agent's, whoever's turn earned it; any
+            other is everybody's.
+        side_by_side: how many episodes of one process can be open at once, where each holds something scarce such as
+            a container; None without a limit. More wait for a seat.
+    """
+
+    instructions: str = ""
+    max_turns: int = 20
+    splits: ClassVar[tuple[str, ...]] = SPLITS
+    part_names: ClassVar[tuple[str, ...] | None] = None
+    absent: Mapping[str, str] = MappingProxyType({})
+    agents: tuple[str, ...] = ()
+    side_by_side: int | None = None
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}  # observations are what there is to see
+
+    # ---- override these -------------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def tasks(self, split: str) -> Sequence[Task]:
+        """The tasks of a split, always the same ones in the same order."""
+
+    @abc.abstractmethod
+    def begin(self, task: Task, rng: np.random.Generator) -> str:
+        """Set the state for ``task`` and return the first observation."""
+
+    @abc.abstractmethod
+    def respond(self, action: str) -> Turn:
+        """Take one action; return ``go_on``, ``invalid``, ``succeed`` or ``fail``."""
+
+    # ---- optional -------------------------------------------------------------------------------------------
+
+    def admissible(self) -> list[str] | None:
+        """Commands that would do something now, or None if they cannot be listed."""
+        return None
+
+    def anchor(self) -> Hashable:
+        """The key by which turns of a group are recognised as the same situation."""
+        return (self.task.id, self.observation)
+
+    def progress(self) -> float | None:
+        """How much of the goal is reached, in [0, 1], or None if that is unknown."""
+        return None
+
+    def expert(self) -> str:
+        """The next action of an expert."""
+        raise Unsupported(f"{type(self).__name__} has no expert: override expert()")
+
+    def measures(self) -> Mapping[str, float]:
+        """Further figures of an episode that has ended, such as ``{"submitted": 1.0}``; evaluations report means."""
+        return {}
+
+    def answer(self) -> str | None:
+        """The action that gives the true answer, if there is one such; known as soon as the episode has begun.
+
+        It reaches the trainer alone, which may ask how likely the policy is to say it. No observation before the end
+        may contain it.
+        """
+        return None
+
+    def save(self) -> bytes | None:
+        """The state inside the episode; None means that ``restore`` replays the actions instead."""
+        return None
+
+    def load(self, data: bytes) -> None:
+        """Undo ``save``. ``begin`` has been called with the same task before."""
+        raise Unsupported(f"{type(self).__name__}.save() is overridden, so load() must be too")
+
+    # ---- legal turns ----------------------------------------------------------------------------------------
+
+    def go_on(self, text: str, **parts: float) -> Turn:
+        """The episode continues."""
+        if OUTCOME in parts:
+            raise ValueError("'outcome' is the reward of the episode's end: return succeed(...) or fail(...)")
+        return Turn(text, parts)
+
+    def invalid(self, text: str, **parts: float) -> Turn:
+        """The action meant nothing; the episode continues."""
+        if OUTCOME in parts:
+            raise ValueError("'outcome' is the reward of the episode's end: return succeed(...) or fail(...)")
+        return Turn(text, parts, False)
+
+    def succeed(self, text: str, outcome: float = 1.0, **parts: float) -> Turn:
+        """The goal is reached and the episode ends."""
+        return Turn(text, {OUTCOME: outcome, **parts}, True, True, True)
+
+    def fail(self, text: str, outcome: float = 0.0, **parts: float) -> Turn:
+        """The goal can no longer be reached and the episode ends."""
+        return Turn(text, {OUTCOME: outcome, **parts}, True, True, False)
+
+    # ---- machinery ------------------------------------------------------------------------------------------
+
+    def __init__(self, split: str = "train", max_turns: int | None = None):
+        if split not in self.splits:
+            raise ValueError(f"no split {split!r}: {type(self).__name__} has {', '.join(self.splits)}")
+        if max_turns is not None:
+            if max_turns < 1:
+                raise ValueError(f"max_turns must be at least 1, not {max_turns}")
+            self.max_turns = max_turns
+        self.split = split
+        self.observation_space = TextSpace()
+        self.action_space = TextSpace()
+        self.task: Task = None  # type: ignore[assignment]  # set by reset
+        self.observation = ""
+        self.turn = 0
+        self._live = False
+        self._actions: list[str] = []
+        self._seed = 0
+        self.rng: np.random.Generator = None  # type: ignore[assignment]  # set by reset
+        self._rng_start: Any = None
+
+    def find(self, task_id: str) -> Task:
+        """The task with this id."""
+        for split in self.splits:
+            tasks = self.tasks(split)
+            finder = getattr(tasks, "find", None)
+            found = finder(task_id) if finder else next((t for t in tasks if t.id == task_id), None)
+            if found is not None:
+                return found
+        raise KeyError(
+            f"{type(self).__name__} has no task {task_id!r}; env.tasks(split)[0].id shows what an id looks like"
+        )
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+        """Begin an episode: of the task ``options["task"]``, or of one that the seed draws from the split."""
+        unknown = set(options or ()) - {"task"}
+        if unknown:
+            raise ValueError(f"unknown reset options {sorted(unknown)}; the only one is 'task'")
+        super().reset(seed=seed)
+        seed = seed if seed is not None else int(self.np_random.integers(2**63))
+        named = (options or {}).get("task")
+        if named is None:
+            tasks = self.tasks(self.split)
+            named = tasks[int(generator("draw", seed).integers(len(tasks)))]
+        self._start(named if isinstance(named, Task) else self.find(named), seed)
+        info: dict[str, Any] = {
+            "task": self.task.id,
+            "split": self.task.split,
+            "turn": 0,
+            "valid": True,
+            "reward_parts": {},
+        }
+        self._describe(info)
+        return self.observation, info
+
+    def _start(self, task: Task, seed: int) -> None:
+        if self.rng is None or self._seed != seed:
+            self.rng = generator("episode", seed)
+            self._rng_start = self.rng.bit_generator.state
+        else:  # the same numbers again, ten times faster than a new generator
+            self.rng.bit_generator.state = self._rng_start
+        self.task, self._seed = task, seed
+        self.turn = 0
+        self._live = True
+        self._actions = []
+        self.observation = self.begin(task, self.rng)
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """One turn. Reaching ``max_turns`` truncates; ``terminated`` and ``truncated`` are never both true."""
+        if not self._live:
+            raise ResetNeeded("the episode has ended or not begun: call reset()")
+        if not isinstance(action, str):
+            raise TypeError(f"an action is text, not {type(action).__name__}")
+        text, parts, valid, terminated, success = self.respond(action)
+        self.turn += 1
+        self._actions.append(action)
+        self.observation = text
+        truncated = not terminated and self.turn >= self.max_turns
+        info = {
+            "task": self.task.id,
+            "split": self.task.split,
+            "turn": self.turn,
+            "valid": valid,
+            "reward_parts": parts,
+        }
+        if terminated or truncated:
+            self._live = False
+            info["success"] = bool(success)
+            if measures := self.measures():
+                info["measures"] = dict(measures)
+        self._describe(info)
+        return text, float(sum(parts.values())), terminated, truncated, info
+
+    def _describe(self, info: dict[str, Any]) -> None:
+        info["anchor"] = self.anchor()
+        admissible = self.admissible()
+        if admissible is not None:
+            info["admissible"] = admissible
+        progress = self.progress()
+        if progress is not None:
+            info["progress"] = progress
+
+    def render(self) -> str:
+        return self.observation
+
+    def snapshot(self) -> bytes:
+        """Everything needed to continue from here, in another process too."""
+        if self.task is None:
+            raise ResetNeeded("nothing to snapshot before reset()")
+        state = self.save()
+        head: dict[str, Any] = {"task": self.task.id, "seed": self._seed}
+        if state is None:
+            head |= {"actions": self._actions, "check": digest(self.observation)}
+        else:
+            head |= {"turn": self.turn, "live": self._live, "text": self.observation}
+            head |= {"state": base64.b64encode(state).decode()}
+            rng = self.rng.bit_generator.state
+            if rng != self._rng_start:
+                head["rng"] = rng
+        return json.dumps(head).encode()
+
+    def restore(self, data: bytes) -> None:
+        """Continue from a snapshot of the same environment."""
+        head = json.loads(data)
+        same = self.task is not None and self.task.id == head["task"]
+        self._start(self.task if same else self.find(head["task"]), head["seed"])
+        if "actions" in head:
+            for action in head["actions"]:
+                self.step(action)
+            if digest(self.observation) != head["check"]:
+                name = type(self).__name__
+                raise RuntimeError(
+                    f"{name} replays to another text: its turns depend on more than task, seed and actions"
+                )
+            return
+        self.load(base64.b64decode(head["state"]))
+        self.turn, self._live, self.observation = head["turn"], head["live"], head["text"]
+        self.rng.bit_generator.state = head.get("rng", self._rng_start)

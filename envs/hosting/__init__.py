@@ -1,0 +1,1 @@
+"""Where episodes run: seats, worker processes, limits."""

@@ -1,0 +1,36 @@
+"""The container engine that an environment's arguments ask for."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from manyturn.containers.container_engine import Engine
+from manyturn.containers.images import resolve
+from manyturn.containers.preflight import demand, examined
+from manyturn.containers.sandbox import EngineUnavailable
+from manyturn.envs.contract.registry import NeedsSetup
+
+
+def usable(engine: Mapping[str, Any] | None, what: str) -> Engine:
+    """An engine that answers, enforces what is demanded and has the image.
+
+    Args:
+        engine: arguments of ``Engine``, such as ``image``.
+        what: needs it, in the plural.
+
+    Raises:
+        ValueError: an argument that ``Engine`` does not take.
+        NeedsSetup: what is missing.
+    """
+    try:
+        made = Engine.model_validate(engine or {})
+    except ValidationError as error:
+        fault = error.errors()[0]
+        raise ValueError(f"engine: {'.'.join(map(str, fault['loc']))}: {fault['msg']}") from None
+    try:
+        demand(examined(), made)
+        resolve(made.image)
+    except EngineUnavailable as error:
+        raise NeedsSetup(f"{what} need containers: {error}") from error
+    return made

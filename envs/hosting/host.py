@@ -1,0 +1,231 @@
+"""One way to talk to any environment of strings: ours, or a ``gymnasium.Env`` that knows nothing of this project."""
+
+import asyncio
+import math
+import traceback
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
+
+import gymnasium
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+
+from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.registry import NeedsSetup, make
+from manyturn.envs.contract.space import TextSpace
+from manyturn.envs.contract.task import SPLITS, GeneratedTasks, Task
+from manyturn.envs.contract.text_env import TextEnv, Unsupported
+from manyturn.envs.contract.wrappers import WrapperMismatch, wrap
+from manyturn.envs.hosting.foreign import Foreign
+
+_SEEDS_PER_SPLIT = 2**20
+T = TypeVar("T")
+
+
+class EnvError(RuntimeError):
+    """The environment raised. It is never a reward."""
+
+
+class Step(NamedTuple):
+    """What a reset or one action brought, as plain values that can cross a process boundary.
+
+    Attributes:
+        observation: the text to read.
+        reward: the turn's reward, 0.0 after reset.
+        parts: named rewards that sum to ``reward``.
+        anchor: hash of the situation, the same in every process.
+        success: whether the goal was reached; None while the episode goes on or where nobody says.
+        answer: after reset, the action that gives the true answer, for the trainer and never for the policy; None
+            where the environment names none.
+        measures: at the end, further figures of the episode by name.
+        agent: who reads the observation and acts next, in environments with several agents.
+    """
+
+    observation: str
+    reward: float = 0.0
+    terminated: bool = False
+    truncated: bool = False
+    valid: bool = True
+    parts: Mapping[str, float] = MappingProxyType({})
+    anchor: str = ""
+    admissible: list[str] | None = None
+    success: bool | None = None
+    progress: float | None = None
+    answer: str | None = None
+    measures: Mapping[str, float] = MappingProxyType({})
+    agent: str = ""
+
+    @property
+    def ended(self) -> bool:
+        return self.terminated or self.truncated
+
+
+class Host:
+    """Holds one environment and speaks for it in ``Step`` values.
+
+    An environment without ``tasks`` gets one task for each seed, the splits being disjoint ranges of seeds.
+
+    Args:
+        name: id or ``FILE.py:Class``.
+        kwargs: passed to the constructor.
+        wrappers: turn-level rewards, as ``manyturn.envs.contract.wrappers.wrap`` takes them.
+    """
+
+    def __init__(self, name: str, kwargs: Mapping[str, Any] | None = None, wrappers: Sequence[Mapping[str, Any]] = ()):
+        self.name = name
+        env: gymnasium.Env = make(name, **(kwargs or {}))
+        for side in ("observation_space", "action_space"):
+            space = getattr(env, side)
+            if not isinstance(space, TextSpace | spaces.Text):
+                raise TypeError(
+                    f"{name}: {side} is {space}, but an agent reads and writes text: use manyturn.TextSpace()"
+                )
+        bare = env.unwrapped
+        self._text_env = bare if isinstance(bare, TextEnv) else None
+        self.env = wrap(env if self._text_env else Foreign(env), wrappers)
+
+    @property
+    def instructions(self) -> str:
+        """What the agent is told once."""
+        return getattr(self.env.unwrapped, "instructions", "")
+
+    @property
+    def has_expert(self) -> bool:
+        if self._text_env:
+            return type(self._text_env).expert is not TextEnv.expert
+        return callable(getattr(self.env.unwrapped, "expert", None))
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether resets can tell the true answer."""
+        return self._text_env is not None and type(self._text_env).answer is not TextEnv.answer
+
+    @property
+    def has_progress(self) -> bool:
+        """Whether turns can tell their progress; nobody knows it of an environment that is not ours."""
+        return self._text_env is None or type(self._text_env).progress is not TextEnv.progress
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        return self._text_env.splits if self._text_env else SPLITS
+
+    @property
+    def user(self) -> str | None:
+        """Whom the agent talks to; None where it talks to nobody."""
+        return getattr(getattr(self.env.unwrapped, "user", None), "name", None)
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Who acts, where an episode has several agents; empty where it has one."""
+        return tuple(getattr(self.env.unwrapped, "agents", None) or ())
+
+    @property
+    def side_by_side(self) -> int | None:
+        """How many episodes one process can hold open at once; None without a limit."""
+        return getattr(self.env.unwrapped, "side_by_side", None)
+
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        """Reward parts that the environment and its wrappers list, whether or not a turn earns them."""
+        names = list(getattr(self.env.unwrapped, "part_names", None) or ())
+        layer = self.env
+        while isinstance(layer, gymnasium.Wrapper):
+            if (name := getattr(layer, "part", None)) is not None:
+                names.append(name)
+            layer = layer.env
+        return tuple(names)
+
+    @property
+    def lists_parts(self) -> bool:
+        """Whether ``part_names`` names every part that a turn can earn besides the outcome."""
+        return getattr(self.env.unwrapped, "part_names", None) is not None
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        """The tasks of a split."""
+        if self._text_env and split in self._text_env.absent:
+            raise NeedsSetup(f"the split {split} of {self.name} is absent: {self._text_env.absent[split]}")
+        if split not in self.splits:
+            raise ValueError(f"{self.name} has no split {split!r}; it has {', '.join(self.splits)}")
+        if self._text_env:
+            return self._text_env.tasks(split)
+        first = SPLITS.index(split) * _SEEDS_PER_SPLIT
+        return GeneratedTasks(
+            lambda i: Task(f"{split}/{i}", split, {"seed": first + i}), _SEEDS_PER_SPLIT, prefix=f"{split}/"
+        )
+
+    def reset(self, task: Task, seed: int) -> Step:
+        """Begin ``task``; the seed decides whatever is random inside the episode. Raises EnvError."""
+
+        def begin() -> Step:
+            if self._text_env:
+                text, info = self.env.reset(seed=seed, options={"task": task.id})
+                return self._step(text, 0.0, False, False, info, self._text_env.answer())
+            text, info = self.env.reset(seed=task.params["seed"])
+            return self._step(text, 0.0, False, False, info)
+
+        return self._guarded(f"reset of {task.id}", begin)
+
+    def step(self, action: str) -> Step:
+        """Take one action. Raises EnvError."""
+        return self._guarded("step", lambda: self._step(*self.env.step(action)))
+
+    def expert(self) -> str:
+        """The expert's next action. Raises Unsupported without an expert, EnvError if it raised."""
+        if not self.has_expert:
+            raise Unsupported(f"{self.name} has no expert: give it a method expert(), or start from a trained model")
+        return self._guarded("expert", self.env.unwrapped.expert)  # type: ignore[attr-defined]
+
+    def close(self) -> None:
+        self.env.close()
+
+    def _guarded(self, where: str, call: Callable[[], T]) -> T:
+        """Turn what the environment raises into EnvError, but not a fault of the recipe or of the caller."""
+        try:
+            return call()
+        except (WrapperMismatch, ResetNeeded):
+            raise
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            # Nothing here awaits, so a CancelledError is the environment's own. Not str(error), which may raise too.
+            told = traceback.format_exception_only(error)[-1].strip()
+            raise EnvError(f"{self.name} raised in {where}: {told}") from error
+
+    def _step(
+        self,
+        text: str,
+        reward: Any,
+        terminated: bool,
+        truncated: bool,
+        info: Mapping[str, Any],
+        answer: str | None = None,
+    ) -> Step:
+        if not isinstance(text, str):
+            raise TypeError(f"an observation is text, not {type(text).__name__}")
+        reward = float(reward)
+        if math.isinf(reward):
+            raise ValueError(f"the reward is {reward}; one that nobody can know is NaN")
+        anchor: Hashable = info.get("anchor", text)
+        admissible = info.get("admissible")
+        success, progress = info.get("success"), info.get("progress")
+        return Step(
+            observation=text,
+            reward=reward,
+            terminated=bool(terminated),
+            truncated=bool(truncated),
+            valid=bool(info.get("valid", True)),
+            parts={name: float(value) for name, value in info.get("reward_parts", {}).items()},
+            anchor=digest(anchor),
+            admissible=None if admissible is None else list(admissible),
+            success=None if success is None else bool(success),
+            progress=None if progress is None else float(progress),
+            answer=answer,
+            measures={name: float(value) for name, value in info.get("measures", {}).items()},
+            agent=self._next_agent(info, bool(terminated or truncated)),
+        )
+
+    def _next_agent(self, info: Mapping[str, Any], ended: bool) -> str:
+        if not self.agents or ended:
+            return ""  # without agents the word may mean something else
+        if (agent := info.get("agent")) not in self.agents:
+            raise ValueError(f"info['agent'] is {agent!r}, but the agents are {', '.join(self.agents)}")
+        return agent

@@ -1,0 +1,71 @@
+"""How much of the machine a worker holds, read from /proc, and how much it may hold."""
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Iterator
+
+from pydantic import Field
+
+from manyturn.envs.contract.options import Options
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Limits(Options):
+    """What one worker may hold together with all processes that it started, before it is replaced.
+
+    A worker above a limit gets no new episode and ends after its last one; above twice the limit it is killed.
+    """
+
+    memory_mb: int = Field(2048, ge=1)
+    """Resident memory in MB; pages that processes share count for each."""
+    files: int = Field(512, ge=1)
+    """Open files."""
+    threads: int = Field(256, ge=1)
+    """Threads."""
+    processes: int = Field(64, ge=1)
+    """Processes that it started and that have not been collected."""
+
+    def strain(self, held: Counter[str]) -> tuple[float, str]:
+        """The largest share of a limit that is used, and which limit that is."""
+        return max((held[name] / most, name) for name, most in self)
+
+
+USUAL = Limits()
+
+
+def held_below(root: int) -> Counter[str]:
+    """What the processes below ``root`` hold, the first of them being the worker; names as in ``Limits``."""
+    held: Counter[str] = Counter(processes=-1)
+    for pid in _below(root):
+        held["processes"] += 1
+        with contextlib.suppress(OSError):  # it has just ended, or belongs to another user
+            # The name in parentheses may hold anything; after it the threads are field 20 of `man proc`, pages 24.
+            fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+            held["threads"] += int(fields[17])
+            held["memory_mb"] += int(fields[21]) * _PAGE // 2**20
+            held["files"] += len(os.listdir(f"/proc/{pid}/fd"))
+    return held
+
+
+def _below(root: int) -> Iterator[int]:
+    """Ids of all processes below one."""
+    waiting = _children(root)
+    while waiting:
+        pid = waiting.pop()
+        yield pid
+        waiting += _children(pid)
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            found += map(int, _read(f"/proc/{pid}/task/{thread}/children").split())
+    return found
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.read()

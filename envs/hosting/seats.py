@@ -1,0 +1,332 @@
+"""Where episodes run: in this process, or in supervised worker processes. The episode is the same in both.
+
+async with open_seats("manyturn/Maze-v0", limit=8, workers=2) as seats:
+    async with seats.take() as seat:
+        step = await seat.reset(seats.tasks("train")[0], seed=1)
+        while not step.ended:
+            step = await seat.step(await seat.expert())
+"""
+
+import abc
+import asyncio
+import contextlib
+import sys
+import warnings
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from copy import copy
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from gymnasium.error import ResetNeeded
+
+from manyturn.envs.contract.registry import spec_of
+from manyturn.envs.contract.task import Task
+from manyturn.envs.hosting.host import EnvError, Host, Step
+from manyturn.envs.hosting.pressure import USUAL, Limits
+from manyturn.envs.hosting.wire import step_from_wire, task_to_wire
+from manyturn.envs.hosting.worker import WorkerError
+from manyturn.envs.hosting.worker_pool import Crew, Member
+
+T = TypeVar("T")
+
+_RESET_FIRST = "no episode on this seat: call reset()"
+
+
+class Seat(Protocol):
+    """A place for one episode at a time.
+
+    Every method raises EnvError if the environment raised and WorkerError if its process is gone. After either the
+    episode is lost, and ``reset`` begins another with a fresh environment.
+    """
+
+    async def reset(self, task: Task, seed: int) -> Step: ...
+    async def step(self, action: str) -> Step: ...
+    async def expert(self) -> str: ...
+
+
+class Seats(abc.ABC):
+    """A limited number of seats for one environment; use it in one event loop, with ``async with``.
+
+    Attributes:
+        name, instructions, splits, part_names: those of the environment.
+        has_expert, has_answer, has_progress, lists_parts: what it can tell; see ``Host``.
+        wrappers: the turn-level rewards around it.
+        user: whom the agent talks to, if anybody.
+        agents: who acts, where an episode has several agents.
+        limit: episodes that may run at once, which is less than was asked for where one process cannot hold as many.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kwargs: Mapping[str, Any] | None,
+        wrappers: Sequence[Mapping[str, Any]],
+        limit: int,
+        processes: int = 1,
+    ):
+        if limit < 1 or processes < 1:
+            raise ValueError(f"limit = {limit} and the number of processes, {processes}, must be at least 1")
+        self.name, self.wrappers = name, tuple(wrappers)
+        self._host = Host(name, kwargs, wrappers)  # also finds faults of name, kwargs and wrappers now
+        self.limit = min(limit, (self._host.side_by_side or limit) * processes)
+        self.instructions = self._host.instructions
+        self.has_expert, self.has_answer = self._host.has_expert, self._host.has_answer
+        self.has_progress, self.lists_parts = self._host.has_progress, self._host.lists_parts
+        self.splits = self._host.splits
+        self.user, self.agents = self._host.user, self._host.agents
+        self.part_names = self._host.part_names
+        self._places = asyncio.Semaphore(self.limit)
+        self._closed = False
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        """The tasks of a split."""
+        return self._host.tasks(split)
+
+    @abc.abstractmethod
+    def take(self) -> AbstractAsyncContextManager[Seat]:
+        """A seat, as soon as one is free."""
+
+    async def close(self) -> None:
+        """Close every environment and end every process."""
+        self._closed = True
+
+    async def __aenter__(self) -> "Seats":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError(f"the seats of {self.name} are closed")
+
+
+def _close(host: Host) -> None:
+    """Close an environment; that it raised then must not cost what was played before."""
+    try:
+        host.close()
+    except (Exception, SystemExit) as error:
+        warnings.warn(f"{host.name} raised in close: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2)
+
+
+class _InlineSeat:
+    def __init__(self, make: "InlineSeats"):
+        self._seats = make
+        self._host: Host | None = None
+        self.live = False
+
+    async def reset(self, task: Task, seed: int) -> Step:
+        if self._host is None:
+            self._host = self._seats.make_host()
+        self.live = True
+        return self._or_lost(lambda host: host.reset(task, seed))
+
+    async def step(self, action: str) -> Step:
+        return self._or_lost(lambda host: host.step(action))
+
+    async def expert(self) -> str:
+        return self._or_lost(Host.expert)
+
+    def close(self) -> None:
+        self.live = False
+        host, self._host = self._host, None
+        if host is not None:
+            _close(host)
+
+    def _or_lost(self, call: Callable[[Host], T]) -> T:
+        """What the environment answers; one that raised is not used again."""
+        if not self.live or self._host is None:
+            raise ResetNeeded(_RESET_FIRST)
+        try:
+            return call(self._host)
+        except EnvError:
+            self.close()
+            raise
+
+
+class InlineSeats(Seats):
+    """Environments in this process, made when first needed and used again. A slow one holds up everything here."""
+
+    def __init__(
+        self,
+        name: str,
+        kwargs: Mapping[str, Any] | None = None,
+        wrappers: Sequence[Mapping[str, Any]] = (),
+        limit: int = 64,
+    ):
+        super().__init__(name, kwargs, wrappers, limit)
+        self._make = (name, kwargs, wrappers)
+        self._free: list[_InlineSeat] = []
+        self._spare: Host | None = self._host
+
+    def make_host(self) -> Host:
+        """A fresh environment; the one that answers for the tasks is the first. Raises EnvError."""
+        if self._spare is not None:
+            host, self._spare = self._spare, None
+            return host
+        try:
+            return Host(*self._make)
+        except (Exception, SystemExit) as error:
+            raise EnvError(f"{self.name} raised when it was made: {type(error).__name__}: {error}") from error
+
+    @contextlib.asynccontextmanager
+    async def take(self) -> AsyncIterator[Seat]:
+        async with self._places:
+            self._check_open()
+            seat = self._free.pop() if self._free else _InlineSeat(self)
+            try:
+                yield seat
+            finally:
+                seat.live = False
+                if self._closed:
+                    seat.close()
+                else:
+                    self._free.append(seat)
+
+    async def close(self) -> None:
+        for seat in self._free:
+            seat.close()
+        self._free.clear()
+        if self._spare is not None:
+            _close(self._spare)
+        await super().close()
+
+
+class _WorkerSeat:
+    def __init__(self, crew: Crew, slot: int, place: int):
+        self._crew, self.slot, self.place = crew, slot, place
+        self._member: Member | None = None
+        self.live = False
+
+    async def reset(self, task: Task, seed: int) -> Step:
+        self.leave()
+        self._member = await self._crew.board(self.place)
+        self.live = True
+        return step_from_wire(await self._ask("reset", task=task_to_wire(task), seed=seed))
+
+    async def step(self, action: str) -> Step:
+        return step_from_wire(await self._ask("step", action=action))
+
+    async def expert(self) -> str:
+        return await self._ask("expert")
+
+    def leave(self) -> None:
+        """The episode is over; its worker may end."""
+        self.live = False
+        member, self._member = self._member, None
+        if member is not None:
+            self._crew.leave(member)
+
+    async def _ask(self, op: str, **fields: Any) -> Any:
+        if not self.live or self._member is None:
+            raise ResetNeeded(_RESET_FIRST)
+        try:
+            return await self._member.worker.ask(op, slot=self.slot, **fields)
+        except (EnvError, WorkerError):
+            self.live = False
+            raise
+
+
+class WorkerSeats(Seats):
+    """Environments in ``workers`` child processes, replaced when they hang, die, write nonsense or grow too large.
+
+    A worker runs one turn at a time, so give as many workers as turns shall run at once.
+
+    Args:
+        name, kwargs, wrappers: as for ``Host``; kwargs and the tasks' params must be plain JSON values.
+        limit: episodes that may run at once.
+        workers: processes.
+        timeout: seconds that one reset, one turn or one question to the expert may take.
+        limits: what one worker may hold.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kwargs: Mapping[str, Any] | None = None,
+        wrappers: Sequence[Mapping[str, Any]] = (),
+        limit: int = 64,
+        workers: int = 4,
+        timeout: float = 60.0,
+        limits: Limits = USUAL,
+    ):
+        if timeout <= 0:
+            raise ValueError(f"timeout = {timeout} must be above 0")
+        super().__init__(name, kwargs, wrappers, limit, workers)
+        self._crew = Crew(_hello(name, kwargs, wrappers), workers, timeout, limits)
+        self._busy = [0] * workers
+        self._free = [_WorkerSeat(self._crew, slot, slot % workers) for slot in range(self.limit)]
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the workers that take episodes now."""
+        return self._crew.pids
+
+    @property
+    def replaced(self) -> Mapping[str, int]:
+        """How many workers were replaced for going beyond each of the limits."""
+        return self._crew.replaced
+
+    @contextlib.asynccontextmanager
+    async def take(self) -> AsyncIterator[Seat]:
+        async with self._places:
+            self._check_open()
+            seat = min(self._free, key=lambda s: (self._busy[s.place], s.slot))
+            self._free.remove(seat)
+            self._busy[seat.place] += 1
+            try:
+                yield seat
+            finally:
+                seat.leave()
+                self._busy[seat.place] -= 1
+                self._free.append(seat)
+
+    async def close(self) -> None:
+        self._closed = True
+        await self._crew.close()
+        _close(self._host)
+        await super().close()
+
+
+def _hello(name: str, kwargs: Mapping[str, Any] | None, wrappers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What a worker must know to make the same environment as this process."""
+    file, colon, cls = name.rpartition(":")
+    register: list[str] = []
+    if colon and file.endswith(".py"):
+        name = f"{Path(file).resolve()}:{cls}"
+    elif (spec := spec_of(name)) is not None:
+        spec = copy(spec)
+        if isinstance(spec.entry_point, type):
+            if spec.entry_point.__module__ == "__main__":
+                raise ValueError(
+                    f"{name} is defined in the script that runs, which a worker cannot import: "
+                    "put the class into a file and name it FILE.py:Class, or use workers=0"
+                )
+            spec.entry_point = f"{spec.entry_point.__module__}:{spec.entry_point.__qualname__}"
+        register.append(spec.to_json())
+    return {
+        "name": name,
+        "kwargs": dict(kwargs or {}),
+        "wrappers": [dict(config) for config in wrappers],
+        "register": register,
+        "path": sys.path,
+    }
+
+
+def open_seats(
+    name: str,
+    kwargs: Mapping[str, Any] | None = None,
+    wrappers: Sequence[Mapping[str, Any]] = (),
+    limit: int = 64,
+    workers: int = 0,
+    timeout: float = 60.0,
+    limits: Limits = USUAL,
+) -> Seats:
+    """Seats in this process for ``workers`` 0, else in that many child processes.
+
+    What an environment waits for, such as a model user's endpoint, holds up everything in its process.
+    """
+    if workers == 0:
+        return InlineSeats(name, kwargs, wrappers, limit)
+    return WorkerSeats(name, kwargs, wrappers, limit, workers, timeout, limits)

@@ -1,0 +1,48 @@
+"""Messages between a process and the workers that run its environments: JSON, one message a line, never pickle."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from manyturn.envs.contract.task import Task
+from manyturn.envs.hosting.host import Step
+
+LIMIT = 2**28  # bytes in one line: observations of 10 MB pass with room to spare
+
+_TASK = tuple(field.name for field in fields(Task))
+
+
+def encode(message: Mapping[str, Any]) -> bytes:
+    """One line. Every Python string survives, lone surrogates too: escaping them would join neighbours to one sign."""
+    return json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+
+
+def decode(line: bytes) -> dict[str, Any]:
+    """Undo ``encode``; raises ValueError for anything that is not one whole message."""
+    if not line.endswith(b"\n"):
+        raise ValueError(f"a message of {len(line)} bytes ends in the middle")
+    message = json.loads(line.decode("utf-8", "surrogatepass"))
+    if not isinstance(message, dict):
+        raise ValueError(f"a message is an object, not {type(message).__name__}")
+    return message
+
+
+def step_to_wire(step: Step) -> list[Any]:
+    """The values of ``Step`` in the order of its fields."""
+    return list(step)
+
+
+def step_from_wire(values: list[Any]) -> Step:
+    """Undo ``step_to_wire``."""
+    return Step._make(values)
+
+
+def task_to_wire(task: Task) -> dict[str, Any]:
+    """The fields of ``Task``; its params must be plain values, as ``Task`` asks."""
+    return {name: getattr(task, name) for name in _TASK}
+
+
+def task_from_wire(values: Mapping[str, Any]) -> Task:
+    """Undo ``task_to_wire``, but for tuples inside ``params``, which come back as lists and hash the same."""
+    return Task(**{**values, "tags": tuple(values["tags"])})

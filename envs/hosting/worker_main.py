@@ -1,0 +1,131 @@
+"""A worker: hosts many environments in a process of its own and answers one request after another.
+
+Started by ``worker.py`` as ``python -P -m manyturn.envs.hosting.worker_main``. The first line on standard input says
+which environment; each further line is a request. The process ends when standard input does, and its keeper kills what
+is left of it.
+"""
+
+import atexit
+import faulthandler
+import os
+import queue
+import sys
+import threading
+import traceback
+from typing import Any, BinaryIO
+
+import gymnasium
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.error import ResetNeeded
+
+from manyturn.envs.contract.registry import spec_of
+from manyturn.envs.contract.text_env import Unsupported
+from manyturn.envs.contract.wrappers import WrapperMismatch
+from manyturn.envs.hosting.host import EnvError, Host
+from manyturn.envs.hosting.wire import decode, encode, step_to_wire, task_from_wire
+
+
+def _take_streams() -> tuple[BinaryIO, BinaryIO]:
+    """Keep standard input and output for messages; the environment gets an empty input and prints to stderr."""
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return requests, answers
+
+
+def _listen(requests: BinaryIO, inbox: "queue.SimpleQueue[bytes | None]") -> None:
+    """Pass lines on at once, so that whoever writes them never waits for an environment."""
+    for line in requests:
+        inbox.put(line)
+    inbox.put(None)
+
+
+class _Slots:
+    """The environments of this worker, made when first needed and used again from episode to episode."""
+
+    def __init__(self, hello: dict[str, Any]):
+        self._make = (hello["name"], hello["kwargs"], hello["wrappers"])
+        self._hosts: dict[int, Host] = {}
+
+    def answer(self, request: dict[str, Any]) -> Any:
+        """The value that answers a request; an environment that raised is thrown away."""
+        slot = request["slot"]
+        try:
+            match request["op"]:
+                case "reset":
+                    host = self._hosts.get(slot)
+                    if host is None:
+                        host = self._hosts[slot] = self._made()
+                    return step_to_wire(host.reset(task_from_wire(request["task"]), request["seed"]))
+                case "step":
+                    return step_to_wire(self._hosts[slot].step(request["action"]))
+                case "expert":
+                    return self._hosts[slot].expert()
+        except EnvError:
+            self._close(slot)
+            raise
+        raise ValueError(f"unknown request {request['op']!r}")
+
+    def _made(self) -> Host:
+        try:
+            return Host(*self._make)
+        except (Exception, SystemExit) as error:
+            message = f"{self._make[0]} raised when it was made: {type(error).__name__}: {error}"
+            raise EnvError(message) from error
+
+    def close(self) -> None:
+        for slot in list(self._hosts):
+            self._close(slot)
+
+    def _close(self, slot: int) -> None:
+        host = self._hosts.pop(slot, None)
+        if host is not None:
+            try:
+                host.close()
+            except (Exception, SystemExit):
+                traceback.print_exc()
+
+
+_KINDS = ((EnvError, "env"), (Unsupported, "unsupported"), (WrapperMismatch, "wrapper"), (ResetNeeded, "order"))
+
+
+def _failure(error: BaseException) -> dict[str, Any]:
+    kind = next((kind for cls, kind in _KINDS if isinstance(error, cls)), "fault")
+    trace = "".join(traceback.format_exception(error))
+    return {"kind": kind, "message": str(error), "trace": trace[-4000:]}
+
+
+def main() -> None:
+    """Answer requests until standard input ends."""
+    requests, answers = _take_streams()
+    hello = decode(requests.readline())
+    sys.path += [entry for entry in hello["path"] if entry not in sys.path]
+    for spec in map(EnvSpec.from_json, hello["register"]):
+        if spec_of(spec.id) is None:
+            gymnasium.registry[spec.id] = spec
+    inbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(requests, inbox), daemon=True).start()
+    slots, timeout = _Slots(hello), hello["timeout"]
+    answers.write(encode({"id": 0, "value": os.getpid()}))
+    answers.flush()
+    while (line := inbox.get()) is not None:
+        # A thread of C watches the clock, so that code which never gives up Python's lock is ended too, even when
+        # the parent no longer can; it prints where the environment hangs.
+        faulthandler.dump_traceback_later(timeout, exit=True, file=2)
+        request = decode(line)
+        try:
+            reply = encode({"id": request["id"], "value": slots.answer(request)})
+        except Exception as error:
+            reply = encode({"id": request["id"], "error": _failure(error)})
+        faulthandler.cancel_dump_traceback_later()
+        answers.write(reply)
+        answers.flush()
+    slots.close()
+    atexit._run_exitfuncs()  # what environments share, such as a browser, ends in order
+    os._exit(0)  # threads of an environment do not hold it up
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""What the terminal shows of checks and of training."""
+
+from pathlib import Path
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from manyturn.envs.conformance.check import Report
+from manyturn.report.write import write_report
+from manyturn.trainers.recipe.config import RunConfig
+from manyturn.trainers.record.curve import draw_curve
+from manyturn.visible import visible
+
+_SHOWN = {
+    "success": "success {:.2f}",
+    "turns": "turns {:.1f}",
+    "invalid": "invalid {:.0%}",
+    "entropy": "entropy {:.3f}",
+    "approx_kl": "kl {:+.4f}",
+    "groups_without_signal": "no signal {:.0%}",
+    "grad_norm": "grad {:.2f}",
+}
+_HEADS = {"warmup": "warm-up {updates:5d}", "train": "step {step:8d}", "validation": "valid {step:7d}"}
+_FIGURES = ("random", "before", "before_greedy", "after", "after_greedy", "difference", "expert")
+
+
+class TrainingReport:
+    """Prints a line for each step and the summary at the end; on a terminal a bar says how long it will take.
+
+    Args:
+        out: the run's folder.
+        config: the run's configuration.
+    """
+
+    def __init__(self, out: Path, config: RunConfig):
+        self._out, self._config = out, config
+        self._console = Console(highlight=False)
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        self._bar = Progress(*columns, console=self._console, transient=True, disable=not self._console.is_terminal)
+        self._steps = self._bar.add_task("warm-up", total=config.steps)
+
+    def __enter__(self) -> Self:
+        config = self._config
+        size = f"tiny, {config.model.width} wide" if config.model.kind == "tiny" else config.model.path
+        self._say(f"{config.env.id}, model {size}, seed {config.seed}; run folder {self._out}")
+        self._bar.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._bar.stop()
+        if exception[0] is not None and (self._out / "config.toml").is_file():
+            self._say(f"stopped: manyturn train --resume {self._out} continues it")
+
+    def __call__(self, line: dict[str, Any]) -> None:
+        head = _HEADS[line["phase"]].format(**line)
+        shown = [form.format(line[key]) for key, form in _SHOWN.items() if line.get(key) is not None]
+        if line.get("errors"):
+            shown.append(f"errors {line['errors']}")
+        self._say(f"{head}  {line['seconds']:6.0f} s  {'  '.join(shown)}")
+        if line["phase"] == "train":
+            self._bar.update(self._steps, completed=line["step"], description="training")
+
+    def finish(self, summary: dict[str, Any]) -> None:
+        """Print what the run achieved."""
+        self._bar.stop()
+        panel = summary["panel"]
+        table = Table(title=f"success on {panel['n_tasks']} held-out tasks ({panel['id']})", title_justify="left")
+        for column in ("policy", "success", "95 % interval"):
+            table.add_column(column)
+        for name in _FIGURES:
+            if name in summary:
+                found = summary[name]
+                mean, low, high = (_number(found[key]) for key in ("success", "ci_low", "ci_high"))
+                table.add_row(name.replace("_", ", "), mean, f"{low} to {high}")
+        self._console.print(table)
+        picture, page = draw_curve(self._out, summary), write_report(self._out)
+        self._say(f"{summary['seconds']:.0f} s; {self._out}/summary.json, {picture}, and {page} for every turn")
+
+    def _say(self, text: str) -> None:
+        self._console.print(Text(visible(text)), soft_wrap=True)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def print_check(report: Report) -> bool:
+    """Print a conformance report; returns whether everything held."""
+    table = Table(title=f"manyturn check {report.env}", title_justify="left")
+    for column in ("check", "result", "detail"):
+        table.add_column(column, overflow="fold")
+    colours = {"passed": "green", "failed": "red", "skipped": "yellow"}
+    for finding in report.findings:
+        table.add_row(finding.check, Text(finding.status, colours[finding.status]), Text(visible(finding.line)))
+    Console().print(table)
+    return report.passed

@@ -1,0 +1,51 @@
+"""The official files, where they are: a checkout of SalesforceAIResearch/UserRL in ``$MANYTURN_DATA/userrl``."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from manyturn.envs.benchmarks.userrl.function import Function
+from manyturn.envs.benchmarks.userrl.gym import Gym
+from manyturn.envs.benchmarks.userrl.intention import Intention
+from manyturn.envs.benchmarks.userrl.persuade import Persuade
+from manyturn.envs.benchmarks.userrl.telepathy import Telepathy
+from manyturn.envs.benchmarks.userrl.turtle import Turtle
+
+SHARED = Path(__file__).parents[5] / "shared"
+DATA = Path(os.environ.get("MANYTURN_DATA", SHARED / "data")) / "userrl"
+NOBODY = {"kind": "model", "model": "m", "base_url": "http://127.0.0.1:9/v1"}
+
+
+@pytest.fixture(scope="module")
+def official() -> Path:
+    if not (DATA / "gyms").is_dir():
+        pytest.skip(f"no checkout of UserRL: {DATA} is missing")
+    pytest.importorskip("pyarrow")
+    return DATA
+
+
+@pytest.mark.parametrize(
+    ("gym", "train", "test"),
+    [(Intention, 380, 40), (Persuade, 378 - 11, 42), (Telepathy, 360, 41), (Turtle, 423, 48)],
+)
+def test_every_official_problem_is_a_task_and_opens(gym: type[Gym], train: int, test: int, official) -> None:
+    env = gym(data=official, user=NOBODY)
+    tasks = {split: env.tasks(split) for split in env.splits}
+    assert len(tasks["test"]) == test and len(tasks["train"]) + len(tasks["validation"]) == train
+    found = [task for several in tasks.values() for task in several]
+    assert len({task.id.split("/")[1] for task in found}) == train + test
+    assert {task.content for task in tasks["test"]}.isdisjoint(task.content for task in found[: -len(tasks["test"])])
+    for task in found:
+        assert env.reset(seed=0, options={"task": task})[0]
+
+
+def test_the_expert_solves_every_official_rule(official) -> None:
+    env = Function(data=official)
+    counts = []
+    for split in env.splits:
+        counts.append(len(env.tasks(split)))
+        for task in env.tasks(split):
+            env.reset(seed=0, options={"task": task})
+            assert env.step(env.expert())[4]["success"], task.id
+    assert counts[2] == 78 and sum(counts[:2]) == 460

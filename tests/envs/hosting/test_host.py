@@ -1,0 +1,109 @@
+"""One way to talk to every environment: ours and strangers must look alike, and faults must not look like rewards."""
+
+from pathlib import Path
+
+import gymnasium
+import pytest
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+
+from manyturn.envs.contract.text_env import Unsupported
+from manyturn.envs.hosting.foreign import Foreign
+from manyturn.envs.hosting.host import EnvError, Host
+
+HERE = Path(__file__).parents[1]
+FAULTY = f"{HERE / 'faulty.py'}:Faulty"
+STRANGER = f"{HERE / 'faulty.py'}:Stranger"
+
+
+def stranger() -> Host:
+    host = Host(STRANGER)
+    host.reset(host.tasks("train")[3], 0)
+    return host
+
+
+@pytest.mark.parametrize("action", ["ABC", "toolong", "naïve", "", "x" * 100_000])
+def test_an_action_outside_the_action_space_never_reaches_a_foreign_environment(action):
+    host = stranger()
+    before = host.step("abc")
+    step = host.step(action)
+    assert (step.observation, step.valid, step.reward, step.parts) == (before.observation, False, 0.0, {})
+    assert not step.ended and step.anchor == before.anchor
+    assert host.step("abc").valid
+
+
+def test_a_foreign_success_is_known_only_at_the_end_and_only_if_said():
+    host = stranger()
+    assert host.step("abc").success is None
+    assert host.step("stop").success is None
+    host = stranger()
+    step = host.step("win")
+    assert step.success is True
+    assert (step.terminated, step.truncated, step.parts) == (True, False, {"outcome": 1.0})
+
+
+def test_a_foreign_reward_before_the_end_is_no_outcome():
+    assert stranger().step("abc").parts == {"step": 0.25}
+
+
+def test_refused_actions_count_towards_the_limit_of_a_foreign_environment():
+    env = Foreign(_limited(3))
+    env.reset(seed=0)
+    assert [env.step("NO")[3] for _ in range(3)] == [False, False, True]
+
+
+def _limited(turns: int) -> gymnasium.Env:
+    env = Host(STRANGER).env.unwrapped
+    env.max_turns = turns
+    return env
+
+
+def test_foreign_tasks_are_seeds_and_their_splits_are_disjoint():
+    host = Host(STRANGER)
+    seeds = [host.tasks(split)[i].params["seed"] for split in host.splits for i in (0, -1)]
+    assert len(set(seeds)) == len(seeds)
+    first, second = host.tasks("test")[0], host.tasks("test")[1]
+    assert host.reset(first, 0) == host.reset(first, 5)
+    assert host.reset(first, 0) != host.reset(second, 0)
+
+
+class Discrete(gymnasium.Env):
+    observation_space = spaces.Discrete(2)
+    action_space = spaces.Discrete(2)
+
+
+def test_an_environment_of_numbers_is_refused_with_the_mend():
+    with pytest.raises(TypeError, match=r"manyturn.TextSpace\(\)"):
+        Host(f"{__file__}:Discrete")
+
+
+@pytest.mark.parametrize("action", ["raise", "exit", "endless"])
+def test_whatever_the_environment_raises_is_an_env_error(action):
+    host = Host(FAULTY)
+    host.reset(host.tasks("train")[0], 0)
+    with pytest.raises(EnvError, match="raised in step"):
+        host.step(action)
+
+
+def test_a_step_after_the_end_is_the_fault_of_the_caller():
+    host = Host(FAULTY)
+    host.reset(host.tasks("train")[0], 0)
+    host.step("win")
+    with pytest.raises(ResetNeeded):
+        host.step("win")
+
+
+def test_the_seed_decides_what_is_random_in_an_episode_and_the_task_what_it_is_about():
+    host = Host(FAULTY)
+    task = host.tasks("train")[5]
+    assert host.reset(task, 1) == host.reset(task, 1) != host.reset(task, 2)
+    assert host.reset(task, 2).observation.startswith("hello 5 ")
+
+
+def test_a_split_or_an_ability_that_is_missing_is_named():
+    host = Host(STRANGER)
+    with pytest.raises(ValueError, match="it has train, validation, test"):
+        host.tasks("tset")
+    with pytest.raises(Unsupported, match="no expert"):
+        host.expert()
+    assert Host(FAULTY).has_expert and not host.has_expert

@@ -1,0 +1,279 @@
+"""The learner: what a split, an order, a correction, a head and a checkpoint may and may not change."""
+
+import doctest
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from manyturn.agents.engine import EpisodeKey
+from manyturn.agents.episode import Episode
+from manyturn.agents.ledger import Ledger
+from manyturn.agents.model_config import TinyModel
+from manyturn.agents.models import LanguageModel, build_tiny
+from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.task import Task
+from manyturn.trainers.credit.stages import OBJECTIVES
+from manyturn.trainers.learn import heads
+from manyturn.trainers.learn.head_config import ProgressHeadConfig, ValueHeadConfig
+from manyturn.trainers.learn.learner import Learner
+from manyturn.trainers.learn.learner_config import LearnerConfig
+from manyturn.trainers.learn.samples import Sample, at_said, on_tokens, samples_of
+
+torch.set_num_threads(1)
+CPU = torch.device("cpu")
+CRITIC, ESTIMATOR = ValueHeadConfig(lr=0.05), ProgressHeadConfig(lr=0.05)
+EVERYTHING = {
+    "name": "clip",
+    "aggregation": "seq-mean-token-mean",
+    "kl": {"coef": 0.1, "target": 0.05, "horizon": 10},
+    "epo": {"coef": 0.05},
+    "correction": {"level": "sequence", "normalise": True},
+    "reject": [{"divergence": "k2", "upper": 0.1}],
+}
+
+
+def model(double: bool = False) -> LanguageModel:
+    language = build_tiny(TinyModel(width=16, layers=1, heads=2), ["go north", "take the key"], 0, 64, CPU)
+    if double:
+        language.model.double()
+    return language
+
+
+def learner(objective: Any = "clip", *, double: bool = False, value=None, progress=None, **options: Any) -> Learner:
+    config = LearnerConfig.model_validate({"minibatch": 64, "lr": 1e-2, **options})
+    made = Learner(model(double), config, OBJECTIVES.parse(objective), 1.0, value, progress)
+    made.begin_reinforcement()
+    return made
+
+
+def episodes_of(count: int = 4, noise: float = 0.0) -> list[Sample]:
+    """Samples of a window's episodes: two or three turns, each in a row of its own, and one whole episode of two turns.
+
+    Args:
+        noise: how far the engine's log-probabilities are from the learner's.
+    """
+    rng, samples = generator("samples", count), []
+    for episode in range(count):
+        turns = 2 + episode % 2
+        rows = [[turn] for turn in range(turns)] if episode else [[0, 1]]
+        for row in rows:
+            parts = [(-1, rng.integers(2, 6))] + [(t, n) for t in row for n in rng.integers(2, 6, size=1)]
+            reply = np.concatenate([np.full(n, turn) for turn, n in parts])
+            advantage = np.where(reply >= 0, rng.normal(), 0.0)
+            ids = rng.integers(4, 200, size=len(reply))
+            samples.append(Sample(episode, ids, reply >= 0, advantage, np.zeros(len(reply)), reply, turns))
+    drawn = learner(double=True)._pass(samples).logprob
+    for sample, row in zip(samples, drawn, strict=True):
+        sample.engine_logprob[:] = np.where(sample.said, row.numpy() + noise * rng.normal(size=len(sample)), 0)
+    return samples
+
+
+def heads_need(made: Learner, samples: list[Sample]) -> dict[str, np.ndarray]:
+    """What the heads are to learn: targets that depend on the token, outcomes that depend on the episode."""
+    given = {}
+    if made.value:
+        given["targets_T"] = at_said(samples, [sample.ids % 3 for sample in samples]).astype(float)
+    if made.progress:
+        given["outcome_E"] = np.arange(1.0 + max(sample.episode for sample in samples)) % 2
+    return given
+
+
+def gradient(made: Learner, samples: list[Sample]) -> tuple[list[torch.Tensor], dict[str, Any]]:
+    """The gradient of the only update of a step."""
+    found: list[torch.Tensor] = []
+    apply = made._apply
+
+    def watched() -> float:
+        found.extend(p.grad.clone() for p in made.trained if p.grad is not None)
+        return apply()
+
+    made._apply = watched  # type: ignore[method-assign]
+    figures = made.learn(samples, 0.0, ("key",), **heads_need(made, samples))
+    assert len(found) == len(made.trained)
+    return found, figures
+
+
+def weights(made: Learner) -> list[torch.Tensor]:
+    return [p.detach().clone() for p in made.trained]
+
+
+def equal(ours: list[torch.Tensor], theirs: list[torch.Tensor]) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("objective", [EVERYTHING, "gspo", "clip", {**EVERYTHING, "sequence": "branch"}])
+def test_neither_micro_batches_nor_the_order_of_rows_change_the_gradient(objective):
+    samples = episodes_of(noise=0.3)
+    critic = ValueHeadConfig(into_policy=0.3, hidden=4)
+    options = {"double": True, "value": critic, "progress": ESTIMATOR}
+    whole, told = gradient(learner(objective, **options, micro_tokens=4096), samples)
+    split, split_told = gradient(learner(objective, **options, micro_tokens=64), samples)
+    order = np.argsort([-sample.episode for sample in samples], kind="stable")  # rows of an episode stay in time order
+    turned, _ = gradient(learner(objective, **options), [samples[i] for i in order])
+    for one, other, third in zip(whole, split, turned, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-6)
+        torch.testing.assert_close(one, third, rtol=0, atol=1e-6)
+    assert split_told == pytest.approx(told, abs=1e-6)
+
+
+def test_an_engine_that_agrees_needs_no_correction():
+    """The weights are 1 and every rule is kept, so the update is the plain one to the last bit."""
+    samples, rules = episodes_of(), [{"upper": 0.01}, {"divergence": "k1", "over": "sum", "upper": 1.01}]
+    plain, corrected = learner(double=True), learner({"name": "clip", "correction": {}, "reject": rules}, double=True)
+    for made in (plain, corrected):
+        for sample, row in zip(samples, made._pass(samples).logprob, strict=True):
+            sample.engine_logprob[:] = row.numpy()
+        figures = made.learn(samples, 0.0, ("key",))
+    assert figures["effective_samples"] == 1 and figures["rejected_tokens"] == 0
+    assert figures["engine_kl"] == 0 and figures["engine_ratio_max"] == 1
+    assert equal(weights(plain), weights(corrected))
+
+
+def test_weights_follow_the_engine():
+    """A token that the engine drew twice as gladly as the learner would counts half."""
+    samples = episodes_of()
+    for sample in samples:
+        sample.engine_logprob[sample.said] += np.log(2.0)
+    half, _ = gradient(learner({"name": "clip", "correction": {}}, double=True), samples)
+    whole, _ = gradient(learner(double=True), samples)
+    for ours, theirs in zip(half, whole, strict=True):
+        torch.testing.assert_close(2 * ours, theirs, rtol=1e-4, atol=1e-7)
+
+
+def test_rejected_tokens_say_nothing():
+    samples = episodes_of(noise=0.5)
+    objective = {"name": "clip", "reject": [{"divergence": "k2", "upper": 0.05}]}
+    before, told = gradient(learner(objective, double=True), samples)
+    assert 0.1 < told["rejected_tokens"] < 0.9
+    old = learner(double=True)._pass(samples).logprob
+    for sample, row in zip(samples, old, strict=True):
+        away = 0.5 * (row.numpy() - sample.engine_logprob) ** 2 > 0.05
+        sample.advantage[away & sample.said] = 1e6
+    after, _ = gradient(learner(objective, double=True), samples)
+    assert equal(before, after)
+
+
+def test_a_step_that_is_rejected_whole_changes_nothing():
+    made = learner({"name": "clip", "reject": [{"upper": 1e-9}]})
+    before = weights(made)
+    figures = made.learn(episodes_of(noise=0.5), 0.0, ("key",))
+    assert figures["rejected_tokens"] == 1 and made.updates == 0
+    assert equal(before, weights(made))
+
+
+@pytest.mark.parametrize("options", [{"correction": {}}, {"reject": [{"upper": 0.1}]}])
+def test_a_correction_without_effect_is_refused(options):
+    with pytest.raises(ConfigError, match=r"set it to 'learner'"):
+        learner({"name": "clip", **options}, old_logprobs="engine")
+
+
+def test_a_critic_begins_at_zero_learns_its_targets_and_leaves_the_policy_alone():
+    samples, alone, made = episodes_of(), learner(), learner(value=CRITIC)
+    targets_T = heads_need(made, samples)["targets_T"]
+    targets_T[::5] = np.nan
+    known = np.isfinite(targets_T)
+    values = made.values(samples)
+    assert [len(row) for row in values] == [int(sample.said.sum()) for sample in samples]
+    assert not np.concatenate(values).any()
+    losses = []
+    for step in range(40):
+        alone.learn(samples, 0.0, (step,))
+        figures = made.learn(samples, 0.0, (step,), targets_T)
+        losses.append(figures["value_loss"])
+    assert losses[-1] < 0.3 * losses[0] and figures["value_explained"] > 0.3
+    assert np.corrcoef(np.concatenate(made.values(samples))[known], targets_T[known])[0, 1] > 0.5
+    assert equal(weights(alone), weights(made))
+    shared = learner(value=ValueHeadConfig(into_policy=1.0, lr=0.05))
+    for step in range(2):  # in the first step the head is 0 and hands nothing on
+        shared.learn(samples, 0.0, (step,), targets_T)
+    assert not equal(weights(made), weights(shared))
+
+
+@pytest.mark.parametrize("hidden", [0, 8])
+def test_contributions_come_to_sum_to_the_outcome(hidden):
+    samples = episodes_of()
+    made = learner(progress=ProgressHeadConfig(lr=0.05, hidden=hidden), lr=1e-4)
+    outcome_E = np.array([1.0, 0.0, np.nan, 2.0])
+    turns = [len(set(sample.reply[sample.said])) for sample in samples]
+    assert [len(row) for row in made.contributions(samples)] == turns
+    first = made.learn(samples, 0.0, (0,), outcome_E=outcome_E)["progress_loss"]
+    assert first == pytest.approx(np.mean([1.0, 0.0, 4.0]))
+    for step in range(1, 40):
+        last = made.learn(samples, 0.0, (step,), outcome_E=outcome_E)["progress_loss"]
+    assert last < 0.1
+    owner = np.concatenate([np.full(n, sample.episode) for n, sample in zip(turns, samples, strict=True)])
+    total_E = np.bincount(owner, np.concatenate(made.contributions(samples)))
+    assert np.abs(total_E - outcome_E)[[0, 1, 3]].max() < 0.7
+
+
+def test_heads_are_given_what_they_learn_from():
+    samples = episodes_of()
+    for made, given in [(learner(value=CRITIC), {}), (learner(), {"targets_T": np.zeros(3)}),
+                        (learner(progress=ESTIMATOR), {}), (learner(), {"outcome_E": np.zeros(4)})]:  # fmt: skip
+        with pytest.raises(ValueError, match="give what there is"):
+            made.learn(samples, 0.0, ("key",), **given)
+    with pytest.raises(ValueError, match="one for each"):
+        learner(value=CRITIC).learn(samples, 0.0, ("key",), np.zeros(3))
+
+
+@pytest.mark.parametrize("hidden", [0, 4])
+def test_a_learner_that_is_resumed_goes_on_to_the_same_bits(hidden):
+    samples = episodes_of(noise=0.3)
+
+    def fresh() -> Learner:
+        critic, estimator = ValueHeadConfig(hidden=hidden), ProgressHeadConfig(hidden=hidden)
+        return learner(EVERYTHING, value=critic, progress=estimator, epochs=2, minibatch=2)
+
+    calm, first, resumed = fresh(), fresh(), fresh()
+    needed = heads_need(calm, samples)
+    for step in range(4):
+        told = calm.learn(samples, step / 4, (step,), **needed)
+    for step in range(2):
+        first.learn(samples, step / 4, (step,), **needed)
+    resumed.model.load_state_dict(first.model.state_dict())
+    resumed.load_plain(json.loads(json.dumps(first.plain())))
+    resumed.load_tensors({name: value.clone() for name, value in first.tensors().items()})
+    for step in range(2, 4):
+        again = resumed.learn(samples, step / 4, (step,), **needed)
+    assert again == told and told["kl_coef"] != 0.1 and "epo_reference" in told
+    ours, theirs = resumed.tensors(), calm.tensors()
+    assert ours.keys() == theirs.keys() and equal(list(ours.values()), list(theirs.values()))
+    assert equal(weights(resumed), weights(calm))
+    with pytest.raises(ValueError, match="has no value head"):
+        learner(value=CRITIC).load_tensors(learner().tensors())
+
+
+def test_kl_costs_are_what_the_policy_has_moved():
+    samples = episodes_of()
+    made = learner({"name": "clip", "kl": {"coef": 0.5, "place": "reward"}})
+    assert np.abs(np.concatenate(made.kl_costs(samples))).max() < 1e-10
+    for step in range(3):
+        made.learn(samples, 0.0, (step,))
+    costs = np.concatenate(made.kl_costs(samples))
+    assert len(costs) == sum(int(sample.said.sum()) for sample in samples)
+    assert (costs >= -1e-9).all() and costs.mean() > 1e-3
+
+
+def test_what_is_said_in_the_samples_is_in_the_order_of_turns():
+    """So that arrays of the learner are token columns of a batch as they stand."""
+    ledgers = [Ledger(), Ledger()]
+    for turn, (prompt, reply) in enumerate([([1, 2], [10, 11]), ([1, 2, 10, 11, 3], [12]), ([7], [13, 14])]):
+        ledgers[0].record(prompt, reply, [-0.1 * turn] * len(reply), version=0)
+    ledgers[1].record([5], [15], [-1.0], version=0)
+    task = Task("t", "train", {})
+    episodes = [Episode(EpisodeKey(0, "test", "t", i), task, ledger=ledger) for i, ledger in enumerate(ledgers)]
+    samples = samples_of(episodes, token_T=np.arange(6.0))
+    assert [sample.reply.tolist() for sample in samples] == [[-1, -1, 0, 0, -1, 1], [-1, 2, 2], [-1, 0]]
+    assert [sample.turns for sample in samples] == [3, 3, 1]
+    assert at_said(samples, [sample.ids for sample in samples]).tolist() == [10, 11, 12, 13, 14, 15]
+    assert at_said(samples, [sample.advantage for sample in samples]).tolist() == [0, 1, 2, 3, 4, 5]
+    back = on_tokens(samples, np.arange(6.0), elsewhere=-1)
+    assert back[0].tolist() == [-1, -1, 0, 1, -1, 2]
+
+
+def test_examples_of_heads():
+    assert doctest.testmod(heads).failed == 0

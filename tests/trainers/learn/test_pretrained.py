@@ -1,0 +1,153 @@
+"""A Hugging Face model from a folder goes the same way as the tiny one, whole or with adapters."""
+
+import asyncio
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from manyturn.agents.agent import AgentConfig
+from manyturn.agents.model_config import PretrainedModel, TinyModel
+from manyturn.agents.models import ModelError, build_tiny, load_pretrained
+from manyturn.agents.vocabulary import texts_of
+from manyturn.envs.hosting.host import Host
+from manyturn.trainers.recipe.config import parse_config
+from manyturn.trainers.record.checkpoint import newest_checkpoint, weights_hash
+from manyturn.trainers.record.run_folder import read_metrics
+from manyturn.trainers.run.loop import train
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def model_folder(tmp_path_factory):
+    """A model that came from elsewhere: random weights in the Hugging Face layout."""
+    folder = tmp_path_factory.mktemp("model")
+    host = Host("manyturn/Maze-v0")
+    texts = list(texts_of(host, AgentConfig(), 4, 0))
+    build_tiny(TinyModel(width=16, layers=2, heads=2), texts, 0, 512, CPU).save(folder)
+    return folder
+
+
+def run_config(folder, **changes):
+    return parse_config(
+        {
+            "env": {"id": "manyturn/Maze-v0", "args": {"max_turns": 5}},
+            "model": {"kind": "pretrained", "path": str(folder)},
+            "sampling": {"max_tokens": 6},
+            "warmup": {"episodes": 12, "batch": 4, "max_updates": 4, "check_every": 4, "check_episodes": 2},
+            "rollout": {"tasks": 2, "group": 2},
+            # No episode of so few succeeds: what is paid for is brevity, so that every update moves the weights.
+            "credit": {
+                "advantage": "gigpo",
+                "rewards": [{"name": "overlong", "max_tokens": 6, "buffer": 5, "over": "reply"}],
+            },
+            "objective": {"name": "clip", "kl": {"coef": 0.1}},
+            "evaluation": {"limit": 3},
+            "steps": 2,
+            "checkpoint_every": 1,
+            **changes,
+        }
+    )
+
+
+def learner_of(rank):
+    return {"minibatch": 2} | ({"lora_rank": rank, "lora_alpha": 8} if rank else {})
+
+
+@pytest.mark.parametrize("rank", [0, 4])
+def test_a_pretrained_model_trains_and_its_checkpoint_loads_as_a_model(model_folder, tmp_path, rank):
+    start = load_pretrained(PretrainedModel(path=str(model_folder)), CPU)
+    run = tmp_path / "run"
+    config = run_config(model_folder, learner=learner_of(rank))
+    summary = asyncio.run(train(config, run))
+    checkpoint, _ = newest_checkpoint(run / "checkpoints")
+    ended = load_pretrained(PretrainedModel(path=str(checkpoint / "model")), CPU)
+    before, after = (dict(m.model.named_parameters()) for m in (start, ended))
+    assert before.keys() == after.keys()
+    moved = [name for name in before if not torch.equal(before[name], after[name])]
+    assert moved and (rank == 0 or not any("embed" in name for name in moved))
+    if rank == 0:
+        assert weights_hash(ended.model) == summary["weights"]
+
+
+@pytest.mark.parametrize("rank", [0, 4])
+def test_resuming_gives_the_same_bits_with_adapters_too(model_folder, tmp_path, rank):
+    learner = learner_of(rank)
+    whole = asyncio.run(train(run_config(model_folder, learner=learner), tmp_path / "whole"))
+    run = tmp_path / "halves"
+    asyncio.run(train(run_config(model_folder, learner=learner, steps=2), run))
+    newest, _ = newest_checkpoint(run / "checkpoints")
+    (newest / "manifest.json").unlink()  # as if the last step had never been saved
+    (run / "summary.json").unlink()
+    resumed = asyncio.run(train(None, run, resume=True))
+    assert resumed["weights"] == whole["weights"]
+
+
+def test_the_reference_is_the_warmed_up_policy(model_folder, tmp_path):
+    """KL to the reference starts at zero on the first step and only there."""
+    run = tmp_path / "run"
+    # The entropy bonus moves the policy even if no episode of so few succeeds.
+    objective = {"name": "clip", "kl": {"coef": 0.1}, "entropy": {"coef": 0.1}}
+    asyncio.run(train(run_config(model_folder, learner={"minibatch": 4}, objective=objective, steps=3), run))
+    values = [line["reference_kl"] for line in read_metrics(run) if line["phase"] == "train"]
+    assert abs(values[0]) < 1e-6 < values[-1]
+
+
+def test_a_folder_without_a_model_says_what_to_give(tmp_path):
+    with pytest.raises(ModelError, match=r"config\.json"):
+        load_pretrained(PretrainedModel(path=str(tmp_path)), CPU)
+
+
+def test_a_model_that_the_hub_cannot_give_says_so(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # the variable is read at import
+    with pytest.raises(ModelError, match="local folder"):
+        load_pretrained(PretrainedModel(path="nobody/no-such-model"), CPU)
+
+
+def test_logits_that_are_scaled_after_the_head_are_refused(tmp_path):
+    """Engine and learner would both be wrong in the same way, and nothing else would show it."""
+    from transformers import GraniteConfig, GraniteForCausalLM
+
+    host = Host("manyturn/Maze-v0")
+    language = build_tiny(TinyModel(width=16, heads=2), texts_of(host, AgentConfig(), 2, 0), 0, 128, CPU)
+    config = GraniteConfig(
+        vocab_size=len(language.tokenizer),
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        logits_scaling=8.0,
+        initializer_range=0.5,
+    )
+    GraniteForCausalLM(config).save_pretrained(tmp_path)
+    language.tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="logits"):
+        load_pretrained(PretrainedModel(path=str(tmp_path)), CPU)
+
+
+def test_settings_that_cannot_learn_are_refused(model_folder, tmp_path):
+    config = run_config(model_folder, sampling={"temperature": 0.0})
+    with pytest.raises(ValueError, match="temperature"):
+        asyncio.run(train(config, tmp_path / "run"))
+    assert json.loads((model_folder / "config.json").read_text())["model_type"] == "llama"
+
+
+def test_gradient_checkpointing_is_really_on(model_folder):
+    """Models are loaded in evaluation mode, in which transformers leaves checkpointing out without a word."""
+    from manyturn.trainers.learn.learner import Learner
+    from manyturn.trainers.learn.learner_config import LearnerConfig
+    from manyturn.trainers.learn.objectives.clip import ClipConfig
+    from manyturn.trainers.learn.samples import Sample
+
+    language = load_pretrained(PretrainedModel(path=str(model_folder)), CPU)
+    learner = Learner(language, LearnerConfig(gradient_checkpointing=True), ClipConfig(), 1.0)
+    calls = []
+    for layer in language.model.get_decoder().layers:
+        inner = layer._gradient_checkpointing_func
+        layer._gradient_checkpointing_func = lambda *a, inner=inner, **k: (calls.append(1), inner(*a, **k))[1]
+    said = np.array([False, True, True])
+    learner.imitate([Sample(0, np.array([5, 6, 7]), said, said.astype(float), np.zeros(3))], 1e-3)
+    assert len(calls) == 2

@@ -1,0 +1,40 @@
+"""Which tasks a step draws, and what its episodes become."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from manyturn.envs.contract.task import GeneratedTasks, Task
+from manyturn.trainers.play.curricula.uniform import UniformConfig, uniform
+from manyturn.trainers.play.pool import Pool
+from manyturn.trainers.play.rollouts import plan_groups
+
+
+def numbered(size: int) -> GeneratedTasks:
+    return GeneratedTasks(lambda i: Task(f"t{i}", "train", {"i": i}), size, "t")
+
+
+def draw(tasks: GeneratedTasks, count: int, seed: int, step: int) -> list[Task]:
+    return [tasks[number] for number in uniform(Pool(tasks, count, seed, step), UniformConfig())]
+
+
+@given(size=st.integers(1, 40), count=st.integers(1, 20), seed=st.integers(0, 99))
+def test_no_task_comes_twice_before_all_have_come(size, count, seed):
+    drawn = [task.id for step in range(1, 2 + 2 * size // count) for task in draw(numbered(size), count, seed, step)]
+    for epoch in range(len(drawn) // size):
+        assert len(set(drawn[epoch * size : (epoch + 1) * size])) == size
+
+
+@given(step=st.integers(1, 50), seed=st.integers(0, 99))
+def test_a_step_draws_the_same_tasks_whatever_came_before(step, seed):
+    """A resumed run has no memory of earlier draws."""
+    for size in (30, 1_000_000):
+        tasks = numbered(size)
+        assert draw(tasks, 8, seed, step) == draw(tasks, 8, seed, step)
+        assert len({task.id for task in draw(numbered(1_000_000), 8, seed, step)}) == 8
+
+
+@given(count=st.integers(1, 12), group=st.integers(1, 5))
+def test_no_two_episodes_of_a_step_share_a_key(count, group):
+    """A split smaller than a step gives a task twice; its episodes still need noise of their own."""
+    plan = plan_groups(draw(numbered(5), count, 0, 1), group, 0, "train/1")
+    assert len({key for _, key in plan}) == len(plan) == count * group

@@ -1,0 +1,342 @@
+"""Combinations that cannot work are refused before a run begins, not after its warm-up, with what would do instead.
+
+Beside each refusal stands its neighbour that must be let through: a rule that refuses too much is as wrong.
+"""
+
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from credit_batches import advantage, batches, quick
+from hypothesis import given
+
+from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.hosting.seats import InlineSeats
+from manyturn.recipes import load_recipe
+from manyturn.recipes.stack import stacked
+from manyturn.trainers.credit.pipeline import CreditConfig, credit
+from manyturn.trainers.credit.rewards.spa import SpaConfig, spa
+from manyturn.trainers.credit.rules import OF_CREDIT
+from manyturn.trainers.credit.stages import ADVANTAGES, StageConfig
+from manyturn.trainers.credit.turn_batch import TurnBatch
+from manyturn.trainers.recipe.combinations import OF_A_RUN
+from manyturn.trainers.recipe.config import RunConfig, configure, overlay, parse_config
+from manyturn.trainers.run.environment_rules import RULES, check_environment
+
+BASE = {"env": {"id": "manyturn/Maze-v0"}}
+SPA = {"name": "spa", "completeness": "residual_to_last"}
+OUTCOME_GATE = {"name": "gated", "gates": [{"threshold": 0.5}]}
+CONTRIBUTION_GATE = {"name": "gated", "gates": [{"part": "contribution", "threshold": 0.5}]}
+# What an advantage cannot be configured without.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "stratified": {"stratum": "turns"},
+    "spo": {"forgetting": "steady", "low": -99, "high": 99},
+}
+OF_GROUPS = ["grpo", "rloo", "gigpo", "loop", "opo", "stratified", "mt_grpo", "igpo", "reinforce_pp_baseline"]
+
+
+def of(name: str) -> dict[str, Any]:
+    return {"name": name, **OPTIONS.get(name, {})}
+
+
+def sections(**entries: Any) -> dict[str, Any]:
+    """``{"rollout.group": 1}`` as nested sections."""
+    nested: dict[str, Any] = {}
+    for name, value in entries.items():
+        for key in reversed(name.split(".")):
+            value = {key: value}
+        nested = overlay(nested, value)
+    return nested
+
+
+def run(**entries: Any) -> RunConfig:
+    return parse_config(overlay(BASE, sections(**{"credit.advantage": "gigpo", **entries})))
+
+
+REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
+    (
+        {"agents": {"a": "expert", "b": "random"}},
+        r"\[agents\] gives every role to expert and random: nobody would learn",
+        {"agents": {"a": "expert", "b": "mine"}},
+    ),
+    (
+        {"agents": {"a": "one", "b": "other"}, "rollout": {"group": 4, "branching": {"initial": 2}}},
+        "rollout.branching repeats what one policy said, .* leave one of them out",
+        {"rollout": {"group": 4}},
+    ),
+    (
+        {"credit.advantage": "gae", "value": {}, "credit.modulation": ["empg"]},
+        "empg weighs turns, but gae gives credit to tokens: take an advantage of turns",
+        {"credit.advantage": "turn_gae"},
+    ),
+    (
+        {"credit.modulation": ["empg", "entropy_weight"]},
+        "empg and entropy_weight both weigh turns by their entropy",
+        {"credit.modulation": ["empg"]},
+    ),
+    (
+        {"credit.rewards": [SPA, OUTCOME_GATE], "progress": {}},
+        "gated looks at the outcome, which spa has paid out before it and left at 0: put it before spa",
+        {"credit.rewards": [OUTCOME_GATE, SPA]},
+    ),
+    (
+        {"credit.rewards": [SPA, {"name": "part_weights", "weights": {"outcome": 2.0}}], "progress": {}},
+        "part_weights looks at the outcome, which spa has paid out",
+        {"credit.rewards": [{"name": "part_weights", "weights": {"outcome": 2.0}}, SPA]},
+    ),
+    (
+        {"credit.rewards": [CONTRIBUTION_GATE, SPA], "progress": {}},
+        "gated names the part 'contribution', which spa adds: put it behind that stage",
+        {"credit.rewards": [SPA, CONTRIBUTION_GATE]},
+    ),
+    ({"credit.advantage": "gae"}, r"gae needs a head that predicts: add a section \[value\]", {"value": {}}),
+    ({"credit.rewards": ["spa"]}, r"spa needs a head that predicts: add a section \[progress\]", {"progress": {}}),
+    ({"value": {}}, r"\[value\] has no effect: .*; leave it out", {"credit.advantage": "gae"}),
+    (
+        {"credit.advantage": {"name": "stratified", "stratum": "tool_calls"}},
+        "stratum = 'tool_calls' is nothing that a run knows of its turns: turns, progress",
+        {"credit.advantage": {"name": "stratified", "stratum": "progress"}},
+    ),
+    (
+        {"objective": {"name": "clip", "kl": {"coef": 0.1, "place": "reward"}}},
+        "place = 'reward' has no effect with gigpo",
+        {"credit.advantage": "reinforce_pp"},
+    ),
+    (
+        {"credit.advantage": "reinforce_pp", "objective": {"name": "gmpo"}},
+        "reinforce_pp gives credit to tokens, which gmpo averages away over a reply: take an advantage of turns",
+        {"objective": {"name": "gspo"}},
+    ),
+    (
+        {"credit.advantage": {"name": "spo", "forgetting": "steady"}, "rollout": {"group": 1, "rounds": 3}},
+        "rollout.rounds = 3 plays groups again .* raise rollout.group, or leave rounds out",
+        {"rollout": {"group": 2, "rounds": 3}},
+    ),
+    (
+        {"objective": {"name": "clip", "correction": {}}, "learner.old_logprobs": "engine"},
+        "objective.correction compares the engine with the learner, .* set it to 'learner'",
+        {"learner.old_logprobs": "learner"},
+    ),
+    (
+        {"objective": {"name": "clip", "reject": [{"upper": 0.1}]}, "learner.old_logprobs": "engine"},
+        "objective.reject compares the engine with the learner",
+        {"objective": {"name": "clip"}},
+    ),
+    (
+        {"objective": {"name": "clip", "reject": [{"upper": 0.1}, {"upper": 0.2}]}},
+        "objective.reject has two rules of k3 over token, of which the narrower counts alone: keep that one",
+        {"objective": {"name": "clip", "reject": [{"upper": 0.1}, {"upper": 0.2, "over": "max"}]}},
+    ),
+    (
+        {"objective": {"name": "reinforce"}, "learner.epochs": 2},
+        "learner.epochs = 2 learns from samples of an older policy, .* set it to 1, or take the objective clip",
+        {"objective": {"name": "clip"}},
+    ),
+    (
+        {"objective": {"name": "reinforce"}, "learner.minibatch": 127},
+        "learner.minibatch = 127 makes several updates of 128 episodes, .* no ratio: set it to 128",
+        {"learner.minibatch": 128},
+    ),
+    (
+        {"credit.advantage": "grpo", "credit.rewards": [SPA], "progress": {}},
+        "grpo compares whole returns, which spa leaves as they are .*: take turn_gae or gigpo .* completeness = 'none'",
+        {"credit.rewards": ["spa"]},
+    ),
+    (
+        {"rollout.horizon": {"first": 4, "by": 2, "every": 10, "last": 12}, "steps": 10},
+        "every = 10 is never reached in 10 steps, .* lower it, or set rollout.max_turns",
+        {"steps": 11},
+    ),
+    (
+        {"credit.rewards": [{"name": "overlong", "max_tokens": 40, "buffer": 24, "over": "reply"}]},
+        "overlong has no effect: it begins behind 16 tokens of a reply, .* lower its max_tokens",
+        {"sampling.max_tokens": 17},
+    ),
+]
+
+
+@pytest.mark.parametrize(("entries", "told", "mend"), REFUSED)
+def test_a_senseless_combination_is_refused_and_its_mend_works(entries, told, mend):
+    with pytest.raises(ConfigError, match=told) as refusal:
+        run(**entries)
+    assert "\n" not in str(refusal.value)
+    run(**{**entries, **mend})
+
+
+def test_no_rule_is_without_a_refusal():
+    """A rule that never speaks would be a rule that cannot fail."""
+    silent = {rule.__name__ for rule in (*OF_CREDIT, *OF_A_RUN)}
+    for entries, _, _ in REFUSED:
+        values = overlay(BASE, sections(**{"credit.advantage": "gigpo", **entries}))
+        config = parse_config(values, {"unfinished": True})
+        silent -= {rule.__name__ for rule in OF_CREDIT if rule(config.credit)}
+        silent -= {rule.__name__ for rule in OF_A_RUN if rule(config)}
+    assert not silent
+
+
+def test_a_column_that_nobody_supplies_is_refused(monkeypatch):
+    class WishfulConfig(StageConfig):
+        needs = frozenset({"foresight"})
+        name: Literal["wishful"] = "wishful"
+
+    monkeypatch.setattr(ADVANTAGES, "_entries", dict(ADVANTAGES._entries))
+    ADVANTAGES.register(WishfulConfig)(lambda batch, config: batch.column("foresight"))
+    with pytest.raises(ConfigError, match="wishful needs the column 'foresight', which nobody supplies"):
+        run(**{"credit.advantage": "wishful"})
+    run(**{"credit.advantage": "spo"})
+
+
+def test_credit_alone_refuses_what_concerns_credit():
+    with pytest.raises(ValueError, match="gives credit to tokens"):
+        CreditConfig(advantage="reinforce_pp", modulation=("entropy_weight",))
+
+
+@pytest.mark.parametrize("name", ADVANTAGES.names())
+def test_modulations_are_refused_exactly_where_credit_is_of_tokens(name):
+    values = {"value": [[[0.25], [0.5]], [[0.5]]]}
+    batch = TurnBatch.from_episodes([[0, 1], [0]], [0, 0], anchors=[["a", "b"], ["a"]], token_columns=values)
+    by_token = credit(batch, CreditConfig(advantage=of(name))).token_T is not None
+    with pytest.raises(ValueError, match="gives credit to tokens") if by_token else nullcontext():
+        CreditConfig(advantage=of(name), modulation=("empg",))
+
+
+@pytest.mark.parametrize("method", [*map(of, ADVANTAGES.names()), {"name": "gigpo", "step_weight": 0.0}], ids=str)
+def test_complete_attribution_is_refused_exactly_where_it_changes_no_credit(method):
+    outcomes = [[0, 1], [0, 0, 0], [0, 0, 0, 1], [0, 0, 0]]
+    values = {"value": [[[turn / 4] for turn, _ in enumerate(episode)] for episode in outcomes]}
+    batch = TurnBatch.from_episodes(outcomes, [0] * 4, anchors=["xy", "xxy", "xyxy", "yxy"], token_columns=values)
+
+    def earned(seed: int) -> np.ndarray:
+        predicted_K = np.random.default_rng(seed).integers(0, 8, len(batch.turn_K)) / 4
+        told = replace(batch, columns={"contribution": predicted_K})
+        return advantage(spa(told, SpaConfig(completeness="residual_to_last")), method)
+
+    idle = np.allclose(earned(0), earned(1), atol=1e-9)
+    heads = {"value": {}} if method["name"].endswith("gae") else {}
+    with pytest.raises(ConfigError, match="compares whole returns") if idle else nullcontext():
+        run(**{"credit.advantage": method, "credit.rewards": [SPA], "progress": {}, **heads})
+
+
+@pytest.mark.parametrize("name", ["rloo", "opo"])
+def test_a_run_with_larger_steps_than_an_on_policy_recipe_thinks_of_is_refused(name):
+    """The recipe's minibatch is all of 16 x 8 episodes, the shop plays 32 x 8."""
+    recipe = stacked([load_recipe("shop-tiny"), load_recipe(name)])
+    with pytest.raises(ConfigError, match=r"minibatch = 128 makes several updates of 256 episodes, .*: set it to 256"):
+        configure(recipe)
+    assert configure(recipe, {"learner": {"minibatch": 256}}).objective.name == "reinforce"
+
+
+@pytest.mark.parametrize("name", sorted({*OF_GROUPS} - {"gigpo"}))
+@quick
+@given(batch=batches(penalties=False))
+def test_a_group_of_one_that_is_refused_would_give_no_credit(name, batch):
+    """GiGPO is left out: turns of one episode in the same situation may differ in what followed, which is no comparison
+    of episodes."""
+    alone = {int(episode): str(episode) for episode in np.unique(batch.episode_K)}
+    batch = replace(batch, group_K=batch.episode_K, group_names=alone)
+    assert not advantage(batch, of(name)).any()
+
+
+@pytest.mark.parametrize("name", ["gae", "turn_gae", "bilevel_gae", "spo", "reinforce_pp"])
+def test_methods_without_groups_take_one_episode_of_each_task(name):
+    heads = {"value": {}} if name.endswith("gae") else {}
+    assert run(**{"credit.advantage": of(name), "rollout.group": 1, **heads}).rollout.group == 1
+
+
+@pytest.mark.parametrize("name", OF_GROUPS)
+def test_methods_of_groups_need_a_group(name):
+    with pytest.raises(ConfigError, match=r"raise rollout\.group, or take spo, reinforce_pp or gae"):
+        run(**{"credit.advantage": of(name), "rollout.group": 1})
+    run(**{"credit.advantage": of(name), "rollout.group": 2})
+
+
+def test_a_raw_return_may_be_learnt_from_alone():
+    assert run(**{"credit.advantage": {"name": "rloo", "singleton": "raw"}, "rollout.group": 1})
+
+
+def test_a_change_on_top_may_mend_a_recipe():
+    recipe = sections(**{"credit.advantage": "grpo", "rollout.group": 1})
+    with pytest.raises(ConfigError, match="nothing to compare"):
+        configure(recipe, BASE)
+    assert configure(recipe, BASE, {"rollout": {"group": 4}}).rollout.group == 4
+    with pytest.raises(ConfigError, match="nothing to compare"):
+        configure(recipe, BASE, {"rollout": {"tasks": 4}})
+
+
+# ---- with the environment
+
+GUESS = "manyturn/GuessNumber-v0"  # tells answer and progress, and lists that it pays no part but the outcome
+DOORS = f"{Path(__file__).parents[1] / 'doors.py'}:Doors"  # tells nothing, and lists nothing; 85 tasks of one kind
+TURN_GATE = {"name": "gated", "gates": [{"threshold": 0.5}, {"part": "turn", "threshold": -1.0}]}
+TURN_WEIGHT = {"name": "part_weights", "weights": {"turn": 2.0}}
+UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
+    (
+        {"env.id": DOORS, "credit.rewards": ["igpo"]},
+        r"igpo asks how likely .*doors.py:Doors does not tell: override answer\(\)",
+        {"env.id": GUESS},
+    ),
+    (
+        {"env.id": DOORS, "credit.rewards": ["tiers"]},
+        r"tiers needs the progress of each turn, .* override progress\(\)",
+        {"env.id": GUESS},
+    ),
+    (
+        {"env.id": DOORS, "credit.advantage": {"name": "stratified", "stratum": "progress"}},
+        "stratified needs the progress of each turn",
+        {"env.id": GUESS},
+    ),
+    (
+        {"env.id": GUESS, "credit.rewards": ["tiers", TURN_GATE]},
+        "gated names the reward part 'turn', which nothing pays: manyturn/GuessNumber-v0 and the stages before it pay "
+        "outcome, tier",
+        {"env.wrappers": [{"name": "turn_cost"}]},
+    ),
+    (
+        {"env.id": GUESS, "credit.rewards": [TURN_WEIGHT]},
+        "part_weights names the reward part 'turn', which nothing pays",
+        {"env.id": DOORS},
+    ),
+    (
+        {"env.id": DOORS, "curriculum": "band", "rollout.tasks": 90},
+        r"curriculum band has no effect: a step plays 90 tasks, and the training split has 86: lower rollout\.tasks",
+        {"rollout.tasks": 80},
+    ),
+    (
+        {"env.id": DOORS, "curriculum": "sec", "rollout.tasks": 4},
+        "chooses between kinds of tasks, but the first 64 are all '': give tasks a difficulty or tags",
+        {"env.id": "manyturn/Household-v0"},
+    ),
+    (
+        {"env.id": GUESS, "agents": {"buyer": "one", "seller": "other"}},
+        r"\[agents\] has no effect: an episode of manyturn/GuessNumber-v0 has one agent",
+        {"env.id": "manyturn/Talk-SelfPlay-v0"},
+    ),
+    (
+        {"env.id": "manyturn/Talk-SelfPlay-v0", "agents": {"buyer": "one"}},
+        "names buyer, but those who act in manyturn/Talk-SelfPlay-v0 are buyer, seller: give each a policy",
+        {"agents": {"buyer": "one", "seller": "expert"}},
+    ),
+]
+
+
+def open_for(config: RunConfig) -> InlineSeats:
+    return InlineSeats(config.env.id, config.env.args, config.env.wrappers)
+
+
+@pytest.mark.parametrize(("entries", "told", "mend"), UNFIT)
+def test_what_the_environment_cannot_give_is_refused_before_the_warm_up(entries, told, mend):
+    config = run(**entries)
+    with pytest.raises(ConfigError, match=told) as refusal:
+        check_environment(config, open_for(config))
+    assert "\n" not in str(refusal.value)
+    mended = run(**{**entries, **mend})
+    check_environment(mended, open_for(mended))
+
+
+def test_no_rule_on_environments_is_without_a_refusal():
+    configs = [run(**entries) for entries, _, _ in UNFIT]
+    told = {rule.__name__ for rule in RULES for config in configs if rule(config, open_for(config))}
+    assert told == {rule.__name__ for rule in RULES}

@@ -1,0 +1,116 @@
+"""A run that is asked to stop ends in time, and unfinished work is cancelled."""
+
+import asyncio
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from manyturn.trainers.record.stopping import Stopped, Stopping
+
+
+def _stopped(work, order, drain):
+    async def main():
+        with Stopping(drain) as stopping:
+            asyncio.get_running_loop().call_later(0.05, os.kill, os.getpid(), order)
+            return await stopping.run(work()), stopping.asked
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("order", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_work_that_ends_in_time_is_kept(order):
+    async def work():
+        await asyncio.sleep(0.2)
+        return "done"
+
+    assert _stopped(work, order, 5.0) == ("done", order)
+
+
+@pytest.mark.parametrize(("order", "status"), [(signal.SIGTERM, 0), (signal.SIGHUP, 0), (signal.SIGINT, 130)])
+def test_work_that_takes_too_long_is_cancelled(order, status):
+    cancelled = []
+
+    async def work():
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.append(True)
+            raise
+
+    with pytest.raises(Stopped) as stopped:
+        _stopped(work, order, 0.1)
+    assert cancelled and stopped.value.exit_code == status
+
+
+def test_an_error_of_the_work_is_its_own():
+    async def work():
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        _stopped(work, signal.SIGTERM, 1.0)
+
+
+def test_the_second_signal_ends_work_that_does_not_listen():
+    """While weights are updated the event loop does not run."""
+
+    async def main():
+        with Stopping() as stopping:
+            threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+            await stopping.run(_busy())
+
+    async def _busy():
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            pass
+
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(main())
+    assert time.monotonic() - began < 10
+
+
+def test_a_signal_that_is_ignored_stays_ignored():
+    """As nohup wants it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+
+        async def main():
+            with Stopping() as stopping:
+                os.kill(os.getpid(), signal.SIGHUP)
+                await asyncio.sleep(0.05)
+                return stopping.asked
+
+        assert asyncio.run(main()) is None
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_the_usual_handlers_come_back():
+    before = [signal.getsignal(name) for name in (signal.SIGTERM, signal.SIGHUP)]
+
+    async def main():
+        with Stopping():
+            pass
+
+    asyncio.run(main())
+    assert [signal.getsignal(name) for name in (signal.SIGTERM, signal.SIGHUP)] == before
+
+
+def test_a_thread_can_train_although_it_hears_no_signals():
+    found = []
+
+    async def work():
+        return 5
+
+    async def main():
+        with Stopping() as stopping:
+            found.append(await stopping.run(work()))
+
+    thread = threading.Thread(target=lambda: asyncio.run(main()))
+    thread.start()
+    thread.join()
+    assert found == [5]

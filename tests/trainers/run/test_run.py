@@ -1,0 +1,104 @@
+"""A run gives the same bits whatever happens to it."""
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from short_runs import short_run
+
+from manyturn.trainers.record.checkpoint import newest_checkpoint
+from manyturn.trainers.record.metrics import METRICS
+from manyturn.trainers.record.run_folder import RunFolder, RunFolderError, read_metrics
+from manyturn.trainers.run.loop import train
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory):
+    """A finished run and its summary."""
+    folder = tmp_path_factory.mktemp("run") / "calm"
+    return folder, asyncio.run(train(short_run(), folder))
+
+
+def test_one_seed_gives_one_result(calm, tmp_path):
+    again = asyncio.run(train(short_run(), tmp_path / "again"))
+    assert again["weights"] == calm[1]["weights"]
+    assert asyncio.run(train(short_run(seed=1), tmp_path / "other"))["weights"] != calm[1]["weights"]
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_worker_processes_change_nothing(calm, tmp_path, workers):
+    summary = asyncio.run(train(short_run(workers=workers), tmp_path / "run"))
+    assert summary["weights"] == calm[1]["weights"]
+
+
+def test_every_metric_is_defined_and_every_step_is_logged(calm):
+    lines = read_metrics(calm[0])
+    assert {key for line in lines for key in line} <= set(METRICS)
+    assert [line["step"] for line in lines if line["phase"] == "train"] == [1, 2, 3, 4, 5]
+    used = {key for line in lines for key in line}
+    assert {"success", "advantage_std", "policy_loss", "reference_kl", "engine_gap", "singleton_anchors"} <= used
+
+
+def test_engine_and_learner_agree_on_every_token_of_a_run(calm):
+    """float32 on a CPU: what the engine drew with and what the learner computes are the same policy."""
+    assert max(line["engine_gap"] for line in read_metrics(calm[0]) if line["phase"] == "train") < 1e-4
+
+
+def test_a_folder_has_one_writer(calm):
+    with RunFolder(calm[0], resume=True), pytest.raises(RunFolderError, match="another process"):
+        RunFolder(calm[0], resume=True).__enter__()
+
+
+def test_a_run_is_not_written_over(calm):
+    with pytest.raises(RunFolderError, match="--resume"):
+        asyncio.run(train(short_run(), calm[0]))
+
+
+def test_training_tasks_are_remembered_for_the_held_out_guard(calm):
+    newest, _ = newest_checkpoint(calm[0] / "checkpoints")
+    state = json.loads((newest / "state.json").read_text())
+    assert len(state["seen"]) >= 24 * 0.3 and all(len(content) == 32 for content in state["seen"])
+
+
+def test_training_tasks_are_never_reported_as_held_out(tmp_path):
+    from manyturn.agents.evaluate import NotHeldOut
+
+    config = short_run()
+    told = config.evaluation.model_copy(update={"split": "train", "limit": 50})
+    doors = Path(__file__).parents[1] / "doors.py"
+    env = config.env.model_copy(update={"id": f"{doors}:Doors"})
+    with pytest.raises(NotHeldOut):
+        asyncio.run(train(config.model_copy(update={"evaluation": told, "env": env}), tmp_path / "run"))
+
+
+def test_a_run_without_a_whole_checkpoint_is_not_begun_anew(calm, tmp_path):
+    """Resuming must not throw away what a person could still restore."""
+    from manyturn.trainers.record.checkpoint import CheckpointError
+
+    run = tmp_path / "run"
+    shutil.copytree(calm[0], run)
+    for manifest in run.glob("checkpoints/*/manifest.json"):
+        manifest.write_text("{")
+    lines = read_metrics(run)
+    with pytest.raises(CheckpointError, match="restore"):
+        asyncio.run(train(None, run, resume=True))
+    assert read_metrics(run) == lines
+
+
+def test_a_run_whose_checkpoints_are_gone_is_not_begun_anew(calm, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(calm[0], run)
+    shutil.rmtree(run / "checkpoints")
+    lines = read_metrics(run)
+    with pytest.raises(RunFolderError, match="no checkpoint"):
+        asyncio.run(train(None, run, resume=True))
+    assert read_metrics(run) == lines and list((run / "turns").iterdir())
+
+
+def test_a_run_that_cannot_begin_leaves_no_folder(tmp_path):
+    config = short_run(env={"id": "manyturn/Nowhere-v0"})
+    with pytest.raises(ValueError, match="Nowhere"):
+        asyncio.run(train(config, tmp_path / "run"))
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,1 @@
+"""Credit for turns, in numpy alone: the batch, the stages and their registry."""

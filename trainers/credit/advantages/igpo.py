@@ -1,0 +1,73 @@
+"""IGPO: turn rewards and outcomes normalised within the task, then summed over the turns to come.
+
+    baseline = "reward":  A_k = sum_(j>=k) gamma^(j-k) N(r_j) + gamma^(last-k) N(o) - penalty_k      see ``turn_levels``
+    baseline = "turn":    A_k = N(G_k) among the turns of the same number in the group
+    baseline = "first":   A_k = (G_k - mean G_0) / (std G_0 + eps),  G_0: returns of the group's first turns
+    G_k = sum_(j>=k) gamma^(j-k) (all rewards)_j - penalty_k
+
+Shapes: turns K -> advantage_K; with baseline "reward" the levels "turn" and "outcome" (K each).
+Source: Information Gain-based Policy Optimization, arXiv 2510.14967, with the information gains of a turn as a reward
+part; the authors' code is GuoqingWang1/IGPO.
+
+Implementation:
+1. The outcome is the reward part of that name, everything else is turn reward.
+2. Turn rewards and outcomes are normalised apart, so that one outcome of 1 does not set the scale of small gains.
+3. Statistics count the scorable turns, or episodes, of a task; a group of one episode, or without spread, gives 0.
+4. Every token of a turn gets the turn's advantage. Truncated episodes count as they ended.
+5. With "first" the later turns of equal episodes get credit other than 0.
+
+Differences: "reward" follows the paper, but compares outcomes apart from turn rewards. "turn" and "first" are the
+released code: what it trains with, without std, and a function that it does not use. That code compares tokens of the
+same number, which do not correspond, and cuts returns at observations; here the unit is the turn, and returns reach
+back over all turns. Without turn rewards and discount "reward" is GRPO.
+
+Watch: with "reward" each turn is charged the task's mean gain, so that of two episodes of equal gain and outcome the
+shorter is better, and the longer where gains are negative on average: ``turns`` may move for no reason of the task's.
+``groups_without_signal`` should lie below that of GRPO, since gains tell episodes of one outcome apart;
+``advantage_std`` far above 1 with a flat ``success`` says that gains drown the outcome.
+"""
+
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from manyturn.trainers.credit.anchors import equal_anchors
+from manyturn.trainers.credit.groups import counted
+from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
+from manyturn.trainers.credit.turn_batch import FloatK, TurnBatch
+from manyturn.trainers.credit.turn_levels import TurnLevelConfig, normalised, two_levels_to_go
+
+
+class IgpoConfig(TurnLevelConfig):
+    name: Literal["igpo"] = "igpo"
+    baseline: Literal["reward", "turn", "first"] = "reward"
+    """What is normalised: rewards before they are summed, or returns, against those of the same turn or the first."""
+
+    @model_validator(mode="after")
+    def _outcome_effective(self) -> Self:
+        if self.baseline != "reward" and "outcome" in self.model_fields_set:
+            raise ValueError(f"outcome has no effect with baseline {self.baseline}, which compares whole returns")
+        return self
+
+
+@ADVANTAGES.register(IgpoConfig)
+def igpo(batch: TurnBatch, config: IgpoConfig) -> Advantage:
+    """Advantage of every turn.
+
+    >>> parts = {"outcome": [[0, 1], [0, 0]], "gain": [[0.5, 0], [-0.5, 0]]}
+    >>> batch = TurnBatch.from_episodes(parts, groups=[0, 0])
+    >>> igpo(batch, IgpoConfig()).total_K.round(3)
+    array([ 1.932,  0.707, -1.932, -0.707])
+    >>> igpo(batch, IgpoConfig(baseline="turn", std=False)).total_K
+    array([ 1. ,  0.5, -1. , -0.5])
+    """
+    if config.baseline == "reward":
+        return two_levels_to_go(batch, batch.group_K, config)
+    return Advantage(returns_compared(batch, batch.step_return_K(config.gamma), config))
+
+
+def returns_compared(batch: TurnBatch, return_K: FloatK, config: IgpoConfig) -> FloatK:
+    """N(return) by the baseline "turn" or "first"."""
+    if config.baseline == "turn":
+        return normalised(return_K, equal_anchors(batch.group_K, batch.turn_K), batch.scorable_K, config)
+    return normalised(return_K, batch.group_K, counted(batch, "episodes"), config)

@@ -1,0 +1,147 @@
+"""Credit for turns: the rewards, advantage and modulation stages in a row."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from pydantic import ValidationInfo, field_validator, model_validator
+
+from manyturn.envs.contract.options import Options, check
+from manyturn.trainers.credit.groups import group_statistics
+from manyturn.trainers.credit.rules import OF_CREDIT
+from manyturn.trainers.credit.stages import (
+    ADVANTAGES,
+    MODULATIONS,
+    REWARDS,
+    Advantage,
+    AdvantageField,
+    Memory,
+    ModulationField,
+    Rewarded,
+    RewardField,
+    StageConfig,
+)
+from manyturn.trainers.credit.turn_batch import BoolK, FloatK, FloatT, TurnBatch
+
+ROUNDING = 1e-9  # share of a score below which a difference is none
+
+
+class CreditConfig(Options):
+    """Which functions give credit to turns."""
+
+    rewards: tuple[RewardField, ...] = ()
+    """Changes to the rewards, in order."""
+    advantage: AdvantageField
+    """What a turn is compared with."""
+    modulation: tuple[ModulationField, ...] = ()
+    """Weights on the advantage, in order."""
+
+    @property
+    def needs(self) -> dict[str, str]:
+        """Column -> the stage that cannot work without it."""
+        stages = (*self.rewards, self.advantage, *self.modulation)
+        return {column: stage.name for stage in stages for column in stage.needs}
+
+    @field_validator("rewards", "modulation")
+    @classmethod
+    def _each_once(cls, stages: tuple[StageConfig, ...]) -> tuple[StageConfig, ...]:
+        twice = [name for name, count in Counter(stage.name for stage in stages).items() if count > 1]
+        if twice:
+            raise ValueError(f"{twice[0]} is named twice: its effect would count twice; put it into one entry")
+        return stages
+
+    @model_validator(mode="after")
+    def _combination_makes_sense(self, info: ValidationInfo) -> Self:
+        check(self, OF_CREDIT, info.context)
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Credit:
+    """The advantage of every turn, and how it came about.
+
+    Attributes:
+        advantage_K: exactly 0 at every turn of an unscorable episode.
+        levels: name -> what the advantage is made of before modulation (K), such as GiGPO's "episode" and "step".
+        diagnostics: name -> figure:
+            groups_without_signal: share of groups whose scorable turns all have one score.
+            unscorable_episodes: share of episodes that left their group.
+            and what reward and advantage functions add, such as G-RA's open_gates and GiGPO's singleton_anchors.
+        batch: the batch as the rewards stage left it.
+        token_T: credit of each reply token, where the advantage tells tokens of a turn apart; None: each has its
+            turn's.
+        targets_T: what a value head is to predict at each reply token; NaN where nothing, as at every token of an
+            unscorable episode. None: the advantage uses no values.
+        memory: what the stages remember from update to update, as plain values.
+    """
+
+    advantage_K: FloatK
+    levels: Mapping[str, FloatK]
+    diagnostics: Mapping[str, float]
+    batch: TurnBatch
+    token_T: FloatT | None
+    targets_T: FloatT | None
+    memory: Memory
+
+
+def credit(batch: TurnBatch, config: CreditConfig, memory: Memory | None = None) -> Credit:
+    """Run the stages on a batch.
+
+    Args:
+        memory: what the stages remembered last time; None at the beginning.
+
+    >>> valid = [[True, True], [False, True]]
+    >>> batch = TurnBatch.from_episodes([[0, 1], [0, 0]], groups=["a task", "a task"], valid=valid)
+    >>> result = credit(batch, CreditConfig(rewards=("invalid_penalty",), advantage={"name": "grpo", "std": False}))
+    >>> result.advantage_K.round(3)
+    array([ 0.5,  0.5, -0.6, -0.5])
+    """
+    memory, figures = memory or {}, dict[str, float]()
+    for reward in config.rewards:
+        rewarded, memory = REWARDS.apply_remembering(reward, memory, batch)
+        batch, told = rewarded if isinstance(rewarded, Rewarded) else Rewarded(rewarded)
+        figures |= told
+    result, memory = ADVANTAGES.apply_remembering(config.advantage, memory, batch)
+    if not isinstance(result, Advantage):
+        result = Advantage(result)
+    advantage_K, token_T = _settled(result.total_K, batch.scorable_K, config.advantage), result.token_T
+    targets_T, scorable_T = result.targets_T, batch.scorable_K[batch.turn_of_T]
+    if token_T is not None:
+        token_T = _settled(token_T, scorable_T, config.advantage)
+    if targets_T is not None:
+        targets_T = np.where(scorable_T, _shaped(targets_T, scorable_T, config.advantage), np.nan)
+    for modulation in config.modulation:
+        if token_T is not None:
+            raise ValueError(f"{modulation.name} weighs turns, but {config.advantage.name} gives credit to tokens")
+        advantage_K, memory = MODULATIONS.apply_remembering(modulation, memory, batch, advantage_K)
+        advantage_K = _settled(advantage_K, batch.scorable_K, modulation)
+    diagnostics = {**figures, **_diagnostics(batch), **result.diagnostics}
+    return Credit(advantage_K, result.levels, diagnostics, batch, token_T, targets_T, memory)
+
+
+def _settled(advantage: FloatK, scorable: BoolK, source: StageConfig) -> FloatK:
+    """The advantage, of turns or tokens, with 0 where unscorable, after a check that the function kept its contract."""
+    settled = np.where(scorable, _shaped(advantage, scorable, source), 0.0)
+    if not np.isfinite(settled).all():
+        place = int((~np.isfinite(settled)).argmax())
+        raise ValueError(f"{source.name} returned {settled[place]} at place {place} of the batch, which is scorable")
+    return settled
+
+
+def _shaped(values: FloatK, like: BoolK, source: StageConfig) -> FloatK:
+    if np.shape(values) != like.shape:
+        raise ValueError(f"{source.name} returned shape {np.shape(values)}, not {like.shape}")
+    return values
+
+
+def _diagnostics(batch: TurnBatch) -> dict[str, float]:
+    score_K = batch.score_K()
+    # A stage that pays the outcome out turn by turn leaves rounding errors between scores that were equal.
+    statistics = group_statistics(score_K, batch.group_K, batch.scorable_K)
+    spread_K = statistics.std_K > ROUNDING * np.maximum(1.0, np.abs(statistics.mean_K))
+    return {
+        "groups_without_signal": 1.0 - len(np.unique(batch.group_K[spread_K])) / len(np.unique(batch.group_K)),
+        "unscorable_episodes": float(np.isnan(batch.episode_return_E()).mean()),
+    }

@@ -1,0 +1,96 @@
+"""Stepwise progress attribution (SPA): the outcome is paid out turn by turn, as far as each turn contributed.
+
+    r_k = alpha c_k + beta [reply k was understood]                                            form = "paper"
+    completeness = "residual_to_last":  c_last += R - sum over turns of c,  so that the contributions sum to R
+    r_k = R - mean R of the task's other episodes + beta [reply k was understood, or k is the last turn]     "released"
+    estimator: c_k from the hidden state at the end of reply k, by (sum over turns of c - R)^2, a mean over episodes
+
+Shapes: parts K -> two more parts K, "contribution" and "grounding". R is the episode's sum of the part "outcome", which
+becomes 0; all others stay.
+Source: SPA-RL, arXiv 2505.20732, with the authors' alpha 1 and beta 0.5; completeness is an addition.
+
+Implementation:
+1. The trainer supplies the column "contribution": c_k, what the head ``progress`` predicts before the step's updates.
+2. The head is 0 at first: with "residual_to_last" training begins as if the last turn had earned the outcome.
+3. It learns along with the policy, from the same hidden states, and does not change them.
+4. An unknown contribution (NaN) makes its episode unscorable.
+
+Differences: theirs is an estimator trained before reinforcement, in all its weights, which reads logits. Their data
+script (WangHanLinHenry/SPA-RL-Agent, ``prm/rl_data_org.py``) overwrites the predictions with the released form; of a
+task's only episode it takes R itself. Their PPO trainer multiplies the score of turn k of n by n - 1 - k, which drops
+the last turn; left out. beta 0.5 over many turns is more than an outcome of 1, which is why recipes set it lower.
+
+Watch: ``progress_loss`` against the variance of the outcome, success (1 - success): equal, the head knows nothing yet,
+and most of the outcome falls on the last turn; well below, turns are told apart. ``contribution_error``: how far the
+contributions are from adding up before the last turn gets the rest. ``invalid`` should fall by beta.
+"""
+
+from dataclasses import replace
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from manyturn.envs.contract.turn import OUTCOME
+from manyturn.trainers.credit.episode_sums import episode_sum_K, last_K
+from manyturn.trainers.credit.reward_parts import part_K, with_part
+from manyturn.trainers.credit.stages import REWARDS, StageConfig
+from manyturn.trainers.credit.turn_batch import FloatK, TurnBatch
+
+
+class SpaConfig(StageConfig):
+    adds: ClassVar[frozenset[str]] = frozenset({"contribution", "grounding"})
+    name: Literal["spa"] = "spa"
+    form: Literal["paper", "released"] = "paper"
+    """Predicted contributions, or what the authors' script gives every turn: the episode's outcome, centred."""
+    alpha: float = Field(default=1.0, gt=0)
+    """Weight of the contributions."""
+    beta: float = Field(default=0.5, ge=0)
+    """What a reply that was understood earns."""
+    completeness: Literal["none", "residual_to_last"] = "none"
+    """Whether the last turn gets the part of the outcome that the contributions leave over."""
+
+    @property
+    def needs(self) -> frozenset[str]:  # type: ignore[override]
+        return frozenset({"contribution"} if self.form == "paper" else ())
+
+    @model_validator(mode="after")
+    def _effective(self) -> Self:
+        if self.form == "released" and (self.alpha != 1.0 or self.completeness != "none"):
+            raise ValueError("alpha and completeness have no effect in the released form")
+        return self
+
+
+@REWARDS.register(SpaConfig)
+def spa(batch: TurnBatch, config: SpaConfig) -> TurnBatch:
+    """Pay the outcome out.
+
+    >>> columns = {"contribution": [[0.25, 0.5]]}
+    >>> batch = TurnBatch.from_episodes([[0, 1]], groups=[0], valid=[[False, True]], columns=columns)
+    >>> spa(batch, SpaConfig()).reward_K
+    array([0.25, 1.  ])
+    >>> spa(batch, SpaConfig(completeness="residual_to_last")).parts["contribution"]
+    array([0.25, 0.75])
+    """
+    outcome_K = part_K(batch, OUTCOME)
+    ended_K, return_K = last_K(batch), episode_sum_K(batch, outcome_K)
+    if config.form == "released":
+        contribution_K, grounded_K = _centred(batch, return_K), batch.valid_K | ended_K
+    else:
+        contribution_K, grounded_K = batch.column("contribution"), batch.valid_K
+    if config.completeness == "residual_to_last":
+        contribution_K = contribution_K + ended_K * (return_K - episode_sum_K(batch, contribution_K))
+    # Not left out but set to 0, NaN excepted: an episode without an outcome stays unscorable.
+    paid = replace(batch, parts={**batch.parts, OUTCOME: 0.0 * outcome_K})
+    paid = with_part(paid, "spa", "contribution", config.alpha * contribution_K)
+    return with_part(paid, "spa", "grounding", np.where(grounded_K, config.beta, 0.0))
+
+
+def _centred(batch: TurnBatch, return_K: FloatK) -> FloatK:
+    """R minus the mean R of the group's other scorable episodes; R itself where there is no other."""
+    once_K = batch.scorable_K & (batch.turn_K == 0)
+    _, id_K = np.unique(batch.group_K, return_inverse=True)
+    groups = int(id_K.max()) + 1
+    others_K = (np.bincount(id_K[once_K], minlength=groups) - 1)[id_K]
+    total_K = np.bincount(id_K[once_K], return_K[once_K], groups)[id_K]
+    return np.where(others_K > 0, return_K - (total_K - return_K) / np.maximum(others_K, 1), return_K)

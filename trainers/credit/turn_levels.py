@@ -1,0 +1,91 @@
+"""Turn rewards and outcomes, compared each with its like, then summed over the turns to come.
+
+    A_k = T_k  +  gamma^(last-k) N(o)  -  penalty_k        T_k: sum over j >= k of gamma^(j-k) N(r_j)
+    N(x) = (x - mean) / (std + eps), or x - mean without std;  over the scorable members of x's group, ddof 1
+
+r_j is the sum of turn j's reward parts but the outcome, o the sum of the episode's outcome part. Normalised together,
+one outcome of 1 among many small turn rewards would set the scale of all. ``igpo`` compares a turn's reward with those
+of all turns of the task, ``mt_grpo`` with those of the same number. A group of one episode gives 0, though its turns
+differ: nothing says whether the episode was good. So does a group without spread; without turn rewards and discount
+this is GRPO.
+"""
+
+from typing import Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from manyturn.envs.contract.options import unknown
+from manyturn.trainers.credit.groups import EPS, counted, deviation, group_statistics, standardised
+from manyturn.trainers.credit.stages import Advantage, StageConfig
+from manyturn.trainers.credit.timeline import Timeline
+from manyturn.trainers.credit.turn_batch import BoolK, FloatK, IntK, TurnBatch
+
+
+class TurnLevelConfig(StageConfig):
+    """Base of the configurations of methods that tell turn rewards from outcomes."""
+
+    outcome: str = "outcome"
+    """Name of the reward part that is the episode's outcome; all others are turn rewards."""
+    gamma: float = Field(default=1.0, ge=0, le=1)
+    """Discount per turn."""
+    std: bool = True
+    """Divide by the standard deviations."""
+    eps: float = Field(default=EPS, ge=0)
+    """Added to the standard deviations."""
+
+    @model_validator(mode="after")
+    def _eps_effective(self) -> Self:
+        if not self.std and self.eps != EPS:
+            raise ValueError("eps has no effect without std")
+        return self
+
+
+def normalised(value_K: FloatK, group_K: IntK, counted_K: BoolK, config: TurnLevelConfig) -> FloatK:
+    """N of the formula for each turn (K); 0 where the value is NaN.
+
+    >>> class Centred(TurnLevelConfig):
+    ...     std: bool = False
+    >>> normalised(np.array([1.0, 3.0, 5.0]), np.array([7, 7, 8]), np.full(3, True), Centred(name="centred"))
+    array([-1.,  1.,  0.])
+    """
+    statistics = group_statistics(value_K, group_K, counted_K)
+    if config.std:
+        return standardised(value_K, statistics, "zero", config.eps)
+    return deviation(value_K, statistics, "zero")
+
+
+def turn_rewards(batch: TurnBatch, config: TurnLevelConfig) -> FloatK:
+    """Sum (K) of each turn's reward parts but the outcome, NaN where unscorable; ValueError if there is no outcome."""
+    if config.outcome not in batch.parts:
+        raise ValueError(f"{config.name}: {unknown('reward part', config.outcome, batch.parts)}")
+    return np.where(batch.scorable_K, batch.reward_K - batch.parts[config.outcome], np.nan)
+
+
+def with_outcome(batch: TurnBatch, turn_K: FloatK, config: TurnLevelConfig) -> Advantage:
+    """The formula from T (K), with the levels "turn" and "outcome" (K each)."""
+    last_E = np.bincount(batch.episode_K) - 1
+    outcome_E = np.bincount(batch.episode_K, batch.parts[config.outcome])
+    outcome_K = np.where(batch.scorable_K, outcome_E[batch.episode_K], np.nan)
+    discount_K = config.gamma ** (last_E[batch.episode_K] - batch.turn_K)
+    compared_K = normalised(outcome_K, batch.group_K, counted(batch, "episodes"), config)
+    levels = {"turn": turn_K, "outcome": compared_K * discount_K}
+    return Advantage(levels["turn"] + levels["outcome"] - batch.penalty_K, levels)
+
+
+def two_levels_to_go(batch: TurnBatch, like_K: IntK, config: TurnLevelConfig) -> Advantage:
+    """The formula, with turn rewards compared among those turns that were played.
+
+    Args:
+        like_K: number of the group that each turn's reward is compared in.
+
+    >>> parts = {"outcome": [[0, 1], [0, 0]], "gain": [[0.5, 0], [-0.5, 0]]}
+    >>> batch = TurnBatch.from_episodes(parts, groups=[0, 0])
+    >>> two_levels_to_go(batch, batch.group_K, TurnLevelConfig(name="any", std=False, gamma=0.5)).levels
+    {'turn': array([ 0.5,  0. , -0.5,  0. ]), 'outcome': array([ 0.25,  0.5 , -0.25, -0.5 ])}
+    """
+    reward_K = turn_rewards(batch, config)
+    several_K = group_statistics(reward_K, batch.group_K, counted(batch, "episodes")).count_K > 1
+    compared_K = np.where(several_K, normalised(reward_K, like_K, batch.scorable_K, config), 0.0)
+    line = Timeline.of(batch.episode_K, batch.turn_K)
+    return with_outcome(batch, line.to_go(compared_K, config.gamma), config)

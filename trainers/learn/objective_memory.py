@@ -1,0 +1,69 @@
+"""What an objective's regularisers carry from step to step: the adapted weight of the KL term, EPO's history."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from manyturn.trainers.learn.kl import adapted
+from manyturn.trainers.learn.objective import Now, ObjectiveConfig
+from manyturn.trainers.learn.objectives.epo import EntropyHistory
+
+
+class ObjectiveMemory:
+    """The state of an objective between steps.
+
+    Attributes:
+        kl_coef: present weight of the KL term; None without one.
+    """
+
+    def __init__(self, config: ObjectiveConfig):
+        self._config = config
+        self._history = EntropyHistory()
+        self.kl_coef = config.kl.coef if config.kl else None
+
+    def begin(self, entropy_N: np.ndarray | None, turn_N: np.ndarray) -> Now:
+        """What a step has to reckon with, from those before it.
+
+        Args:
+            entropy_N: entropy of each token that the policy said, before the step's updates; EPO needs it.
+            turn_N: number of each token's turn in its episode.
+        """
+        epo = self._config.epo
+        if epo is None:
+            return Now(self.kl_coef)
+        assert entropy_N is not None, "EPO's history is made of entropies"
+        if epo.form == "released":  # the code counts the present step, the paper does not
+            self._history.add(entropy_N, turn_N)
+            return Now(self.kl_coef, self._history.range(epo))
+        found = Now(self.kl_coef, self._history.range(epo))
+        self._history.add(entropy_N, turn_N)
+        return found
+
+    def figures(self, now: Now) -> dict[str, float]:
+        """The present weight of the KL term if it adapts, and the middle of EPO's range, for the metrics."""
+        figures = {}
+        if self._config.kl and self._config.kl.target is not None and now.kl_coef is not None:
+            figures["kl_coef"] = now.kl_coef
+        if now.entropy_range.reference:
+            figures["epo_reference"] = float(np.mean(now.entropy_range.reference))
+        return figures
+
+    def end(self, reference_kl: float | None, sequences: int) -> None:
+        """After a step's updates: their mean divergence from the reference per token, and how many sequences it had."""
+        if self._config.kl and self.kl_coef is not None and reference_kl is not None:
+            self.kl_coef = adapted(self.kl_coef, reference_kl, sequences, self._config.kl)
+
+    def plain(self) -> dict[str, Any]:
+        """JSON values for a checkpoint; what the configuration has no use for is not there."""
+        state: dict[str, Any] = {}
+        if self._config.kl and self._config.kl.target is not None:
+            state["kl_coef"] = self.kl_coef
+        if self._config.epo:
+            state["epo"] = vars(self._history) | {"turns": list(self._history.turns)}
+        return state
+
+    def load_plain(self, state: Mapping[str, Any]) -> None:
+        """Undo ``plain``."""
+        self.kl_coef = state.get("kl_coef", self.kl_coef)
+        self._history = EntropyHistory(**state.get("epo", {}))

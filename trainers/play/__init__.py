@@ -1,0 +1,1 @@
+"""Which tasks are played, and how their episodes become a batch of turns."""

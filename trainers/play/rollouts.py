@@ -1,0 +1,111 @@
+"""Rollouts: which tasks a step draws, and their episodes as a batch of turns."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from manyturn.agents.engine import EpisodeKey
+from manyturn.agents.episode import Ending, Episode
+from manyturn.agents.shares import returns_by_agent
+from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.turn import OUTCOME
+from manyturn.trainers.credit.turn_batch import FloatK, FloatT, TurnBatch
+
+
+def plan_groups(tasks: Sequence[Task], group: int, seed: int, stage: str) -> list[tuple[Task, EpisodeKey]]:
+    """Each task ``group`` times, the members of a group next to each other; a task that comes twice has one group."""
+    plan, members = [], Counter[str]()
+    for task in tasks:
+        first = members[task.id]
+        members[task.id] += group
+        plan += [(task, EpisodeKey(seed, stage, task.id, member)) for member in range(first, first + group)]
+    return plan
+
+
+def is_learnable(episode: Episode) -> bool:
+    """Whether the episode took part: errors leave their group."""
+    return not episode.ending.is_error and bool(episode.turns)
+
+
+def learnable(episodes: Sequence[Episode]) -> list[Episode]:
+    """The episodes that took part."""
+    return [episode for episode in episodes if is_learnable(episode)]
+
+
+def turn_batch(
+    episodes: Sequence[Episode],
+    part_names: Iterable[str] = (),
+    columns: Mapping[str, FloatK] | None = None,
+    token_columns: Mapping[str, FloatT] | None = None,
+) -> TurnBatch:
+    """The turns of E episodes as arrays; rewards that a turn does not name are 0.
+
+    Args:
+        part_names: parts that the environment lists, which are there even if no turn earned them.
+        columns, token_columns: what the learner adds to "progress" (K) and "entropy" (T).
+    """
+    # The outcome is there although no episode of this batch may have earned one.
+    earned = {name for episode in episodes for turn in episode.turns for name in turn.parts}
+    names = sorted({OUTCOME, *earned, *part_names})
+    batch = TurnBatch.from_episodes(
+        {name: [[turn.parts.get(name, 0.0) for turn in episode.turns] for episode in episodes] for name in names},
+        groups=[episode.key.task for episode in episodes],
+        anchors=[[turn.anchor for turn in episode.turns] for episode in episodes],
+        valid=[[turn.valid for turn in episode.turns] for episode in episodes],
+        tokens=[_reply_lengths(episode) for episode in episodes],
+        truncated=[episode.ending is Ending.TRUNCATED for episode in episodes],
+        columns={"progress": [[_known(turn.progress) for turn in episode.turns] for episode in episodes]},
+        token_columns={"entropy": [_entropies(episode) for episode in episodes]},
+    )
+    return replace(
+        batch,
+        columns={**batch.columns, **(columns or {})},
+        token_columns={**batch.token_columns, **(token_columns or {})},
+    )
+
+
+def _known(value: float | None) -> float:
+    return float("nan") if value is None else float(value)
+
+
+def _entropies(episode: Episode) -> list[list[float]]:
+    if episode.ledger is None:
+        return [[] for _ in episode.turns]
+    return [episode.ledger.reply_entropies(turn).tolist() for turn in range(len(episode.turns))]
+
+
+def _reply_lengths(episode: Episode) -> list[int]:
+    if episode.ledger is None:
+        return [0] * len(episode.turns)
+    return [span.end - span.start for span in episode.ledger.spans[: len(episode.turns)]]
+
+
+def describe(episodes: Sequence[Episode], agents: Sequence[str] = ()) -> dict[str, Any]:
+    """The metrics of what was played.
+
+    Args:
+        agents: of an episode, where it has several: what each earned is told too.
+    """
+    told = [episode for episode in episodes if not episode.ending.is_error]
+    turns = [turn for episode in told for turn in episode.turns]
+    lengths = [n for episode in told for n in _reply_lengths(episode)]
+    earned = {agent: [returns_by_agent(episode, agents)[agent] for episode in told] for agent in agents}
+
+    def mean(values: Sequence[float]) -> float | None:
+        return float(np.mean(values)) if len(values) else None
+
+    return {
+        "success": mean([episode.success for episode in told if episode.success is not None]),
+        "return": mean([episode.outcome for episode in told if not math.isnan(episode.outcome)]),
+        "turns": mean([len(episode.turns) for episode in told]),
+        "reply_tokens": mean(lengths),
+        "invalid": mean([not turn.valid for turn in turns]),
+        "truncated": mean([episode.ending is Ending.TRUNCATED for episode in told]),
+        "errors": len(episodes) - len(told),
+        "retried": mean([episode.attempts > 1 for episode in episodes]),
+        **{f"{agent}/return": mean([r for r in returns if not math.isnan(r)]) for agent, returns in earned.items()},
+    }

@@ -1,0 +1,203 @@
+"""The configuration of a run: one frozen model, a section for each part, read from TOML and the command line."""
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import tomli_w
+from pydantic import Field, ValidationError, ValidationInfo, model_validator
+
+from manyturn.agents.agent import AgentConfig
+from manyturn.agents.engine import Sampling
+from manyturn.agents.model_config import ModelConfig, TinyModel
+from manyturn.envs.contract.options import UNFINISHED, ConfigError, Options, check
+from manyturn.envs.hosting.pressure import Limits
+from manyturn.trainers.credit.pipeline import CreditConfig
+from manyturn.trainers.credit.stages import CurriculumField, ObjectiveField
+from manyturn.trainers.learn.head_config import ProgressHeadConfig, ValueHeadConfig
+from manyturn.trainers.learn.learner_config import LearnerConfig
+from manyturn.trainers.learn.objectives.clip import ClipConfig
+from manyturn.trainers.play.curricula.uniform import UniformConfig
+from manyturn.trainers.play.rollout_config import RolloutConfig
+from manyturn.trainers.recipe.combinations import OF_A_RUN
+
+
+class EnvConfig(Options):
+    id: str
+    """Environment: an id such as manyturn/Maze-v0, or FILE.py:Class."""
+    args: dict[str, Any] = {}
+    """Arguments of the environment's constructor."""
+    wrappers: list[dict[str, Any]] = []
+    """Reward wrappers, inner first, such as {name = "turn_cost", cost = 0.01}."""
+    workers: int = Field(0, ge=0)
+    """Processes that host the environment; 0 keeps it in this process."""
+    timeout: float = Field(60.0, gt=0)
+    """Seconds after which a worker counts as hung."""
+    limits: Limits = Limits()
+    """What a worker may hold before it is replaced."""
+
+
+class WarmupConfig(Options):
+    episodes: int = Field(1000, ge=0)
+    """Demonstrations that are collected; 0 leaves the warm-up out."""
+    noise: float = Field(0.3, ge=0, le=1)
+    """Share of random moves in the demonstrations, to show recovery; only successful ones are learnt from."""
+    batch: int = Field(8, ge=1)
+    """Sequences in an update: episodes, or turns where the context is a window."""
+    lr: float = Field(4e-3, gt=0)
+    """Learning rate, decayed to a tenth over max_updates."""
+    max_updates: int = Field(1500, ge=1)
+    """Most updates."""
+    until_success: float = Field(0.5, ge=0, le=1)
+    """Success on validation tasks at which the warm-up ends; steps and seconds mean different things on each seed."""
+    observed: float = Field(0.0, ge=0)
+    """What a token of the environment's text weighs, where one that is said weighs 1. A model that begins from nothing
+    learns to copy from what it sees long before the few words that it says would teach it."""
+    check_every: int = Field(50, ge=1)
+    """Updates between two measurements of success."""
+    check_episodes: int = Field(64, ge=1)
+    """Validation tasks in a measurement."""
+
+
+class EvaluationConfig(Options):
+    split: str = "test"
+    """Held-out split."""
+    limit: int = Field(128, ge=1)
+    """Tasks on the panel, at most."""
+    repeats: int = Field(1, ge=1)
+    """Episodes of each task."""
+    greedy: bool = False
+    """Also report the policy that takes the likeliest token."""
+    every: int = Field(0, ge=0)
+    """Steps between two evaluations on validation tasks; 0 evaluates at the end only."""
+    every_limit: int = Field(64, ge=1)
+    """Validation tasks in those."""
+
+
+class RunConfig(Options):
+    """Everything that decides a run. The same configuration gives the same weights, to the bit on a CPU."""
+
+    env: EnvConfig
+    model: ModelConfig = TinyModel()
+    agent: AgentConfig = AgentConfig(instructions=False)
+    agents: dict[str, Annotated[str, Field(pattern="^[A-Za-z0-9_]{1,40}$")]] = {}
+    """Who plays each agent of an environment with several. Those of one name share a policy, names are free, and each
+    learns from what its own agents earn; expert and random do not learn. Unset: one policy plays them all."""
+    sampling: Sampling = Sampling()
+    warmup: WarmupConfig = WarmupConfig()
+    rollout: RolloutConfig = RolloutConfig()
+    curriculum: CurriculumField = UniformConfig()
+    """Which tasks a step plays."""
+    credit: CreditConfig = CreditConfig(advantage="gigpo")
+    """Who earned what: rewards, advantage, modulation."""
+    objective: ObjectiveField = ClipConfig(high=0.28)
+    """The loss, its aggregation and its regularisers."""
+    learner: LearnerConfig = LearnerConfig()
+    value: ValueHeadConfig | None = None
+    """A critic, for advantages that compare with expected values."""
+    progress: ProgressHeadConfig | None = None
+    """An estimator of what each turn contributes to the outcome, for SPA."""
+    evaluation: EvaluationConfig = EvaluationConfig()
+    steps: int = Field(60, ge=0)
+    """Reinforcement-learning steps."""
+    seed: int = Field(0, ge=0)
+    """All randomness of the run derives from it."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where model and learner run."""
+    threads: int = Field(1, ge=0)
+    """CPU threads of the model; 1 is reproducible to the bit and rarely slower for tiny models; 0 uses all cores."""
+    checkpoint_every: int = Field(10, ge=1)
+    """Steps between two checkpoints."""
+    keep_checkpoints: int = Field(2, ge=1)
+    """How many checkpoints stay on disk."""
+
+    @model_validator(mode="after")
+    def _combination_makes_sense(self, info: ValidationInfo) -> Self:
+        check(self, OF_A_RUN, info.context)
+        return self
+
+
+_SWITCHES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "env": ("workers", ("timeout", "limits")),
+    "warmup": ("episodes", tuple(name for name in WarmupConfig.model_fields if name != "episodes")),
+    "learner": ("lora_rank", ("lora_alpha",)),
+    "evaluation": ("every", ("every_limit",)),
+}
+
+
+def configure(recipe: dict[str, Any], *layers: dict[str, Any]) -> RunConfig:
+    """The configuration of a recipe with changes on top, later ones first; entries that would do nothing are refused.
+
+    Args:
+        recipe: values as in TOML; what it leaves out has its default.
+        layers: changes, such as the environment and the command line's options.
+    """
+    identity = overlay(recipe, {"env": {"id": env["id"]}}) if (env := _named_env(layers)) else recipe
+    whole = parse_config(identity, UNFINISHED).model_dump(mode="json")
+    for layer in layers:
+        whole = overlay(whole, layer)
+    config = parse_config(whole)
+    for given in layers:
+        for section, (switch, idle) in _SWITCHES.items():
+            chosen = given.get(section)
+            for name in idle if isinstance(chosen, dict) and not getattr(getattr(config, section), switch) else ():
+                # A recipe's entries may idle because somebody has switched their section off; new ones must not.
+                if name in chosen:
+                    raise ConfigError(f"{section}.{name} has no effect while {section}.{switch} is 0")
+    return config
+
+
+def _named_env(layers: tuple[dict[str, Any], ...]) -> dict[str, Any] | None:
+    return next((layer["env"] for layer in layers if isinstance(layer.get("env"), dict) and "id" in layer["env"]), None)
+
+
+def parse_config(values: dict[str, Any], context: dict[str, Any] | None = None) -> RunConfig:
+    """Check a configuration; unknown or wrong entries raise ConfigError in one line each.
+
+    Args:
+        context: UNFINISHED leaves combinations unchecked, of which changes on top may still mend one.
+    """
+    try:
+        return RunConfig.model_validate(values, context=context)
+    except ValidationError as error:
+        raise ConfigError(told(error)) from None
+
+
+def told(error: ValidationError, *above: str) -> str:
+    """What is wrong, in one line: each entry by its place, below the sections ``above``."""
+    lines = []
+    for problem in error.errors():
+        place = ".".join(map(str, (*above, *problem["loc"])))
+        lines.append(f"{place}: {problem['msg']}" if place else problem["msg"])
+    return "; ".join(lines).replace("Value error, ", "")
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A recipe's values."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"no file {path}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from None
+
+
+def to_toml(config: RunConfig) -> str:
+    """The configuration as a recipe; entries that are unset are left out."""
+    return tomli_w.dumps(config.model_dump(mode="json", exclude_none=True))
+
+
+def overlay(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """``base`` with the entries of ``changes``, section by section; a section of another kind is replaced."""
+    merged = dict(base)
+    for name, value in changes.items():
+        old = merged.get(name)
+        other_kind = (
+            isinstance(old, dict)
+            and isinstance(value, dict)
+            and any(key in value and value[key] != old.get(key, value[key]) for key in ("name", "kind", "id"))
+        )
+        merged[name] = (
+            overlay(old, value) if isinstance(old, dict) and isinstance(value, dict) and not other_kind else value
+        )
+    return merged

@@ -1,0 +1,80 @@
+"""Every key of ``metrics.jsonl``, defined once. One line of the file is one step.
+
+Where an episode has several agents, ``AGENT/return`` is what one of them earned; where several policies learn, the
+figures of each stand under ``POLICY/...``.
+"""
+
+METRICS: dict[str, str] = {
+    # --- where we are
+    "step": "Reinforcement-learning step, from 1. Step 0 is the warmed-up policy.",
+    "phase": "'warmup' for a measurement during the warm-up, 'train' for a step, 'validation' for an evaluation.",
+    "seconds": "Wall-clock seconds since this process began the run or resumed it.",
+    "version": "Policy version: updates applied to the weights when the line was written.",
+    # --- what the policy did
+    "success": "Share of episodes that reached the goal, errors left out, at the sampling temperature.",
+    "return": "Mean sum of rewards of an episode, errors left out.",
+    "turns": "Mean number of turns of an episode.",
+    "reply_tokens": "Mean number of tokens of a reply.",
+    "invalid": "Share of turns whose reply meant nothing to the format or the environment.",
+    "truncated": "Share of episodes cut off by a limit of turns or context.",
+    "errors": "Episodes that ended in an error after all attempts; they are in no statistic and earn nothing.",
+    "retried": "Share of episodes that needed more than one attempt.",
+    "branched": "Branching: share of episodes that are branches; they repeat the turns of another up to their fork.",
+    # --- credit
+    "groups_without_signal": "Share of task groups whose scorable turns all have one score: nothing to learn from.",
+    "unscorable_episodes": "Share of episodes that left their group because a reward was not a number.",
+    "open_gates": "G-RA: share of scorable episodes at which every gate is open.",
+    "prior": "IGPO: mean probability of the true answer before an episode's first reply.",
+    "belief": "IGPO: mean probability of the true answer before an episode's last reply.",
+    "belief_seconds": "IGPO: seconds of asking for those probabilities.",
+    "drift": "SPO: mean |change of a token's log-probability| since their last visit, over turns of tasks seen before.",
+    "rounds": "Rounds of play in the step.",
+    "singleton_anchors": "Share of turns whose anchor group has no other member, so that step-level credit is 0.",
+    "mean_anchor_size": "Mean number of turns in an anchor group.",
+    "advantage_std": "Standard deviation of the advantage over turns.",
+    # --- the update: means over the step's minibatches
+    "loss": "Value of the objective with its regularisers; in the warm-up, mean negative log-probability of a token.",
+    "policy_loss": "Value of the objective without regularisers.",
+    "clip_fraction": "Share of tokens at which the ratio was clipped.",
+    "low_clip_fraction": "GMPO: share of tokens with a negative advantage whose log-ratio was out of bounds.",
+    "tapered_fraction": "TOPR: share of tokens whose weight was below 1.",
+    "dual_clip_fraction": "Share of tokens at which the dual clip bounded a negative advantage.",
+    "approx_kl": "Mean of old minus new log-probability of a token (k1): how far the step moved the policy.",
+    "entropy": "Mean entropy of the next-token distribution at said tokens, in nats; its history are the lines before.",
+    "reference_kl": "Mean KL estimate to the reference model, by the estimator of the recipe.",
+    "grad_norm": "Norm of the gradient before clipping.",
+    "skipped_updates": "Updates left out because loss or gradient was not finite; three in a row stop the run.",
+    "lr": "Learning rate.",
+    "engine_gap": "Largest |log-probability of the engine - of the learner| in the step's first forward pass; the one "
+    "such figure where learner.old_logprobs is 'engine'.",
+    "engine_kl": "Mean KL(engine, learner) of a token before the updates, by k3, in nats.",
+    "engine_ratio_p99": "99th percentile over tokens of the ratio of engine and learner, the larger over the smaller.",
+    "engine_ratio_max": "Largest of those ratios.",
+    "effective_samples": "Effective sample size of the correction's weights, or of the ratios of learner and engine "
+    "where nothing corrects, as a share of the tokens.",
+    "rejected_tokens": "Share of said tokens that the objective's rules leave out.",
+    "kl_coef": "Weight of the KL term in this step, where it adapts.",
+    "epo_reference": "EPO: mean entropy of earlier steps, in nats; as released, the mean over turns and this step too.",
+    "epo_outside": "EPO: share of tokens whose entropy is out of the range around that.",
+    "value_loss": "Loss of the critic: half the mean squared error, with PPO's clip.",
+    "value_clip_fraction": "Share of tokens at which that clip was active.",
+    "value_explained": "Share of the variance of the critic's targets that its values before the updates explain.",
+    "contribution_error": "SPA: mean over episodes of the distance between the outcome and the sum of what its turns "
+    "were credited with, before the last turn gets the rest.",
+    "progress_loss": "SPA: mean squared difference between the sum of an episode's estimated contributions and its "
+    "outcome; the share of the outcome's variance that it leaves is what contributions do not account for yet.",
+    # --- speed
+    "rollout_seconds": "Seconds to play the step's episodes.",
+    "learn_seconds": "Seconds of credit and updates.",
+    "drawn_tokens": "Tokens that the policy said in the step; what a branch repeats is not counted again.",
+    "trained_tokens": "Tokens in the sequences of the step; each is computed once for a forward pass.",
+    "updates": "Gradient updates in the warm-up so far.",
+}
+
+
+def checked(line: dict[str, object]) -> dict[str, object]:
+    """The line, if all its keys are defined."""
+    unknown = {key for key in line if key.rpartition("/")[2] not in METRICS}
+    if unknown:
+        raise KeyError(f"metrics without a definition in trainers/record/metrics.py: {', '.join(sorted(unknown))}")
+    return line

@@ -1,0 +1,226 @@
+"""A run's folder: configuration, metrics, episodes, checkpoints. One folder has one writer."""
+
+import contextlib
+import fcntl
+import json
+import math
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self, TextIO
+
+from numpy.typing import ArrayLike
+
+from manyturn.agents.episode import Episode
+from manyturn.agents.records import write_episodes, write_turns
+from manyturn.envs.contract.durable import clear_leftovers, replace_text
+from manyturn.envs.contract.options import ConfigError
+from manyturn.trainers.recipe.config import RunConfig, parse_config, read_toml, to_toml
+from manyturn.trainers.record.metrics import checked
+
+_TABLES = ("episodes", "turns")
+_FOLDERS = (*_TABLES, "journal", "checkpoints", ".")  # a folder comes after those in it
+
+
+class RunFolderError(RuntimeError):
+    """The folder cannot be used; the text says what would do."""
+
+
+class DiskFull(RuntimeError):
+    """The folder cannot be written to; what was saved before is whole."""
+
+
+class RunFolder:
+    """Opens a folder for writing, as a context manager.
+
+    Args:
+        path: the folder; made if missing.
+        resume: whether the folder must hold a run already, or must not.
+    """
+
+    def __init__(self, path: Path, resume: bool):
+        self.path, self._resume = path, resume
+        self._lock: TextIO | None = None
+        self._unsaved: str | None = None
+        self._saved: object = None
+
+    @property
+    def config_file(self) -> Path:
+        return self.path / "config.toml"
+
+    @property
+    def metrics_file(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    def __enter__(self) -> Self:
+        if self._resume and not self.config_file.is_file():
+            raise RunFolderError(no_run(self.path))
+        with self.writing():
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = (self.path / "lock").open("w")
+        try:
+            self._claim(self._lock)
+            for name in _FOLDERS:
+                (self.path / name).mkdir(exist_ok=True)
+                clear_leftovers(self.path / name)
+        except BaseException:
+            self._lock.close()
+            raise
+        return self
+
+    def _claim(self, lock: TextIO) -> None:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise RunFolderError(f"{self.path} is being written by another process: wait for it, or stop it") from None
+        if not self._resume and self.config_file.is_file():
+            raise RunFolderError(
+                f"{self.path} holds a run already: name another folder with --out, or continue it with "
+                f"manyturn train --resume {self.path}"
+            )
+
+    def __exit__(self, *exception: object) -> None:
+        assert self._lock is not None
+        self._lock.close()
+        if not self.config_file.is_file():
+            self._leave_nothing()
+
+    def _leave_nothing(self) -> None:
+        """Remove the folder of a run that could not begin, if nothing else is in it."""
+        (self.path / "lock").unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            for name in _FOLDERS:
+                (self.path / name).rmdir()
+
+    def write_config(self, config: RunConfig) -> None:
+        replace_text(self.config_file, to_toml(config))
+
+    def read_config(self) -> RunConfig:
+        return read_config(self.path)
+
+    def log(self, line: dict[str, Any]) -> None:
+        """Append a line of metrics; a figure that is not finite is written as unknown."""
+        known = {n: None if isinstance(v, float) and not math.isfinite(v) else v for n, v in checked(line).items()}
+        with self.writing(), self.metrics_file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(known, allow_nan=False) + "\n")
+
+    def check_new(self) -> None:
+        """Raise RunFolderError where steps were recorded though there is no checkpoint: they would be lost."""
+        if any(line["step"] > 0 for line in read_metrics(self.path)) or any((self.path / "turns").glob("step_*")):
+            raise RunFolderError(
+                f"{self.path} has steps but no checkpoint: restore {self.checkpoints}, or begin anew in another folder"
+            )
+
+    def rewind(self, step: int) -> None:
+        """Remove what was written after a step, a torn last line too: it will be written again."""
+        kept = [line for line in read_metrics(self.path) if line["step"] <= step]
+        replace_text(self.metrics_file, "".join(json.dumps(line) + "\n" for line in kept))
+        for table in _TABLES:
+            for file in (self.path / table).glob("step_*.parquet"):
+                if int(file.stem.removeprefix("step_")) > step:
+                    file.unlink()
+
+    def write_step(self, step: int, episodes: Sequence[Episode], columns: Mapping[str, ArrayLike]) -> None:
+        """Keep what was played in a step: E episodes, and their K turns with further columns of K numbers."""
+        name = f"step_{step:06d}.parquet"
+        with self.writing():
+            write_turns(self.path / "turns" / name, episodes, columns)
+            write_episodes(self.path / "episodes" / name, episodes)
+
+    def journal_file(self, step: int, round: int = 0) -> Path:
+        """Where the episodes of a round of a step stand until the step is part of a checkpoint."""
+        return self.path / "journal" / f"step_{step:06d}_{round:02d}.jsonl"
+
+    def forget_journals_after(self, step: int, round: int) -> None:
+        """Remove the journals of later rounds and steps."""
+        here = self.journal_file(step, round)
+        for file in here.parent.glob("step_*.jsonl"):
+            if file.name > here.name:
+                file.unlink()
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """Names the mend when the disk refuses. Raises DiskFull."""
+        try:
+            yield
+        except OSError as error:
+            raise DiskFull(self._cannot_write(error)) from error
+
+    def check_room(self) -> None:
+        """Raise DiskFull where less than twice the newest checkpoint is free: another might not fit."""
+        newest = max(self.checkpoints.glob("step_*"), default=None)
+        if newest is None:
+            return
+        size = sum(file.stat().st_size for file in newest.rglob("*") if file.is_file())
+        free = shutil.disk_usage(self.path).free
+        if free < 2 * size:
+            raise DiskFull(self._cannot_write(f"{free / 1e6:.0f} MB are free, {2 * size / 1e6:.0f} MB are needed"))
+
+    def is_saved(self, state: object) -> bool:
+        """Whether the newest checkpoint is of this state."""
+        return state == self._saved
+
+    def saved(self, step: int, state: object) -> None:
+        """A checkpoint of this step is on the disk: the journals up to it have done their service."""
+        self._unsaved, self._saved = None, state
+        for file in (self.path / "journal").glob("step_*.jsonl"):
+            if int(file.stem.split("_")[1]) <= step:
+                file.unlink()
+
+    def not_saved(self, error: Exception, last: bool) -> None:
+        """A checkpoint could not be written; the one before it stays.
+
+        Args:
+            last: whether no other save would follow.
+
+        Raises:
+            DiskFull: it is the last, or the second that failed in a row.
+        """
+        clear_leftovers(self.checkpoints)
+        if last or self._unsaved is not None:
+            raise DiskFull(self._cannot_write(error)) from error
+        self._unsaved = str(error)
+        print(f"a checkpoint could not be written and is left out once: {error}", file=sys.stderr)
+
+    def _cannot_write(self, why: object) -> str:
+        return (
+            f"{self.path} cannot be written to ({why}): free some space, then continue with "
+            f"manyturn train --resume {self.path}"
+        )
+
+
+def no_run(path: Path) -> str:
+    return f"{path} holds no run: it has no config.toml"
+
+
+def read_config(run: Path) -> RunConfig:
+    """The configuration of a run."""
+    if not (run / "config.toml").is_file():
+        raise RunFolderError(no_run(run))
+    try:
+        return parse_config(read_toml(run / "config.toml"))
+    except ConfigError as error:
+        raise ConfigError(f"{run}/config.toml: {error}") from None
+
+
+def read_metrics(run: Path) -> list[dict[str, Any]]:
+    """The lines of a run's metrics; a last line that was torn by a crash is left out."""
+    file = run / "metrics.jsonl"
+    if not file.is_file():
+        return []
+    texts = file.read_text(encoding="utf-8").splitlines()
+    lines = []
+    for number, text in enumerate(texts, 1):
+        try:
+            lines.append(json.loads(text))
+        except json.JSONDecodeError as error:
+            if number < len(texts):
+                raise RunFolderError(
+                    f"{file}, line {number} is damaged ({error}): remove it, or restore the file"
+                ) from None
+    return lines

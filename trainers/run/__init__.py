@@ -1,0 +1,1 @@
+"""The running run: the loop, a step of it, and what it is put together from."""

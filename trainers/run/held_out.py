@@ -1,0 +1,64 @@
+"""A run's figures on held-out tasks."""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from manyturn.agents.episode import Policy
+from manyturn.agents.evaluate import Evaluation, evaluate, held_out_guard
+from manyturn.agents.scripted import Scripted
+from manyturn.envs.contract.panel import make_panel
+from manyturn.trainers.record.state import State
+from manyturn.trainers.record.summary import measured, summarise_run
+from manyturn.trainers.run.run import Parts
+
+
+async def held_out(parts: Parts, policy: Policy, seen: Collection[str] = (), out: Path | None = None) -> Evaluation:
+    """Evaluate a policy on the pinned panel of held-out tasks; raises NotHeldOut if ``seen`` holds one of them."""
+    config = parts.config
+    told = config.evaluation
+    panel = make_panel(parts.seats.tasks(told.split), config.env.id, told.split, told.limit, config.env.args)
+    held_out_guard(panel, seen)
+    return await evaluate(
+        parts.seats,
+        policy,
+        panel,
+        repeats=told.repeats,
+        seed=config.seed,
+        max_turns=config.rollout.max_turns,
+        patience=parts.patience,
+        label=_labelled(parts, policy) if out else policy.name,
+        out=out,
+    )
+
+
+def _labelled(parts: Parts, policy: Policy) -> str:
+    """The policy's name with its weights, by which an interrupted evaluation knows it again."""
+    return f"{policy.name}, weights {' '.join(trainee.weights[:16] for trainee in parts.trainees)}"
+
+
+async def figures(parts: Parts, state: State, name: str, out: Path | None = None) -> dict[str, Any]:
+    """Held-out success of the present policy as it samples, and as it takes the likeliest token if that is asked."""
+    found = {name: measured(await held_out(parts, parts.policy(), state.seen, out))}
+    if parts.config.evaluation.greedy:
+        found[f"{name}_greedy"] = measured(await held_out(parts, parts.policy(temperature=0.0)))
+    return found
+
+
+async def conclude(parts: Parts, state: State, path: Path) -> dict[str, Any]:
+    """Evaluate the final policy between floor and ceiling; returns the run's summary."""
+    found = {**state.before, **await figures(parts, state, "after", path / "evaluation")}
+    found["random"] = measured(random := await held_out(parts, Scripted(1.0)))
+    if parts.seats.has_expert:
+        found["expert"] = measured(await held_out(parts, Scripted(0.0)))
+    facts = {
+        "env": parts.config.env.id,
+        "seed": parts.config.seed,
+        "device": str(parts.trainees[0].language.model.device),
+        "steps": state.step,
+        "updates": parts.told(lambda trainee: trainee.learner.updates),
+        "warmup": state.warmup,
+        "weights": parts.told(lambda trainee: trainee.weights),
+    }
+    panel = {"id": random.panel.id, "hash": random.panel.hash, "n_tasks": len(random.panel)}
+    return summarise_run(panel, found, facts)

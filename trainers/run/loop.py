@@ -1,0 +1,147 @@
+"""The training loop, from the warm-up to the last update.
+
+Each step draws tasks, plays a group of episodes of each, gives credit to their turns, updates the weights, and hands
+them to the engine. Everything a step does depends on the configuration, the step's number and the weights; a run that
+was killed continues from its last checkpoint to the same bits.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+
+from manyturn.envs.contract.durable import replace_text
+from manyturn.trainers.recipe.config import RunConfig
+from manyturn.trainers.record.checkpoint import (
+    CheckpointError,
+    beside,
+    newest_checkpoint,
+    read_state,
+    save_checkpoint,
+    version_notice,
+)
+from manyturn.trainers.record.run_folder import RunFolder
+from manyturn.trainers.record.state import State
+from manyturn.trainers.record.stopping import Stopped, Stopping
+from manyturn.trainers.run.held_out import conclude, figures
+from manyturn.trainers.run.run import Parts, open_parts
+from manyturn.trainers.run.step import train_step
+from manyturn.trainers.run.warmup import validate, warm_up
+
+Report = Callable[[dict[str, Any]], None]
+
+
+async def train(
+    config: RunConfig | None, path: Path, *, resume: bool = False, report: Report = lambda line: None
+) -> dict[str, Any]:
+    """Run, or continue a run.
+
+    Args:
+        config: what to do; None when resuming, for then the folder's own counts.
+        path: the run's folder.
+        report: receives each line of metrics as it is written.
+
+    Returns:
+        The summary, which is written to ``summary.json`` too.
+
+    Raises:
+        Stopped: a signal asked for it; whatever was finished is saved.
+        DiskFull, LearningFailed, TooManyErrors: the run cannot go on; it can be resumed from its last checkpoint.
+    """
+    began = time.monotonic()
+    with RunFolder(path, resume) as folder, Stopping() as stopping:
+        if config is None:
+            config = folder.read_config()
+
+        def log(line: dict[str, Any]) -> None:
+            line = {"seconds": round(time.monotonic() - began, 3), **line}
+            folder.log(line)
+            report(line)
+
+        async with open_parts(config) as parts:
+            if not resume:
+                folder.write_config(config)
+            state = await stopping.run(_begin(parts, folder, log))
+            earlier, went_on = state.seconds, time.monotonic()
+            try:
+                while state.step < config.steps or _validation_is_due(parts, state):
+                    await stopping.run(_advance(parts, state, folder, log))
+                    state.seconds = earlier + time.monotonic() - went_on
+                    if not _validation_is_due(parts, state) and _checkpoint_is_due(config, state):
+                        _save(parts, state, folder)
+            except Stopped:
+                _save(parts, state, folder, last=True)
+                raise
+            summary = await stopping.run(conclude(parts, state, path))
+            summary["seconds"] = round(earlier + time.monotonic() - went_on, 1)
+            replace_text(path / "summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
+            return summary
+
+
+async def _advance(parts: Parts, state: State, folder: RunFolder, log: Report) -> None:
+    """A step, or the validation that follows it; if it is cancelled, nothing has changed."""
+    if not _validation_is_due(parts, state):
+        folder.check_room()
+        line = await train_step(parts, state, folder)
+        log({"phase": "train", "step": state.step, **line})
+        return
+    found = await validate(parts, f"validation/{state.step}", parts.config.evaluation.every_limit)
+    state.validated = state.step
+    log({"phase": "validation", "step": state.step, **found})
+
+
+def _validation_is_due(parts: Parts, state: State) -> bool:
+    every = parts.config.evaluation.every
+    return bool(every) and state.step % every == 0 and state.validated != state.step
+
+
+def _checkpoint_is_due(config: RunConfig, state: State) -> bool:
+    return state.step % config.checkpoint_every == 0 or state.step == config.steps
+
+
+async def _begin(parts: Parts, folder: RunFolder, log: Report) -> State:
+    """The state to go on from: the newest whole checkpoint, or the end of the warm-up."""
+    checkpoint, problems = newest_checkpoint(folder.checkpoints)
+    if problems and checkpoint is None:
+        raise CheckpointError(f"no checkpoint is whole ({problems[0]}): restore one, or begin anew in another folder")
+    for problem in problems:
+        print(f"passed over a damaged checkpoint: {problem}", file=sys.stderr)
+    if checkpoint is not None:
+        if notice := version_notice(checkpoint):
+            print(notice, file=sys.stderr)
+        found = read_state(checkpoint)
+        for trainee in parts.trainees:
+            trainee.load(checkpoint, found.pop(beside("learner", trainee.name)))
+        state = State(**{**found, "seen": set(found["seen"])})
+        folder.rewind(state.step)
+        folder.saved(state.step, (state.step, state.validated))
+        return state
+    folder.check_new()
+    folder.rewind(-1)
+    state = State()
+    began = time.monotonic()
+    state.warmup, state.seen = await warm_up(parts, log)
+    for trainee in parts.trainees:
+        trainee.learner.begin_reinforcement()
+    state.before = await figures(parts, state, "before")
+    state.seconds = time.monotonic() - began
+    _save(parts, state, folder)
+    return state
+
+
+def _save(parts: Parts, state: State, folder: RunFolder, last: bool = False) -> None:
+    """Write a checkpoint; one that the disk refuses is left out once, unless it is the last."""
+    if folder.is_saved((state.step, state.validated)):
+        return
+    plain = {**state.plain(), **{beside("learner", t.name): t.learner.plain() for t in parts.trainees}}
+    policies = {trainee.name: (trainee.language, trainee.learner.tensors()) for trainee in parts.trainees}
+    try:
+        save_checkpoint(folder.checkpoints, state.step, policies, plain, parts.config.keep_checkpoints)
+    except (OSError, SafetensorError) as error:
+        folder.not_saved(error, last or state.step in (0, parts.config.steps))
+    else:
+        folder.saved(state.step, (state.step, state.validated))

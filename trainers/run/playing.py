@@ -1,0 +1,110 @@
+"""A step's episodes, kept in a journal as they end, so that a run which was killed need not play them again."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from manyturn.agents.engine import EpisodeKey
+from manyturn.agents.episode import Episode
+from manyturn.agents.fork import Forking
+from manyturn.agents.gather import gather
+from manyturn.agents.journal import Journal, JournalError
+from manyturn.agents.recorded import episode_from_plain, episode_to_plain
+from manyturn.envs.contract.task import Task
+from manyturn.trainers.play.branching import Starts, starts
+from manyturn.trainers.play.horizon import turn_limit
+from manyturn.trainers.record.run_folder import RunFolder
+from manyturn.trainers.run.run import Parts
+
+Plan = Sequence[tuple[Task, EpisodeKey]]
+
+
+async def play_groups(parts: Parts, plan: Plan, folder: RunFolder, step: int, round: int = 0) -> list[Episode]:
+    """Play what the journal does not hold yet.
+
+    Which rows share a batch moves the last digits of log-probabilities. So a step that is reproducible to the bit
+    (``rollout.patience`` unset) is taken from the journal if all of it is there, and played anew if not; otherwise
+    every finished episode counts. Those that ended in an error are always tried again. A step with branches counts
+    whole or not at all, since one episode that is missing may change what others branch off.
+
+    Args:
+        plan: E tasks with the key of each episode.
+        folder: holds the journal of this round of the step, which is begun if it is missing or of other weights.
+
+    Returns:
+        E episodes in the order of the plan.
+    """
+    path, rollout = folder.journal_file(step, round), parts.config.rollout
+    found = _found(plan, path, parts.versions)
+    if len(found) < len(plan) and (rollout.patience is None or rollout.branching is not None):
+        found = {}
+        path.unlink(missing_ok=True)
+    if len(found) < len(plan):
+        # What is played now may differ from before, and then later rounds and steps were played by other weights.
+        folder.forget_journals_after(step, round)
+        with folder.writing(), _journal(path, parts.versions) as journal:
+            while len(found) < len(plan):
+                found |= await _play_next(parts, plan, found, folder, journal, step)
+    return [found[key] for _, key in plan]
+
+
+def starts_of(parts: Parts, keys: Sequence[EpisodeKey], played: Mapping[EpisodeKey, Episode]) -> Starts:
+    """The episodes that can begin, and where each of them forks; see ``branching.starts``."""
+    rollout = parts.config.rollout
+    if rollout.branching is None:
+        return dict.fromkeys(keys)
+    return starts(keys, played, rollout.group, rollout.branching, parts.only.engine.vocabulary)
+
+
+async def _play_next(
+    parts: Parts, plan: Plan, found: Mapping[EpisodeKey, Episode], folder: RunFolder, journal: Journal, step: int
+) -> dict[EpisodeKey, Episode]:
+    """Play what can begin and is not there yet."""
+    begun = starts_of(parts, [key for _, key in plan], found)
+    forks = {key: fork for key, fork in begun.items() if fork is not None}
+    batch = [(task, key) for task, key in plan if key in begun and key not in found]
+
+    def keep(episode: Episode) -> None:
+        if episode.key in forks:
+            forks[episode.key].settle(episode)
+        with folder.writing():
+            journal.append(episode_to_plain(episode))
+
+    # Branches repeat what one policy said; where there are several, nothing branches.
+    policy = Forking(parts.only.agent, forks) if parts.config.rollout.branching else parts.policy()
+    patience = parts.patience  # its share of errors is of all that is planned
+    played = await gather(
+        parts.seats,
+        policy,
+        batch,
+        max_turns=_turn_limit(parts, step),
+        patience=replace(patience, error_share=patience.error_share * (len(plan) / len(batch))),
+        breaker=parts.breaker,
+        on_episode=keep,
+    )
+    return {episode.key: episode for episode in played}
+
+
+def _turn_limit(parts: Parts, step: int) -> int:
+    rollout = parts.config.rollout
+    return rollout.max_turns if rollout.horizon is None else turn_limit(rollout.horizon, step)
+
+
+def _journal(path: Path, versions: list[int]) -> Journal:
+    return Journal(path, {"policy_version": versions})
+
+
+def _found(plan: Plan, path: Path, versions: list[int]) -> dict[EpisodeKey, Episode]:
+    if not path.is_file():
+        return {}
+    try:
+        with _journal(path, versions) as journal:
+            entries = journal.entries
+    except JournalError:
+        # Of other weights, or damaged at its head: whatever it holds is of no use for this step.
+        path.unlink()
+        return {}
+    tasks = {key: task for task, key in plan}
+    keyed = [(EpisodeKey(*entry["key"]), entry) for entry in entries]
+    episodes = [episode_from_plain(entry, tasks[key]) for key, entry in keyed if key in tasks]
+    return {episode.key: episode for episode in episodes if not episode.ending.is_error}

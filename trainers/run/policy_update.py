@@ -1,0 +1,105 @@
+"""What one policy learns from a step: its agents' turns, the credit that they get, and the update."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from manyturn.agents.episode import Episode
+from manyturn.agents.shares import Share, shares
+from manyturn.trainers.credit.pipeline import Credit, credit
+from manyturn.trainers.credit.reward_parts import outcome_E
+from manyturn.trainers.credit.stages import Memory
+from manyturn.trainers.credit.turn_batch import FloatK, IntK, TurnBatch
+from manyturn.trainers.learn.drift import visited
+from manyturn.trainers.learn.samples import samples_of
+from manyturn.trainers.play.rollouts import is_learnable
+from manyturn.trainers.run.columns import DRIFT, batch_of
+from manyturn.trainers.run.run import Parts
+from manyturn.trainers.run.trainee import Trainee
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """The credit of one policy in a step.
+
+    Attributes:
+        episodes: what its agents did, E episodes with K turns; of several agents in one episode each has its own.
+        places_K: where these turns stand among all turns of the step.
+        batch: the turns as they were played, before the rewards stage.
+        figures: what was measured on the way.
+    """
+
+    trainee: Trainee
+    episodes: list[Episode]
+    places_K: IntK
+    batch: TurnBatch
+    credit: Credit
+    figures: dict[str, Any]
+
+    def learn(self, parts: Parts, step: int) -> tuple[dict[str, Any], int]:
+        """Update the policy; returns its metrics, and how many tokens it was trained on."""
+        config, earned = parts.config, self.credit
+        samples = samples_of(self.episodes, earned.advantage_K, earned.token_T)
+        learned = self.trainee.learner.learn(
+            samples,
+            (step - 1) / config.steps,
+            (config.seed, step),
+            earned.targets_T,
+            None if config.progress is None else outcome_E(self.batch),
+        )
+        told = {
+            **self.figures,
+            **earned.diagnostics,
+            "advantage_std": float(np.std(earned.advantage_K)),
+            **learned,
+            "version": self.trainee.learner.updates,
+        }
+        return self.trainee.labelled(told), sum(map(len, samples))
+
+    def remembered(self, parts: Parts, memory: Memory) -> dict[str, Any]:
+        """What the run remembers, this lesson included."""
+        own = dict(self.credit.memory)
+        if DRIFT in parts.config.credit.needs:
+            own[DRIFT] = visited(self.trainee.memory(memory).get(DRIFT, {}), self.episodes)
+        return self.trainee.remembering(memory, own)
+
+
+def lessons_of(parts: Parts, episodes: Sequence[Episode], kept: Sequence[bool], memory: Memory) -> list[Lesson]:
+    """A lesson for each policy that had a turn, in their order.
+
+    Args:
+        episodes: all that were played in the step.
+        kept: which of them are learnt from, unless they ended in an error.
+        memory: what the run remembers from step to step.
+    """
+    turns_E = [len(episode.turns) for episode in episodes]
+    first_E = np.cumsum(turns_E) - turns_E
+    parted = [
+        (share, first + np.array(share.places))
+        for episode, first, is_kept in zip(episodes, first_E.tolist(), kept, strict=True)
+        if is_kept and is_learnable(episode)
+        for share in shares(episode, parts.agents)
+    ]
+    played = {
+        t.name: [(share, places_K) for share, places_K in parted if share.agent in t.agents] for t in parts.trainees
+    }
+    return [_lesson(parts, t, played[t.name], memory) for t in parts.trainees if played[t.name]]
+
+
+def _lesson(parts: Parts, trainee: Trainee, played: Sequence[tuple[Share, IntK]], memory: Memory) -> Lesson:
+    episodes, recalled = [share.episode for share, _ in played], trainee.memory(memory)
+    batch, figures = batch_of(parts, trainee, episodes, recalled)
+    earned = credit(batch, parts.config.credit, recalled)
+    return Lesson(trainee, episodes, np.concatenate([places_K for _, places_K in played]), batch, earned, figures)
+
+
+def credit_columns(lessons: Sequence[Lesson], turns: int) -> dict[str, FloatK]:
+    """The credit of all lessons as columns over all turns of the step; NaN where nobody learns."""
+    columns: dict[str, FloatK] = {}
+    for lesson in lessons:
+        levels = {f"{name}_advantage": level_K for name, level_K in lesson.credit.levels.items()}
+        for name, values_K in {"advantage": lesson.credit.advantage_K, **levels}.items():
+            columns.setdefault(name, np.full(turns, np.nan))[lesson.places_K] = values_K
+    return columns

@@ -1,0 +1,177 @@
+"""The parts of a run, put together from its configuration: the environment's seats and the policies that learn."""
+
+import copy
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+
+from manyturn.agents.agent import Agent, Demonstrator
+from manyturn.agents.breaker import Breaker
+from manyturn.agents.cast import Cast
+from manyturn.agents.gather import Patience
+from manyturn.agents.model_config import TinyModel
+from manyturn.agents.models import LanguageModel, build_tiny, load_pretrained
+from manyturn.agents.scripted import SCRIPTS, Scripted
+from manyturn.agents.transformers_engine import Meeting, TransformersEngine
+from manyturn.agents.vocabulary import texts_of
+from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.task import Task
+from manyturn.envs.hosting.host import Host
+from manyturn.envs.hosting.seats import Seats, open_seats
+from manyturn.trainers.learn.learner import Learner
+from manyturn.trainers.recipe.config import RunConfig
+from manyturn.trainers.run.environment_rules import check_environment
+from manyturn.trainers.run.trainee import Trainee
+
+T = TypeVar("T")
+Played = TypeVar("Played", Agent, Demonstrator)
+
+
+@dataclass
+class Parts:
+    """What a run works with.
+
+    Attributes:
+        seats: where episodes run.
+        train: the tasks that may be learnt from.
+        trainees: the policies that are trained.
+        breaker: stops the run when the environment breaks too often.
+    """
+
+    config: RunConfig
+    seats: Seats
+    train: Sequence[Task]
+    trainees: tuple[Trainee, ...]
+    breaker: Breaker
+
+    @property
+    def only(self) -> Trainee:
+        """The policy of a run that trains one. Raises ValueError if it trains several."""
+        [trainee] = self.trainees
+        return trainee
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The agents of an episode; empty where it has one."""
+        return self.seats.agents
+
+    @property
+    def patience(self) -> Patience:
+        return Patience(self.config.rollout.attempts, self.config.rollout.error_share)
+
+    @property
+    def versions(self) -> list[int]:
+        """Updates that each policy has had."""
+        return [trainee.learner.updates for trainee in self.trainees]
+
+    def publish(self) -> None:
+        """Let the engines draw with their learners' present weights."""
+        for trainee in self.trainees:
+            trainee.publish()
+
+    def policy(self, temperature: float | None = None) -> Agent | Cast:
+        """Who plays: the policies that are trained, each in its own roles.
+
+        Args:
+            temperature: to draw at instead of that which is trained with.
+        """
+        return self._cast(lambda trainee: trainee.agent if temperature is None else trainee.at_temperature(temperature))
+
+    def demonstrator(self, teacher: Scripted) -> Demonstrator | Cast:
+        """The teacher in the roles that are trained, recorded as if the policies had said it."""
+        return self._cast(lambda trainee: Demonstrator(trainee.agent, teacher))
+
+    def _cast(self, play: Callable[[Trainee], Played]) -> Played | Cast:
+        trained = {trainee.name: play(trainee) for trainee in self.trainees}
+        if not (roles := self.config.agents):
+            return trained[""]
+        return Cast({agent: trained[name] if name in trained else SCRIPTS[name] for agent, name in roles.items()})
+
+    def told(self, of: Callable[[Trainee], T]) -> T | dict[str, T]:
+        """What to tell of the policies: by name, if they have names."""
+        values = {trainee.name: of(trainee) for trainee in self.trainees}
+        return values.get("", values)  # type: ignore[arg-type]
+
+
+def choose_device(name: str) -> torch.device:
+    """The device of a configuration's entry; auto takes a GPU if there is one."""
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("device = 'cuda', but torch sees no GPU: install torch for CUDA, or set device = 'cpu'")
+    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+@asynccontextmanager
+async def open_parts(config: RunConfig) -> AsyncIterator[Parts]:
+    """Build everything; the environment's processes end with the context."""
+    if config.sampling.temperature == 0:
+        raise ConfigError("sampling.temperature = 0 draws every member of a group alike: nothing could be compared")
+    if config.model.kind == "pretrained" and config.model.dtype == "bfloat16" and not config.learner.lora_rank:
+        raise ConfigError("model.dtype = 'bfloat16' loses small updates: leave it at auto, or set learner.lora_rank")
+    device = choose_device(config.device)
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    env, rollout = config.env, config.rollout
+    async with open_seats(
+        env.id,
+        env.args,
+        env.wrappers,
+        limit=rollout.concurrency,
+        workers=env.workers,
+        timeout=env.timeout,
+        limits=env.limits,
+    ) as seats:
+        check_environment(config, seats)
+        roles, meeting = _roles(config, seats), Meeting()
+        trainees = tuple(_trainee(name, agents, config, device, meeting) for name, agents in roles.items())
+        window = max(200, rollout.tasks * rollout.group)
+        breaker = Breaker(rollout.error_share, window, least=window)
+        yield Parts(config, seats, seats.tasks("train"), trainees, breaker)
+
+
+def _roles(config: RunConfig, seats: Seats) -> dict[str, tuple[str, ...]]:
+    """Each policy that is trained, and the agents that it plays."""
+    if not config.agents:
+        return {"": seats.agents or ("",)}
+    names = dict.fromkeys(name for name in config.agents.values() if name not in SCRIPTS)
+    return {name: tuple(agent for agent, who in config.agents.items() if who == name) for name in names}
+
+
+def _trainee(name: str, agents: tuple[str, ...], config: RunConfig, device: torch.device, meeting: Meeting) -> Trainee:
+    language = _language_model(config, device)
+    if config.learner.lora_rank:
+        _add_adapters(language, config)
+    # On a GPU the learner keeps float32 weights; the engine draws with a bfloat16 copy. Elsewhere they are one.
+    drawn = language.model
+    if device.type == "cuda" and not config.learner.lora_rank:
+        drawn = copy.deepcopy(language.model).to(torch.bfloat16)  # type: ignore[arg-type]
+    engine = TransformersEngine(drawn, language.template.end_ids, patience=config.rollout.patience, meeting=meeting)
+    agent = Agent(config.agent, language.template, engine, config.sampling, name=name or config.env.id)
+    learner = Learner(
+        language, config.learner, config.objective, config.sampling.temperature, config.value, config.progress
+    )
+    return Trainee(name, agents, language, engine, agent, learner)
+
+
+def _language_model(config: RunConfig, device: torch.device) -> LanguageModel:
+    if isinstance(config.model, TinyModel):
+        host = Host(config.env.id, config.env.args, config.env.wrappers)
+        try:
+            texts = list(texts_of(host, config.agent, config.model.sample_tasks, config.seed))
+        finally:
+            host.close()
+        return build_tiny(config.model, texts, config.seed, config.agent.max_context, device)
+    return load_pretrained(config.model, device, trainable=not config.learner.lora_rank)
+
+
+def _add_adapters(language: LanguageModel, config: RunConfig) -> None:
+    """Freeze the model and put trainable LoRA adapters on all its linear layers but the head."""
+    from peft import LoraConfig, get_peft_model
+
+    learner = config.learner
+    settings = LoraConfig(r=learner.lora_rank, lora_alpha=learner.lora_alpha, target_modules="all-linear", bias="none")
+    with torch.random.fork_rng():
+        torch.manual_seed(config.seed)
+        language.model = get_peft_model(language.model, settings)  # type: ignore[assignment]

@@ -1,0 +1,79 @@
+"""A policy that is trained: the model, the engine that draws with it, the agent that asks the engine, the learner.
+
+A run has one, or several where different policies play the agents of an environment.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from manyturn.agents.agent import Agent
+from manyturn.agents.engine import Sampling
+from manyturn.agents.models import LanguageModel
+from manyturn.agents.transformers_engine import TransformersEngine
+from manyturn.trainers.credit.stages import Memory
+from manyturn.trainers.learn.learner import Learner
+from manyturn.trainers.record.checkpoint import beside, read_tensors, weights_hash
+
+
+@dataclass
+class Trainee:
+    """One policy of a run.
+
+    Attributes:
+        name: tells the policies of a run apart; empty where there is one.
+        agents: those of the environment that it plays; one without a name where episodes have one agent.
+        language: model and tokenizer; the learner changes its weights in place.
+        engine: draws replies with the learner's weights as of the last ``publish``.
+        agent: the policy as it plays.
+    """
+
+    name: str
+    agents: tuple[str, ...]
+    language: LanguageModel
+    engine: TransformersEngine
+    agent: Agent
+    learner: Learner
+
+    def publish(self) -> None:
+        """Let the engine draw with the learner's present weights."""
+        self.engine.load(self.language.model, self.learner.updates)
+
+    def at_temperature(self, temperature: float) -> Agent:
+        """The same policy, drawing at another temperature."""
+        agent = self.agent
+        sampling = Sampling(temperature=temperature, max_tokens=agent.sampling.max_tokens)
+        return Agent(agent.config, agent.template, self.engine, sampling, agent.name)
+
+    @property
+    def weights(self) -> str:
+        """Hash of its weights."""
+        return weights_hash(self.language.model)
+
+    def load(self, checkpoint: Path, plain: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint.
+
+        Args:
+            plain: what ``Learner.plain`` returned then.
+        """
+        self.learner.load_plain(plain)
+        self.language.load_weights(checkpoint / beside("model", self.name))
+        self.learner.load_tensors(read_tensors(checkpoint, self.name))
+        self.publish()
+
+    def labelled(self, figures: Mapping[str, Any]) -> dict[str, Any]:
+        """Metrics under names that no other policy of the run uses."""
+        return {f"{self.name}/{name}" if self.name else name: value for name, value in figures.items()}
+
+    def memory(self, whole: Memory) -> Memory:
+        """What its credit remembers, of all that the run does."""
+        return whole.get(_place(self.name), {}) if self.name else whole
+
+    def remembering(self, whole: Memory, own: Memory) -> dict[str, Any]:
+        """What the run remembers, when this policy's credit remembers ``own``."""
+        return {**whole, _place(self.name): dict(own)} if self.name else dict(own)
+
+
+def _place(policy: str) -> str:
+    return f"policy {policy}"
