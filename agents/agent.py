@@ -4,13 +4,14 @@ from pydantic import Field
 
 from manyturn.agents.checked import Checked
 from manyturn.agents.context import Context, Memory, WholeConversation
-from manyturn.agents.engine import Engine, EpisodeKey, Reply, Sampling
+from manyturn.agents.engine import Engine, Reply, Sampling
 from manyturn.agents.episode import Act, ContextFull, Policy
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.formats import FreeText, ReplyFormat
 from manyturn.agents.ledger import Ledger
 from manyturn.agents.template import ChatTemplate
 from manyturn.envs.contract.options import Options
-from manyturn.envs.hosting.host import Step
+from manyturn.envs.hosting.host import Answer
 from manyturn.envs.hosting.seats import Seat
 
 
@@ -33,7 +34,7 @@ class AgentConfig(Options):
         told = instructions if self.instructions else ""
         return "\n\n".join(part for part in (told, self.format.hint()) if part)
 
-    def view(self, step: Step) -> str:
+    def view(self, step: Answer) -> str:
         """The text that the agent reads at a turn."""
         if self.show_admissible and step.admissible:
             return f"{step.observation}\n\nAdmissible commands: {'; '.join(step.admissible)}"
@@ -87,7 +88,7 @@ class AgentPlayer:
         self.ledger = ledger
         agent.engine.open(key)
 
-    async def act(self, step: Step, seat: Seat) -> Act:
+    async def act(self, step: Answer, seat: Seat) -> Act:
         agent, prompt = self._agent, self.prompt(step)
         if len(prompt) + agent.sampling.max_tokens > agent.config.max_context:
             raise ContextFull(
@@ -97,11 +98,11 @@ class AgentPlayer:
         reply = await agent.engine.generate(self._key, len(self.ledger.spans), prompt, agent.sampling)
         return self.take_down(step, prompt, reply)
 
-    def prompt(self, step: Step) -> list[int]:
+    def prompt(self, step: Answer) -> list[int]:
         """What the agent sees before it answers."""
         return self._memories[step.agent].prompt(self._agent.config.view(step))
 
-    def take_down(self, step: Step, prompt: list[int], reply: Reply) -> Act:
+    def take_down(self, step: Answer, prompt: list[int], reply: Reply) -> Act:
         """What a reply means; it is recorded as said by the agent, wherever it comes from."""
         agent, text = self._agent, self._agent.template.decode(reply.ids)
         self.ledger.record(prompt, reply.ids, reply.logprobs, reply.version, reply.entropies, step.agent)
@@ -141,7 +142,7 @@ class DemonstratorPlayer:
         self._teacher = demonstrator.teacher.player(key, instructions)
         self.ledger = ledger
 
-    async def act(self, step: Step, seat: Seat) -> Act:
+    async def act(self, step: Answer, seat: Seat) -> Act:
         act = await self._teacher.act(step, seat)
         prompt = self._memories[step.agent].prompt(self._config.view(step))
         text = self._config.format.render(act.action)

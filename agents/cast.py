@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from manyturn.agents.agent import Agent, Demonstrator
-from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Act, Player
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Ledger
 from manyturn.agents.scripted import Scripted
-from manyturn.envs.hosting.host import Step
+from manyturn.envs.hosting.host import Answer
 from manyturn.envs.hosting.seats import Seat
 
 
@@ -15,7 +15,7 @@ class Cast:
     """Who plays whom. Agents of one policy share its weights, and each remembers only what it saw and said itself.
 
     Args:
-        roles: agent -> policy. Engines of different policies must have a ``Meeting``.
+        roles: agent -> policy. Engines of different policies must have a ``BatchBarrier``.
     """
 
     def __init__(self, roles: Mapping[str, Agent | Demonstrator | Scripted]):
@@ -40,7 +40,7 @@ class CastPlayer:
                     policy.player(key, instructions) if alone else policy.join(key, instructions, self.ledger)
                 )
 
-    async def act(self, step: Step, seat: Seat) -> Act:
+    async def act(self, step: Answer, seat: Seat) -> Act:
         player = self._players[id(self._roles[step.agent])]
         act = await player.act(step, seat)
         if player.ledger is None:

@@ -12,7 +12,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from manyturn.agents.engine import Engine, EngineError, EpisodeKey, Reply, Sampling
+from manyturn.agents.engine import Engine, EngineError, Reply, Sampling
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.template import ChatTemplate
 
 _ROUNDING = 1e-4  # nats by which a log-probability may stand above 0, or an entropy below

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from manyturn.agents.engine import EngineError, EpisodeKey
+from manyturn.agents.engine import EngineError
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Ledger
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.host import EnvError, Step
+from manyturn.envs.hosting.host import Answer, EnvError
 from manyturn.envs.hosting.seats import Seat, WorkerError
 
 
@@ -51,7 +52,7 @@ class Player(Protocol):
         """The tokens of the turns so far; None for policies without tokens."""
         ...
 
-    async def act(self, step: Step, seat: Seat) -> Act:
+    async def act(self, step: Answer, seat: Seat) -> Act:
         """Answer the observation of ``step``."""
         ...
 
@@ -163,14 +164,14 @@ async def play(seat: Seat, policy: Policy, task: Task, key: EpisodeKey, instruct
     return episode
 
 
-def _paid(episode: Episode, last: Step) -> bool | None:
+def _paid(episode: Episode, last: Answer) -> bool | None:
     """Success by an environment that never speaks of it: whether it paid anything."""
     return None if math.isnan(episode.outcome) else last.terminated and episode.outcome > 0
 
 
 async def _turn(
-    episode: Episode, player: Player, seat: Seat, step: Step, clock: Callable[[], float] = time.perf_counter
-) -> Step:
+    episode: Episode, player: Player, seat: Seat, step: Answer, clock: Callable[[], float] = time.perf_counter
+) -> Answer:
     began = clock()
     act = await player.act(step, seat)
     replied = clock()

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Ending, Episode, Policy
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import Patience, gather
 from manyturn.agents.journal import Journal
 from manyturn.agents.records import EPISODES, TURNS, Row, episode_rows, turn_rows, write_table

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from manyturn.agents.agent import Agent, AgentPlayer
-from manyturn.agents.engine import EpisodeKey, Reply
+from manyturn.agents.engine import Reply
 from manyturn.agents.episode import Act, Ending, Episode
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Ledger
-from manyturn.envs.hosting.host import EnvError, Step
+from manyturn.envs.hosting.host import Answer, EnvError
 from manyturn.envs.hosting.seats import Seat
 
 
@@ -68,7 +69,7 @@ class BranchPlayer:
     def ledger(self) -> Ledger:
         return self._player.ledger
 
-    async def act(self, step: Step, seat: Seat) -> Act:
+    async def act(self, step: Answer, seat: Seat) -> Act:
         turn, fork = len(self.ledger.spans), self._fork
         if turn > fork.turn:
             return await self._player.act(step, seat)

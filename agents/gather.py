@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from manyturn.agents.breaker import Breaker, TooManyErrors, complaint
-from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Ending, Episode, Policy, play
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.seats import Seats

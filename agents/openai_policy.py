@@ -17,13 +17,14 @@ from pydantic import Field
 
 from manyturn.agents.agent import AgentConfig
 from manyturn.agents.context import Exchange, WholeConversation
-from manyturn.agents.engine import EngineError, EpisodeKey, Sampling
+from manyturn.agents.engine import EngineError, Sampling
 from manyturn.agents.episode import Act, ContextFull
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Ledger
 from manyturn.agents.template import Message, well_formed
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.options import Options
-from manyturn.envs.hosting.host import Step
+from manyturn.envs.hosting.host import Answer
 from manyturn.envs.hosting.seats import Seat
 
 try:
@@ -204,7 +205,7 @@ class OpenAIPlayer:
         self.ledger: Ledger | None = None
         self.usage: list[Usage | None] = []
 
-    async def act(self, step: Step, seat: Seat) -> Act:
+    async def act(self, step: Answer, seat: Seat) -> Act:
         config = self._policy.config
         self._check_room()
         view = config.view(step)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Ending, Episode, TurnRecord
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Branch, Ledger, Span
 from manyturn.envs.contract.task import Task
 

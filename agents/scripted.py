@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Act, Player
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Ledger
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.hosting.host import Step
+from manyturn.envs.hosting.host import Answer
 from manyturn.envs.hosting.seats import Seat
 
 
@@ -39,7 +39,7 @@ class _ScriptedPlayer:
         self._rngs: dict[str, np.random.Generator] = {}  # of each agent, so that it hangs on no other's turns
         self.ledger: Ledger | None = None
 
-    async def act(self, step: Step, seat: Seat) -> Act:
+    async def act(self, step: Answer, seat: Seat) -> Act:
         if step.agent not in self._rngs:
             self._rngs[step.agent] = generator("scripted", *self._key, *filter(None, [step.agent]))
         rng = self._rngs[step.agent]
@@ -79,7 +79,7 @@ class _ReplayPlayer:
         self._actions, self._turn = actions, 0
         self.ledger: Ledger | None = None
 
-    async def act(self, step: Step, seat: Seat) -> Act:
+    async def act(self, step: Answer, seat: Seat) -> Act:
         action = self._actions[min(self._turn, len(self._actions) - 1)]
         self._turn += 1
         return _said(action)

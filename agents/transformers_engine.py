@@ -15,7 +15,8 @@ import torch
 from transformers import PreTrainedModel
 
 from manyturn.agents.batch_decoder import BatchDecoder, Drawn, Past, Row
-from manyturn.agents.engine import EngineError, EpisodeKey, Reply, Sampling
+from manyturn.agents.engine import EngineError, Reply, Sampling
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.envs.contract.keys import generator
 
 
@@ -28,7 +29,7 @@ class _Request:
     answer: asyncio.Future[Reply]
 
 
-class Meeting:
+class BatchBarrier:
     """Engines that play the same episodes: their batches start when every open episode has asked one of them.
 
     Each would otherwise wait for episodes that wait for another.
@@ -54,7 +55,7 @@ class TransformersEngine:
         end_ids: tokens that end a reply.
         max_batch: rows computed together.
         patience: seconds to wait for open episodes that have not asked; None waits for all (reproducible to the bit).
-        meeting: of the engines that play the same episodes; None: it plays alone.
+        barrier: of the engines that play the same episodes; None: it plays alone.
 
     Attributes:
         version: policy version of the weights.
@@ -68,14 +69,14 @@ class TransformersEngine:
         end_ids: frozenset[int],
         max_batch: int = 256,
         patience: float | None = None,
-        meeting: Meeting | None = None,
+        barrier: BatchBarrier | None = None,
     ):
         self.model, self.version = model, 0
         self.vocabulary: int = model.config.get_text_config().vocab_size
         self._whole = True  # whether the weights are those of one version
         self._decoder, self._ends = BatchDecoder(model, end_ids), end_ids
         self._max_batch, self._patience = max_batch, patience
-        self._meeting = meeting or Meeting()
+        self._meeting = barrier or BatchBarrier()
         self._meeting.engines.append(self)
         self._open: set[EpisodeKey] = set()
         self._waiting: list[_Request] = []

@@ -22,7 +22,7 @@ from manyturn.trainers.record.checkpoint import newest_checkpoint, read_state, s
 from manyturn.trainers.record.run_folder import read_config
 from manyturn.trainers.record.stopping import Stopped
 from manyturn.trainers.run.loop import train
-from manyturn.trainers.run.run import open_parts
+from manyturn.trainers.run.run import open_run
 
 WARMUP = "warmup"
 
@@ -55,16 +55,14 @@ async def plant(config: RunConfig, source: Path, folder: Path) -> None:
     checkpoint, problems = newest_checkpoint(source / "checkpoints")
     if checkpoint is None:
         raise SystemExit(f"{source} has no whole checkpoint ({'; '.join(problems)}): remove the folder")
-    async with open_parts(config) as parts:
+    async with open_run(config) as run:
         state = read_state(checkpoint)
-        parts.only.learner.load_plain({**parts.only.learner.plain(), "updates": state["learner"]["updates"]})
-        parts.only.language.load_weights(checkpoint / "model")
-        parts.only.learner.begin_reinforcement()
-        plain = {**state, "learner": parts.only.learner.plain()}
+        run.only.learner.load_plain({**run.only.learner.plain(), "updates": state["learner"]["updates"]})
+        run.only.language.load_weights(checkpoint / "model")
+        run.only.learner.begin_reinforcement()
+        plain = {**state, "learner": run.only.learner.plain()}
         folder.mkdir(parents=True, exist_ok=True)
-        save_checkpoint(
-            folder / "checkpoints", 0, {"": (parts.only.language, parts.only.learner.tensors())}, plain, keep=1
-        )
+        save_checkpoint(folder / "checkpoints", 0, {"": (run.only.language, run.only.learner.tensors())}, plain, keep=1)
     shutil.copy(source / "metrics.jsonl", folder / "metrics.jsonl")
     replace_text(folder / "config.toml", to_toml(config))  # last: with it the run has begun
 

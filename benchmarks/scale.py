@@ -33,12 +33,12 @@ import scale_peers as peers
 from quickstart import commit
 
 import manyturn
-from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Act, Player, Policy
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import gather
 from manyturn.agents.ledger import Ledger
 from manyturn.agents.scripted import Scripted
-from manyturn.envs.hosting.host import Step
+from manyturn.envs.hosting.host import Answer
 from manyturn.envs.hosting.seats import Seat, open_seats
 
 RESULTS = Path(__file__).parent / "results" / "scale.json"
@@ -58,7 +58,7 @@ class SaysOneThing:
     def player(self, key: EpisodeKey, instructions: str) -> Player:
         return self
 
-    async def act(self, step: Step, seat: Seat) -> Act:
+    async def act(self, step: Answer, seat: Seat) -> Act:
         return Act(peers.ACTION, peers.ACTION)
 
     def leave(self) -> None:
@@ -100,7 +100,7 @@ class _Turnwise:
     def ledger(self) -> Ledger | None:
         return self._player.ledger
 
-    async def act(self, step: Step, seat: Seat) -> Act:
+    async def act(self, step: Answer, seat: Seat) -> Act:
         if not self._began:
             self._began = True
             self._count.began()

@@ -29,7 +29,7 @@ from manyturn.trainers.recipe.config import RunConfig, overlay, parse_config
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.record.summary import measured
 from manyturn.trainers.run.loop import held_out, train
-from manyturn.trainers.run.run import open_parts
+from manyturn.trainers.run.run import open_run
 
 RESULTS = Path(__file__).parent / "results"
 TOKEN_BUDGET: dict[str, Any] = {
@@ -48,8 +48,8 @@ TOKEN_BUDGET: dict[str, Any] = {
 
 async def as_it_came(config: RunConfig) -> dict[str, Any]:
     """Success of the model before anything was learnt."""
-    async with open_parts(config) as parts:
-        return measured(await held_out(parts, parts.only.agent))
+    async with open_run(config) as run:
+        return measured(await held_out(run, run.only.agent))
 
 
 def main() -> None:

@@ -80,7 +80,7 @@ def _behind_endpoint(model: str, asked: Asked) -> Candidate:
 
 
 def _trained(run: Path, checkpoint: Path | None, asked: Asked) -> Candidate:
-    from manyturn.agents.transformers_engine import Meeting
+    from manyturn.agents.transformers_engine import BatchBarrier
     from manyturn.trainers.record.checkpoint import beside, newest_checkpoint, read_state, verify
     from manyturn.trainers.record.run_folder import read_config
 
@@ -98,10 +98,10 @@ def _trained(run: Path, checkpoint: Path | None, asked: Asked) -> Candidate:
     state = read_state(checkpoint)
     sampling = changed(config.sampling, "sampling", asked.get("sampling", {}))
 
-    meeting = Meeting()
+    barrier = BatchBarrier()
 
     def policy(name: str, label: str) -> Agent:
-        template, engine = _loaded(str(checkpoint / beside("model", name)), meeting)
+        template, engine = _loaded(str(checkpoint / beside("model", name)), barrier)
         return Agent(config.agent, template, engine, sampling, _named(label, engine))
 
     playing = _playing(config.agents, policy, f"{run.name} step {state['step']}")
@@ -146,11 +146,11 @@ def _of_a_model(asked: Asked) -> tuple[AgentConfig, Sampling]:
     )
 
 
-def _loaded(path: str, meeting: Any = None) -> tuple[Any, Any]:
+def _loaded(path: str, barrier: Any = None) -> tuple[Any, Any]:
     """Template and engine of a model's folder or id.
 
     Args:
-        meeting: of the engines that play the same episodes.
+        barrier: of the engines that play the same episodes.
     """
     from huggingface_hub.utils import logging as hub_logging
     from transformers.utils.logging import disable_progress_bar
@@ -162,7 +162,7 @@ def _loaded(path: str, meeting: Any = None) -> tuple[Any, Any]:
     disable_progress_bar()
     hub_logging.set_verbosity_error()  # what the hub could not do is told once, in the error
     language = load_pretrained(PretrainedModel(path=path), choose_device("auto"))
-    return language.template, TransformersEngine(language.model, language.template.end_ids, meeting=meeting)
+    return language.template, TransformersEngine(language.model, language.template.end_ids, barrier=barrier)
 
 
 def _is_path(word: str) -> bool:

@@ -12,7 +12,7 @@ from rich.text import Text
 from manyturn.envs.conformance.probe import text_env_of
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.host import EnvError, Host, Step
+from manyturn.envs.hosting.host import Answer, EnvError, Host
 from manyturn.visible import visible
 
 HELP = "? lists commands, ! shows the expert's move, !! plays it; :undo :state :new :say TEXT :quit"
@@ -111,8 +111,8 @@ class _Game:
         self._most = getattr(self._env or host.env, "max_turns", None)
         self._drawn = self._turn = 0
         self._total = 0.0
-        self._back: list[tuple[Step, float, bytes]] = []
-        self._task, self._step = self._tasks[0], Step("")
+        self._back: list[tuple[Answer, float, bytes]] = []
+        self._task, self._step = self._tasks[0], Answer("")
         self.live, self.sound = False, True
 
     def say(self, text: str, style: str = "") -> None:

@@ -16,7 +16,7 @@ from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.registry import load_plugins
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.turn import OUTCOME
-from manyturn.envs.hosting.host import EnvError, Step
+from manyturn.envs.hosting.host import Answer, EnvError
 from manyturn.envs.hosting.seats import WorkerSeats
 
 EXPERT_AT_LEAST = 0.95
@@ -68,9 +68,9 @@ def gymnasium_checker(subject: Subject) -> Result:
     return "check_env without a warning", {}
 
 
-def _first_difference(one: list[Step], two: list[Step]) -> str:
+def _first_difference(one: list[Answer], two: list[Answer]) -> str:
     for turn, (a, b) in enumerate(zip(one, two, strict=False)):
-        for name in Step.__slots__:
+        for name in Answer.__slots__:
             if getattr(a, name) != getattr(b, name):
                 return f"at turn {turn} {name} is {getattr(a, name)!r:.80} and then {getattr(b, name)!r:.80}"
     return f"one episode has {len(one) - 1} turns, the other {len(two) - 1}"
@@ -101,7 +101,7 @@ def determinism(subject: Subject) -> Result:
 def other_process(subject: Subject) -> Result:
     """The same in a process of its own: no order of sets, no hash(), no id()."""
 
-    async def replay() -> list[list[Step]]:
+    async def replay() -> list[list[Answer]]:
         async with WorkerSeats(subject.name, subject.kwargs, limit=1, workers=1) as seats, seats.take() as seat:
             runs = []
             for played in subject.whim_episodes[:3]:

@@ -11,7 +11,7 @@ import numpy as np
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.text_env import TextEnv
-from manyturn.envs.hosting.host import Host, Step
+from manyturn.envs.hosting.host import Answer, Host
 
 ODD_ACTIONS: Mapping[str, str] = {
     "empty": "",
@@ -28,7 +28,7 @@ _LONGEST = 200  # turns; an environment without a limit must not hold up a check
 _MANY = 2_000  # tasks of a split that are looked at
 _SECONDS = 3.0  # for drawing them
 
-Policy = Callable[[Host, Step, np.random.Generator], str]
+Policy = Callable[[Host, Answer, np.random.Generator], str]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Played:
     task: Task
     seed: int
     actions: list[str]
-    steps: list[Step]
+    steps: list[Answer]
     answer: str | None
 
     @property
@@ -46,12 +46,12 @@ class Played:
         return self.steps[-1].success
 
 
-def by_expert(host: Host, step: Step, rng: np.random.Generator) -> str:
+def by_expert(host: Host, step: Answer, rng: np.random.Generator) -> str:
     """The expert's action."""
     return host.expert()
 
 
-def by_chance(host: Host, step: Step, rng: np.random.Generator) -> str:
+def by_chance(host: Host, step: Answer, rng: np.random.Generator) -> str:
     """An admissible action, or random text where none are listed."""
     if step.admissible:
         return step.admissible[int(rng.integers(len(step.admissible)))]
@@ -59,7 +59,7 @@ def by_chance(host: Host, step: Step, rng: np.random.Generator) -> str:
     return "".join(letters)
 
 
-def by_whim(host: Host, step: Step, rng: np.random.Generator) -> str:
+def by_whim(host: Host, step: Answer, rng: np.random.Generator) -> str:
     """Now the expert's, now an admissible, now a meaningless action: reaches more states than any of them."""
     draw = rng.random()
     if draw < 0.15:
@@ -138,7 +138,7 @@ class Subject:
             steps.append(host.step(actions[-1]))
         return Played(task, seed, actions, steps, answer)
 
-    def replay(self, played: Played, host: Host, turns: int | None = None) -> list[Step]:
+    def replay(self, played: Played, host: Host, turns: int | None = None) -> list[Answer]:
         """The steps that the same task, seed and actions bring in another instance."""
         return [host.reset(played.task, played.seed), *map(host.step, played.actions[:turns])]
 

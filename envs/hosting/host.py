@@ -27,7 +27,7 @@ class EnvError(RuntimeError):
     """The environment raised. It is never a reward."""
 
 
-class Step(NamedTuple):
+class Answer(NamedTuple):
     """What a reset or one action brought, as plain values that can cross a process boundary.
 
     Attributes:
@@ -62,7 +62,7 @@ class Step(NamedTuple):
 
 
 class Host:
-    """Holds one environment and speaks for it in ``Step`` values.
+    """Holds one environment and speaks for it in ``Answer`` values.
 
     An environment without ``tasks`` gets one task for each seed, the splits being disjoint ranges of seeds.
 
@@ -154,10 +154,10 @@ class Host:
             lambda i: Task(f"{split}/{i}", split, {"seed": first + i}), _SEEDS_PER_SPLIT, prefix=f"{split}/"
         )
 
-    def reset(self, task: Task, seed: int) -> Step:
+    def reset(self, task: Task, seed: int) -> Answer:
         """Begin ``task``; the seed decides whatever is random inside the episode. Raises EnvError."""
 
-        def begin() -> Step:
+        def begin() -> Answer:
             if self._text_env:
                 text, info = self.env.reset(seed=seed, options={"task": task.id})
                 return self._step(text, 0.0, False, False, info, self._text_env.answer())
@@ -166,7 +166,7 @@ class Host:
 
         return self._guarded(f"reset of {task.id}", begin)
 
-    def step(self, action: str) -> Step:
+    def step(self, action: str) -> Answer:
         """Take one action. Raises EnvError."""
         return self._guarded("step", lambda: self._step(*self.env.step(action)))
 
@@ -198,7 +198,7 @@ class Host:
         truncated: bool,
         info: Mapping[str, Any],
         answer: str | None = None,
-    ) -> Step:
+    ) -> Answer:
         if not isinstance(text, str):
             raise TypeError(f"an observation is text, not {type(text).__name__}")
         reward = float(reward)
@@ -207,7 +207,7 @@ class Host:
         anchor: Hashable = info.get("anchor", text)
         admissible = info.get("admissible")
         success, progress = info.get("success"), info.get("progress")
-        return Step(
+        return Answer(
             observation=text,
             reward=reward,
             terminated=bool(terminated),

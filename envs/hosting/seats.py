@@ -22,11 +22,11 @@ from gymnasium.error import ResetNeeded
 
 from manyturn.envs.contract.registry import spec_of
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.host import EnvError, Host, Step
+from manyturn.envs.hosting.host import Answer, EnvError, Host
 from manyturn.envs.hosting.pressure import USUAL, Limits
 from manyturn.envs.hosting.wire import step_from_wire, task_to_wire
 from manyturn.envs.hosting.worker import WorkerError
-from manyturn.envs.hosting.worker_pool import Crew, Member
+from manyturn.envs.hosting.worker_pool import PooledWorker, WorkerPool
 
 T = TypeVar("T")
 
@@ -40,8 +40,8 @@ class Seat(Protocol):
     episode is lost, and ``reset`` begins another with a fresh environment.
     """
 
-    async def reset(self, task: Task, seed: int) -> Step: ...
-    async def step(self, action: str) -> Step: ...
+    async def reset(self, task: Task, seed: int) -> Answer: ...
+    async def step(self, action: str) -> Answer: ...
     async def expert(self) -> str: ...
 
 
@@ -116,13 +116,13 @@ class _InlineSeat:
         self._host: Host | None = None
         self.live = False
 
-    async def reset(self, task: Task, seed: int) -> Step:
+    async def reset(self, task: Task, seed: int) -> Answer:
         if self._host is None:
             self._host = self._seats.make_host()
         self.live = True
         return self._or_lost(lambda host: host.reset(task, seed))
 
-    async def step(self, action: str) -> Step:
+    async def step(self, action: str) -> Answer:
         return self._or_lost(lambda host: host.step(action))
 
     async def expert(self) -> str:
@@ -194,18 +194,18 @@ class InlineSeats(Seats):
 
 
 class _WorkerSeat:
-    def __init__(self, crew: Crew, slot: int, place: int):
-        self._crew, self.slot, self.place = crew, slot, place
-        self._member: Member | None = None
+    def __init__(self, pool: WorkerPool, slot: int, place: int):
+        self._pool, self.slot, self.place = pool, slot, place
+        self._member: PooledWorker | None = None
         self.live = False
 
-    async def reset(self, task: Task, seed: int) -> Step:
+    async def reset(self, task: Task, seed: int) -> Answer:
         self.leave()
-        self._member = await self._crew.board(self.place)
+        self._member = await self._pool.board(self.place)
         self.live = True
         return step_from_wire(await self._ask("reset", task=task_to_wire(task), seed=seed))
 
-    async def step(self, action: str) -> Step:
+    async def step(self, action: str) -> Answer:
         return step_from_wire(await self._ask("step", action=action))
 
     async def expert(self) -> str:
@@ -216,7 +216,7 @@ class _WorkerSeat:
         self.live = False
         member, self._member = self._member, None
         if member is not None:
-            self._crew.leave(member)
+            self._pool.leave(member)
 
     async def _ask(self, op: str, **fields: Any) -> Any:
         if not self.live or self._member is None:
@@ -254,19 +254,19 @@ class WorkerSeats(Seats):
         if timeout <= 0:
             raise ValueError(f"timeout = {timeout} must be above 0")
         super().__init__(name, kwargs, wrappers, limit, workers)
-        self._crew = Crew(_hello(name, kwargs, wrappers), workers, timeout, limits)
+        self._pool = WorkerPool(_hello(name, kwargs, wrappers), workers, timeout, limits)
         self._busy = [0] * workers
-        self._free = [_WorkerSeat(self._crew, slot, slot % workers) for slot in range(self.limit)]
+        self._free = [_WorkerSeat(self._pool, slot, slot % workers) for slot in range(self.limit)]
 
     @property
     def pids(self) -> list[int]:
         """Process ids of the workers that take episodes now."""
-        return self._crew.pids
+        return self._pool.pids
 
     @property
     def replaced(self) -> Mapping[str, int]:
         """How many workers were replaced for going beyond each of the limits."""
-        return self._crew.replaced
+        return self._pool.replaced
 
     @contextlib.asynccontextmanager
     async def take(self) -> AsyncIterator[Seat]:
@@ -284,7 +284,7 @@ class WorkerSeats(Seats):
 
     async def close(self) -> None:
         self._closed = True
-        await self._crew.close()
+        await self._pool.close()
         _close(self._host)
         await super().close()
 

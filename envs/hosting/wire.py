@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.host import Step
+from manyturn.envs.hosting.host import Answer
 
 LIMIT = 2**28  # bytes in one line: observations of 10 MB pass with room to spare
 
@@ -28,14 +28,14 @@ def decode(line: bytes) -> dict[str, Any]:
     return message
 
 
-def step_to_wire(step: Step) -> list[Any]:
-    """The values of ``Step`` in the order of its fields."""
+def step_to_wire(step: Answer) -> list[Any]:
+    """The values of ``Answer`` in the order of its fields."""
     return list(step)
 
 
-def step_from_wire(values: list[Any]) -> Step:
+def step_from_wire(values: list[Any]) -> Answer:
     """Undo ``step_to_wire``."""
-    return Step._make(values)
+    return Answer._make(values)
 
 
 def task_to_wire(task: Task) -> dict[str, Any]:

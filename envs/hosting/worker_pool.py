@@ -14,7 +14,7 @@ _HARD = 2.0  # how far above a limit a worker is killed in the middle of an epis
 
 
 @dataclass(eq=False)
-class Member:
+class PooledWorker:
     """A worker and its episodes: how many it hosts now, and how many it has hosted that are over."""
 
     worker: Worker
@@ -22,7 +22,7 @@ class Member:
     served: int = 0
 
 
-class Crew:
+class WorkerPool:
     """Workers in numbered places; use it in one event loop.
 
     Args:
@@ -37,9 +37,9 @@ class Crew:
 
     def __init__(self, hello: Mapping[str, Any], size: int, timeout: float, limits: Limits):
         self._hello, self._timeout, self._limits = hello, timeout, limits
-        self._places: list[Member | None] = [None] * size
+        self._places: list[PooledWorker | None] = [None] * size
         self._locks = [asyncio.Lock() for _ in range(size)]
-        self._members: set[Member] = set()  # those retired from their place too, until their last episode ends
+        self._members: set[PooledWorker] = set()  # those retired from their place too, until their last episode ends
         self._endings: set[asyncio.Task[None]] = set()
         self._watch: asyncio.Task[None] | None = None
         self._closed = False
@@ -50,7 +50,7 @@ class Crew:
         """Process ids of the workers that take episodes now."""
         return [member.worker.pid for member in self._places if member is not None and member.worker.alive]
 
-    async def board(self, place: int) -> Member:
+    async def board(self, place: int) -> PooledWorker:
         """Add an episode to the worker of a place, which is started if need be. Raises WorkerError."""
         async with self._locks[place]:
             if self._closed:
@@ -61,12 +61,12 @@ class Crew:
                     self._end(member)
                 if self._watch is None:
                     self._watch = asyncio.create_task(self._look())
-                member = self._places[place] = Member(await Worker.start(self._hello, self._timeout))
+                member = self._places[place] = PooledWorker(await Worker.start(self._hello, self._timeout))
                 self._members.add(member)
             member.aboard += 1
             return member
 
-    def leave(self, member: Member) -> None:
+    def leave(self, member: PooledWorker) -> None:
         """One episode of this worker is over."""
         member.aboard -= 1
         member.served += 1
@@ -92,7 +92,7 @@ class Crew:
                 if member.worker.alive:
                     self._judge(member)
 
-    def _judge(self, member: Member) -> None:
+    def _judge(self, member: PooledWorker) -> None:
         held = held_below(member.worker.keeper)
         strain, name = self._limits.strain(held)
         if strain <= 1:
@@ -108,11 +108,11 @@ class Crew:
             self._places[self._places.index(member)] = None
             self._end_if_idle(member)
 
-    def _end_if_idle(self, member: Member) -> None:
+    def _end_if_idle(self, member: PooledWorker) -> None:
         if not member.aboard and member not in self._places:
             self._end(member)
 
-    def _end(self, member: Member) -> None:
+    def _end(self, member: PooledWorker) -> None:
         if member in self._members:
             self._members.remove(member)
             task = asyncio.create_task(member.worker.close())

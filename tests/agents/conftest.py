@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from manyturn.agents.agent import Agent, AgentConfig
-from manyturn.agents.engine import EpisodeKey, Sampling
+from manyturn.agents.engine import Sampling
 from manyturn.agents.episode import Episode
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import Patience, gather
 from manyturn.agents.gguf import converted
 from manyturn.agents.model_config import TinyModel

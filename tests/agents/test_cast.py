@@ -7,12 +7,13 @@ import torch
 
 from manyturn.agents.agent import Agent, AgentConfig, Demonstrator
 from manyturn.agents.cast import Cast
-from manyturn.agents.engine import EpisodeKey, Sampling
+from manyturn.agents.engine import Sampling
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import gather
 from manyturn.agents.model_config import TinyModel
 from manyturn.agents.models import build_tiny
 from manyturn.agents.scripted import SCRIPTS, Scripted
-from manyturn.agents.transformers_engine import Meeting, TransformersEngine
+from manyturn.agents.transformers_engine import BatchBarrier, TransformersEngine
 from manyturn.agents.vocabulary import texts_of
 from manyturn.envs.hosting.host import Host
 from manyturn.envs.hosting.seats import open_seats
@@ -23,14 +24,14 @@ SECRET = {"buyer": "It is worth {most} to you.", "seller": "It is worth {least} 
 
 @pytest.fixture(scope="module")
 def policy():
-    """Makes agents of the bargain's words; those of one meeting play the same episodes."""
+    """Makes agents of the bargain's words; those of one barrier play the same episodes."""
     host = Host(SELF_PLAY)
     texts = list(texts_of(host, AgentConfig(), tasks=8, seed=0))
     host.close()
 
-    def make(seed: int, meeting: Meeting) -> Agent:
+    def make(seed: int, barrier: BatchBarrier) -> Agent:
         language = build_tiny(TinyModel(width=16), texts, seed, 1024, torch.device("cpu"))
-        engine = TransformersEngine(language.model, language.template.end_ids, meeting=meeting)
+        engine = TransformersEngine(language.model, language.template.end_ids, barrier=barrier)
         config = AgentConfig(instructions=False, max_context=1024)
         return Agent(config, language.template, engine, Sampling(max_tokens=6), f"seed {seed}")
 
@@ -49,8 +50,8 @@ def play(cast, episodes: int = 6, limit: int = 64):
 
 def test_two_engines_neither_wait_for_each_other_for_ever_nor_depend_on_who_comes_first(policy):
     def both():
-        meeting = Meeting()
-        return Cast({"buyer": policy(1, meeting), "seller": policy(2, meeting)})
+        barrier = BatchBarrier()
+        return Cast({"buyer": policy(1, barrier), "seller": policy(2, barrier)})
 
     one, other = play(both()), play(both())
     assert [e.ending.is_error for e in one] == [False] * 6
@@ -61,8 +62,8 @@ def test_two_engines_neither_wait_for_each_other_for_ever_nor_depend_on_who_come
 
 @pytest.mark.parametrize("roles", [("one", "other"), ("one", "one"), ("one", "expert")])
 def test_nobody_reads_what_only_the_other_side_knows(policy, roles):
-    meeting = Meeting()
-    made = {"one": policy(1, meeting), "other": policy(2, meeting), **SCRIPTS}
+    barrier = BatchBarrier()
+    made = {"one": policy(1, barrier), "other": policy(2, barrier), **SCRIPTS}
     cast = Cast({agent: made[role] for agent, role in zip(SECRET, roles, strict=True)})
     template = made["one"].template
     for episode in play(cast):
@@ -76,15 +77,15 @@ def test_nobody_reads_what_only_the_other_side_knows(policy, roles):
 
 
 def test_a_policy_without_tokens_leaves_turns_of_none(policy):
-    cast = Cast({"buyer": policy(1, Meeting()), "seller": SCRIPTS["random"]})
+    cast = Cast({"buyer": policy(1, BatchBarrier()), "seller": SCRIPTS["random"]})
     for episode in play(cast):
         lengths = {(turn.agent, len(episode.ledger.reply(n)) > 0) for n, turn in enumerate(episode.turns)}
         assert lengths <= {("buyer", True), ("seller", False)}
 
 
 def test_demonstrations_of_a_cast_are_each_policys_own(policy):
-    meeting, teacher = Meeting(), Scripted(0.0)
-    cast = Cast({agent: Demonstrator(policy(n, meeting), teacher) for n, agent in enumerate(SECRET)})
+    barrier, teacher = BatchBarrier(), Scripted(0.0)
+    cast = Cast({agent: Demonstrator(policy(n, barrier), teacher) for n, agent in enumerate(SECRET)})
     for episode in play(cast):
         assert episode.success
         assert [b.agent for b in episode.ledger.branches] == list(dict.fromkeys(turn.agent for turn in episode.turns))

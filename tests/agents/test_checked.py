@@ -10,8 +10,9 @@ from hypothesis import strategies as some
 
 from manyturn.agents.agent import Agent, AgentConfig
 from manyturn.agents.checked import Checked
-from manyturn.agents.engine import EngineError, EpisodeKey, Reply, Sampling
-from manyturn.envs.hosting.host import Step
+from manyturn.agents.engine import EngineError, Reply, Sampling
+from manyturn.agents.episode_key import EpisodeKey
+from manyturn.envs.hosting.host import Answer
 
 KEY = EpisodeKey(0, "test", "a task", 0)
 LONGEST = 4
@@ -163,9 +164,9 @@ def test_a_refused_reply_leaves_no_trace_in_the_ledger(tiny_template, good):
     player = agent.player(KEY, "Rules.")
 
     async def two_turns() -> None:
-        await player.act(Step("look"), None)  # type: ignore[arg-type]  # the seat is the expert's business
+        await player.act(Answer("look"), None)  # type: ignore[arg-type]  # the seat is the expert's business
         with pytest.raises(EngineError):
-            await player.act(Step("look"), None)  # type: ignore[arg-type]
+            await player.act(Answer("look"), None)  # type: ignore[arg-type]
 
     asyncio.run(two_turns())
     assert len(player.ledger.spans) == 1 and player.ledger.reply(0) == good.ids

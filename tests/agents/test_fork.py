@@ -6,8 +6,9 @@ import pytest
 
 from manyturn.agents.agent import Agent, AgentConfig
 from manyturn.agents.context import Window
-from manyturn.agents.engine import EpisodeKey, Sampling
+from manyturn.agents.engine import Sampling
 from manyturn.agents.episode import Ending
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.fork import Fork, Forking
 from manyturn.agents.gather import Patience, gather
 from manyturn.agents.transformers_engine import TransformersEngine

@@ -8,8 +8,9 @@ from itertools import pairwise
 import pytest
 
 from manyturn.agents.breaker import Breaker, TooManyErrors
-from manyturn.agents.engine import EngineError, EpisodeKey
+from manyturn.agents.engine import EngineError
 from manyturn.agents.episode import Act, Ending, Episode
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import Patience, gather
 from manyturn.agents.scripted import Replay, Scripted
 from manyturn.envs.hosting.seats import InlineSeats

@@ -7,7 +7,8 @@ import torch
 
 from manyturn.agents.agent import AgentConfig
 from manyturn.agents.context import WholeConversation
-from manyturn.agents.engine import EpisodeKey, Reply, Sampling
+from manyturn.agents.engine import Reply, Sampling
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.formats import Tagged
 from manyturn.agents.gguf import converted
 from manyturn.agents.model_config import PretrainedModel

@@ -14,13 +14,14 @@ pytest.importorskip("httpx", reason="pip install 'manyturn[openai]'")
 
 from manyturn.agents.agent import AgentConfig
 from manyturn.agents.context import Window
-from manyturn.agents.engine import EngineError, EpisodeKey, Sampling
+from manyturn.agents.engine import EngineError, Sampling
 from manyturn.agents.episode import ContextFull, Ending, Episode
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.formats import Tagged
 from manyturn.agents.gather import Patience, gather
 from manyturn.agents.openai_policy import Endpoint, OpenAIPolicy, Usage
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.hosting.host import Step
+from manyturn.envs.hosting.host import Answer
 from manyturn.envs.hosting.seats import open_seats
 
 KEY = "sk-not-to-be-seen-anywhere"
@@ -386,7 +387,7 @@ def test_usage_is_kept_by_turn_and_nonsense_in_it_is_ignored(server):
 
     async def two() -> None:
         for _ in range(2):
-            await player.act(Step("look"), None)  # type: ignore[arg-type]  # the seat is the expert's business
+            await player.act(Answer("look"), None)  # type: ignore[arg-type]  # the seat is the expert's business
 
     asyncio.run(two())
     assert player.usage == [Usage(7, 2), None]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Ending, Episode, TurnRecord
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import gather
 from manyturn.agents.ledger import Ledger
 from manyturn.agents.records import (

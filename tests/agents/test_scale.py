@@ -5,8 +5,8 @@ import os
 import threading
 import tracemalloc
 
-from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Act
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import gather
 from manyturn.envs.hosting.seats import open_seats
 

@@ -9,8 +9,9 @@ import torch
 
 from manyturn.agents.agent import AgentConfig
 from manyturn.agents.context import Window
-from manyturn.agents.engine import EngineError, EpisodeKey, Reply, Sampling
+from manyturn.agents.engine import EngineError, Reply, Sampling
 from manyturn.agents.episode import Ending
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.transformers_engine import TransformersEngine
 
 

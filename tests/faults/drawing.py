@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 import torch
 
 from manyturn.agents.agent import Agent, AgentConfig
-from manyturn.agents.engine import Engine, EpisodeKey, Sampling
+from manyturn.agents.engine import Engine, Sampling
 from manyturn.agents.episode import Episode
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import Patience, gather
 from manyturn.agents.model_config import TinyModel
 from manyturn.agents.models import LanguageModel, build_tiny

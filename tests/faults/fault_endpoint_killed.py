@@ -11,7 +11,7 @@ import endpoint as endpoint_program
 from guessing import CONFIG, SAMPLING, endpoint, open_files, play_round, seats
 from tally import Tally
 
-from manyturn.agents.engine import EpisodeKey
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.openai_policy import OpenAIPolicy, Usage
 from manyturn.agents.template import Message
 from manyturn.envs.contract.keys import generator

@@ -9,7 +9,8 @@ from pathlib import Path
 from drawing import SAMPLING, difference, model, play, texts
 from tally import Tally
 
-from manyturn.agents.engine import EngineError, EpisodeKey, Reply, Sampling
+from manyturn.agents.engine import EngineError, Reply, Sampling
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.transformers_engine import TransformersEngine
 from manyturn.envs.contract.keys import generator
 

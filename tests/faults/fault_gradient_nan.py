@@ -14,7 +14,7 @@ from manyturn.envs.contract.keys import generator
 from manyturn.trainers.learn.learner import Learner, LearningFailed
 from manyturn.trainers.record.checkpoint import newest_checkpoint
 from manyturn.trainers.run import loop
-from manyturn.trainers.run.run import Parts, open_parts
+from manyturn.trainers.run.run import Run, open_run
 
 SHORT, LONG = 5, 23
 _STATUS = 3
@@ -105,12 +105,12 @@ class _watched:
         watch = self._watch
 
         @asynccontextmanager
-        async def watched(config: object) -> AsyncIterator[Parts]:
-            async with open_parts(config) as parts:
-                parts.only.learner._apply = watch(parts.only.learner)
-                yield parts
+        async def watched(config: object) -> AsyncIterator[Run]:
+            async with open_run(config) as run:
+                run.only.learner._apply = watch(run.only.learner)
+                yield run
 
-        loop.open_parts = watched
+        loop.open_run = watched
 
     def __exit__(self, *exception: object) -> None:
-        loop.open_parts = open_parts
+        loop.open_run = open_run

@@ -15,7 +15,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from manyturn.agents.agent import Agent, AgentConfig
-from manyturn.agents.engine import EpisodeKey, Reply, Sampling
+from manyturn.agents.engine import Reply, Sampling
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.evaluate import evaluate
 from manyturn.agents.formats import FreeText, Tagged
 from manyturn.agents.openai_policy import OpenAIPolicy

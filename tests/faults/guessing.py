@@ -11,8 +11,9 @@ from endpoint import reply_to
 from tally import Tally
 
 from manyturn.agents.agent import AgentConfig
-from manyturn.agents.engine import EpisodeKey, Sampling
+from manyturn.agents.engine import Sampling
 from manyturn.agents.episode import Episode, Policy
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.formats import Tagged
 from manyturn.agents.gather import Patience, gather
 from manyturn.agents.openai_policy import Endpoint

@@ -13,12 +13,12 @@ from typing import Any
 from chaos import MARK, TURNS, Fault, answer, read_log
 from tally import Tally
 
-from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Act, Ending, Episode
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import Patience, gather
 from manyturn.envs.contract.keys import digest, seed_of
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.host import Step
+from manyturn.envs.hosting.host import Answer
 from manyturn.envs.hosting.seats import InlineSeats, Seat, Seats, open_seats
 
 CHAOS = f"{Path(__file__).with_name('chaos.py')}:Chaos"
@@ -51,7 +51,7 @@ class _Asking:
     def __init__(self, asker: Asker, key: EpisodeKey):
         self._asker, self._key, self._turn, self._said = asker, key, 0, ""
 
-    async def act(self, step: Step, seat: Seat) -> Act:
+    async def act(self, step: Answer, seat: Seat) -> Act:
         expected = answer(self._key.task, self._turn, self._said, 0)[:-1]
         hint = await seat.expert()
         if not step.observation.startswith(expected) or hint != f"{self._key.task} at {self._turn}":

@@ -5,7 +5,7 @@ from golden_frame import Case, close, golden
 
 from manyturn.trainers.credit.turn_batch import ids_of
 from manyturn.trainers.play.curricula.dump import DumpConfig, scores, taught
-from manyturn.trainers.play.pool import Found
+from manyturn.trainers.play.pool import TaskFeedback
 from manyturn.trainers.play.refill import with_spread
 from manyturn.trainers.play.task_draws import softmax
 
@@ -18,7 +18,7 @@ def check_dump(case: Case) -> None:
     updates = zip(case["inputs"]["updates"], case["expected"]["weights_after_each_update"], strict=True)
     for update, expected in updates:
         samples = [(source, a) for source, told in update.items() for a in told["advantages"]]
-        found = [Found(n, source, 0.0, 0.0, abs(a), True, 1) for n, (source, a) in enumerate(samples)]
+        found = [TaskFeedback(n, source, 0.0, 0.0, abs(a), True, 1) for n, (source, a) in enumerate(samples)]
         memory = taught(memory, found, config)
         labels = sorted(expected)
         close(case, softmax(scores(labels, memory, config)), [expected[label] for label in labels])

@@ -11,7 +11,7 @@ from manyturn.trainers.learn.aggregate import Denominators, aggregate
 from manyturn.trainers.learn.correction import RejectConfig, Sequences, TisConfig, importance_weights, kept
 from manyturn.trainers.learn.heads import progress_loss, reply_ends, value_loss
 from manyturn.trainers.learn.kl import KlConfig, adapted, kl, kl_in_reward
-from manyturn.trainers.learn.objective import Now, ObjectiveConfig, Tokens, objective
+from manyturn.trainers.learn.objective import ObjectiveConfig, RegulariserState, Tokens, objective
 from manyturn.trainers.learn.objectives.aepo import AepoConfig, aepo
 from manyturn.trainers.learn.objectives.cispo import CispoConfig
 from manyturn.trainers.learn.objectives.clip import ClipConfig
@@ -331,7 +331,9 @@ def check_epo_released(case: Case) -> None:
         past.add(np.array(iteration), np.arange(len(iteration)))
     reference = past.range(config).reference
     close(case, reference, expected["history_mean"])
-    now = Now(entropy_range=EntropyRange(reference, released_weight(params["epoch"], params["max_epochs"])))
+    now = RegulariserState(
+        entropy_range=EntropyRange(reference, released_weight(params["epoch"], params["max_epochs"]))
+    )
     close(case, now.entropy_range.weight, expected["epoch_weight"])
     tokens, _ = tokens_of(case)
     entropy = tensor(inputs["entropy"]).requires_grad_()

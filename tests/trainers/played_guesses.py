@@ -8,8 +8,9 @@ import torch
 from short_runs import figures
 
 from manyturn.agents.agent import Agent, AgentConfig
-from manyturn.agents.engine import EpisodeKey, Sampling
+from manyturn.agents.engine import Sampling
 from manyturn.agents.episode import Episode
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import gather
 from manyturn.agents.model_config import TinyModel
 from manyturn.agents.models import LanguageModel, build_tiny

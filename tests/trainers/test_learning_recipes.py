@@ -15,7 +15,7 @@ from manyturn.recipes.stack import stacked
 from manyturn.trainers.recipe.config import RunConfig, configure, to_toml
 from manyturn.trainers.record.checkpoint import newest_checkpoint, read_state, save_checkpoint
 from manyturn.trainers.run.loop import train
-from manyturn.trainers.run.run import open_parts
+from manyturn.trainers.run.run import open_run
 
 OFTEN = {"gigpo-spa-epo-gra"}
 FLOORS: dict[str, Any] = {
@@ -42,15 +42,13 @@ async def plant(config: RunConfig, source: Path, folder: Path) -> None:
     """Begin a run with the warmed-up weights and figures of another; its heads and its reference are as new."""
     checkpoint, _ = newest_checkpoint(source / "checkpoints")
     assert checkpoint is not None
-    async with open_parts(config) as parts:
+    async with open_run(config) as run:
         state = read_state(checkpoint)
-        parts.only.language.load_weights(checkpoint / "model")
-        parts.only.learner.begin_reinforcement()
-        plain = {**state, "learner": {**parts.only.learner.plain(), "updates": state["learner"]["updates"]}}
+        run.only.language.load_weights(checkpoint / "model")
+        run.only.learner.begin_reinforcement()
+        plain = {**state, "learner": {**run.only.learner.plain(), "updates": state["learner"]["updates"]}}
         folder.mkdir()
-        save_checkpoint(
-            folder / "checkpoints", 0, {"": (parts.only.language, parts.only.learner.tensors())}, plain, keep=1
-        )
+        save_checkpoint(folder / "checkpoints", 0, {"": (run.only.language, run.only.learner.tensors())}, plain, keep=1)
     shutil.copy(source / "metrics.jsonl", folder)
     (folder / "config.toml").write_text(to_toml(config))
 

@@ -13,7 +13,7 @@ from manyturn.trainers.learn.samples import Padded, Rows, Sample, at_said, on_to
 
 
 @dataclass(frozen=True)
-class Fixed:
+class BeforeUpdate:
     """One (T,) row for each sample; None where nothing asks.
 
     Attributes:

@@ -15,14 +15,14 @@ from manyturn.agents.models import LanguageModel
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.options import ConfigError
 from manyturn.trainers.learn.aggregate import Denominators
-from manyturn.trainers.learn.before_update import Fixed, corrected, mismatch_of, together
+from manyturn.trainers.learn.before_update import BeforeUpdate, corrected, mismatch_of, together
 from manyturn.trainers.learn.belief import Questions, believed
 from manyturn.trainers.learn.forward import Passed, Reader
 from manyturn.trainers.learn.head_config import ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.learn.heads import ProgressHead, ValueHead, explained, reply_ends
 from manyturn.trainers.learn.kl import kl
 from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.objective import Now, ObjectiveConfig, objective
+from manyturn.trainers.learn.objective import ObjectiveConfig, RegulariserState, objective
 from manyturn.trainers.learn.objective_memory import ObjectiveMemory
 from manyturn.trainers.learn.optimizer_state import load_optimizer, optimizer_tensors
 from manyturn.trainers.learn.samples import Rows, Sample, at_said, on_tokens
@@ -137,7 +137,7 @@ class Learner:
 
     def _begin(
         self, samples: Sequence[Sample], targets_T: np.ndarray | None
-    ) -> tuple[Fixed, Now, dict[str, float | None]]:
+    ) -> tuple[BeforeUpdate, RegulariserState, dict[str, float | None]]:
         """What stays fixed during the step's updates, and figures on it."""
         old = [torch.from_numpy(sample.engine_logprob).float() for sample in samples]
         kept, weight, before = [torch.from_numpy(sample.said) for sample in samples], None, None
@@ -157,10 +157,15 @@ class Learner:
         if targets_T is not None and value is not None:
             target = on_tokens(samples, targets_T, elsewhere=float("nan"))
             figures["value_explained"] = explained(at_said(samples, value), targets_T)
-        return Fixed(old, kept, self._reference_rows(samples), weight, value, target), now, figures
+        return BeforeUpdate(old, kept, self._reference_rows(samples), weight, value, target), now, figures
 
     def _update(
-        self, samples: Sequence[Sample], indices: Sequence[int], fixed: Fixed, now: Now, outcome_E: np.ndarray | None
+        self,
+        samples: Sequence[Sample],
+        indices: Sequence[int],
+        fixed: BeforeUpdate,
+        now: RegulariserState,
+        outcome_E: np.ndarray | None,
     ) -> dict[str, float]:
         """One gradient over a minibatch, accumulated over micro-batches with the minibatch's denominators."""
         replies = [self.objective.sequences(row)[None] for row in fixed.replies(samples, indices)]

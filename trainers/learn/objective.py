@@ -115,7 +115,7 @@ class TokenLoss(NamedTuple):
     figures: Mapping[str, "Tensor"]
 
 
-class Now(NamedTuple):
+class RegulariserState(NamedTuple):
     """What regularisers have learnt from earlier steps; see ``ObjectiveMemory``.
 
     Attributes:
@@ -127,11 +127,11 @@ class Now(NamedTuple):
     entropy_range: EntropyRange = EntropyRange()
 
 
-_NOTHING_LEARNT = Now()
+_NOTHING_LEARNT = RegulariserState()
 
 
 def objective(
-    config: ObjectiveConfig, tokens: Tokens, denominators: Denominators, now: Now = _NOTHING_LEARNT
+    config: ObjectiveConfig, tokens: Tokens, denominators: Denominators, now: RegulariserState = _NOTHING_LEARNT
 ) -> tuple["Tensor", dict[str, "Tensor"]]:
     """The share of these rows in the loss of an update, and in its metrics.
 

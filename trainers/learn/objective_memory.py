@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from manyturn.trainers.learn.kl import adapted
-from manyturn.trainers.learn.objective import Now, ObjectiveConfig
+from manyturn.trainers.learn.objective import ObjectiveConfig, RegulariserState
 from manyturn.trainers.learn.objectives.epo import EntropyHistory
 
 
@@ -22,7 +22,7 @@ class ObjectiveMemory:
         self._history = EntropyHistory()
         self.kl_coef = config.kl.coef if config.kl else None
 
-    def begin(self, entropy_N: np.ndarray | None, turn_N: np.ndarray) -> Now:
+    def begin(self, entropy_N: np.ndarray | None, turn_N: np.ndarray) -> RegulariserState:
         """What a step has to reckon with, from those before it.
 
         Args:
@@ -31,16 +31,16 @@ class ObjectiveMemory:
         """
         epo = self._config.epo
         if epo is None:
-            return Now(self.kl_coef)
+            return RegulariserState(self.kl_coef)
         assert entropy_N is not None, "EPO's history is made of entropies"
         if epo.form == "released":  # the code counts the present step, the paper does not
             self._history.add(entropy_N, turn_N)
-            return Now(self.kl_coef, self._history.range(epo))
-        found = Now(self.kl_coef, self._history.range(epo))
+            return RegulariserState(self.kl_coef, self._history.range(epo))
+        found = RegulariserState(self.kl_coef, self._history.range(epo))
         self._history.add(entropy_N, turn_N)
         return found
 
-    def figures(self, now: Now) -> dict[str, float]:
+    def figures(self, now: RegulariserState) -> dict[str, float]:
         """The present weight of the KL term if it adapts, and the middle of EPO's range, for the metrics."""
         figures = {}
         if self._config.kl and self._config.kl.target is not None and now.kl_coef is not None:

@@ -36,8 +36,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import Field
 
-from manyturn.agents.engine import EngineError, EpisodeKey
+from manyturn.agents.engine import EngineError
 from manyturn.agents.episode import Episode
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.fork import Fork
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.options import Options

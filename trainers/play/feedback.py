@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from manyturn.agents.episode import Episode
-from manyturn.agents.shares import group_name
+from manyturn.agents.role_views import group_name
 from manyturn.trainers.credit.pipeline import Credit
-from manyturn.trainers.play.pool import Found, label_of
+from manyturn.trainers.play.pool import TaskFeedback, label_of
 from manyturn.trainers.play.rollouts import learnable
 
 Taught = tuple[float, bool]
@@ -16,7 +16,7 @@ Taught = tuple[float, bool]
 
 def findings(
     episodes: Sequence[Episode], numbers: Mapping[str, int], earned: Sequence[Credit], agents: Sequence[str] = ()
-) -> list[Found]:
+) -> list[TaskFeedback]:
     """One entry for each task of which an episode could be scored and says whether it reached the goal.
 
     Args:
@@ -37,7 +37,7 @@ def findings(
         advantage, signal = float(np.mean([mean for mean, _ in taught])), any(signal for _, signal in taught)
         success, score = np.mean([(bool(e.success), e.outcome) for e in members], axis=0).tolist()
         label = label_of(members[0].task)
-        found.append(Found(numbers[task], label, success, score, advantage, signal, len(members)))
+        found.append(TaskFeedback(numbers[task], label, success, score, advantage, signal, len(members)))
     return found
 
 

@@ -10,7 +10,7 @@ from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.task import Task
 
 
-class Found(NamedTuple):
+class TaskFeedback(NamedTuple):
     """What a step found out about one task; plain values, for it is part of a checkpoint.
 
     Attributes:
@@ -49,7 +49,7 @@ class Pool:
     count: int
     seed: int
     step: int
-    feedback: Sequence[Found] = ()
+    feedback: Sequence[TaskFeedback] = ()
     taken: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:

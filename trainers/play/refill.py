@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyturn.agents.episode import Episode
-from manyturn.agents.shares import returns_by_agent
+from manyturn.agents.role_views import returns_by_agent
 from manyturn.trainers.credit.groups import group_statistics
 from manyturn.trainers.credit.turn_batch import BoolK, IntK, ids_of
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Ending, Episode
-from manyturn.agents.shares import returns_by_agent
+from manyturn.agents.episode_key import EpisodeKey
+from manyturn.agents.role_views import returns_by_agent
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.turn import OUTCOME
 from manyturn.trainers.credit.turn_batch import FloatK, FloatT, TurnBatch

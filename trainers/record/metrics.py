@@ -4,6 +4,11 @@ Where an episode has several agents, ``AGENT/return`` is what one of them earned
 figures of each stand under ``POLICY/...``.
 """
 
+from collections.abc import Callable
+from typing import Any
+
+Log = Callable[[dict[str, Any]], None]  # receives each line as it is written
+
 METRICS: dict[str, str] = {
     # --- where we are
     "step": "Reinforcement-learning step, from 1. Step 0 is the warmed-up policy.",

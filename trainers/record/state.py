@@ -10,7 +10,7 @@ class State:
 
     Attributes:
         step: steps that are done.
-        found: what the last step found out about its tasks, rows of ``Found``; the next curriculum reads it.
+        found: what the last step found out about its tasks, rows of ``TaskFeedback``; the next curriculum reads it.
         seen: contents of all tasks that were learnt from.
         warmup: what the warm-up did.
         before: held-out figures of the warmed-up policy, by name.

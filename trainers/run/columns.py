@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from manyturn.agents.episode import Episode
-from manyturn.agents.shares import own_parts
+from manyturn.agents.role_views import own_parts
 from manyturn.trainers.credit.reward_parts import outcome_E
 from manyturn.trainers.credit.stages import Memory
 from manyturn.trainers.credit.turn_batch import FloatK, FloatT, TurnBatch
@@ -17,14 +17,14 @@ from manyturn.trainers.learn.belief import Forced, Questions
 from manyturn.trainers.learn.drift import drift
 from manyturn.trainers.learn.samples import samples_of
 from manyturn.trainers.play.rollouts import turn_batch
-from manyturn.trainers.run.run import Parts
+from manyturn.trainers.run.run import Run
 from manyturn.trainers.run.trainee import Trainee
 
 DRIFT = "drift"
 
 
 def batch_of(
-    parts: Parts, trainee: Trainee, episodes: Sequence[Episode], memory: Memory
+    run: Run, trainee: Trainee, episodes: Sequence[Episode], memory: Memory
 ) -> tuple[TurnBatch, dict[str, float]]:
     """The turns of the episodes, and figures on what was asked.
 
@@ -32,7 +32,7 @@ def batch_of(
         trainee: the policy that played them.
         memory: what its credit remembers from step to step; drift is measured against it.
     """
-    config, learner, needs = parts.config, trainee.learner, parts.config.credit.needs
+    config, learner, needs = run.config, trainee.learner, run.config.credit.needs
     columns, token_columns, figures = dict[str, FloatK](), dict[str, FloatT](), dict[str, float]()
     samples = samples_of(episodes)
     if config.value is not None:
@@ -43,7 +43,7 @@ def batch_of(
         token_columns["reward"] = -np.concatenate(learner.kl_costs(samples))
     if needs.keys() & {"belief", "prior"}:
         began = time.monotonic()
-        asked = _asked(parts, trainee, episodes)
+        asked = _asked(run, trainee, episodes)
         columns["belief"] = np.concatenate([np.append(before[1:], np.nan) for before in asked])
         columns["prior"] = np.concatenate([np.full(len(before), before[0]) for before in asked])
         figures["prior"], figures["belief"] = np.nanmean([before[[0, -1]] for before in asked], axis=0).tolist()
@@ -52,7 +52,7 @@ def batch_of(
         columns[DRIFT] = _drifts(trainee, episodes, memory)
         known_K = columns[DRIFT][~np.isnan(columns[DRIFT])]
         figures[DRIFT] = float(known_K.mean()) if len(known_K) else float("nan")
-    batch = turn_batch(episodes, own_parts(parts.seats.part_names, parts.agents), columns, token_columns)
+    batch = turn_batch(episodes, own_parts(run.seats.part_names, run.agents), columns, token_columns)
     if "contribution" in columns:
         figures["contribution_error"] = _unexplained(batch)
     return batch, figures
@@ -65,7 +65,7 @@ def _unexplained(batch: TurnBatch) -> float:
     return float(np.abs(missing[known]).mean()) if known.any() else float("nan")
 
 
-def _asked(parts: Parts, trainee: Trainee, episodes: Sequence[Episode]) -> list[FloatK]:
+def _asked(run: Run, trainee: Trainee, episodes: Sequence[Episode]) -> list[FloatK]:
     """The probability of the true answer before each reply, one array for each episode.
 
     NaN where no answer is known, or the policy has no room to say it.
@@ -84,7 +84,7 @@ def _asked(parts: Parts, trainee: Trainee, episodes: Sequence[Episode]) -> list[
             owners.append(number)
     if not rows:
         raise ValueError(
-            f"answer() of {parts.seats.name} is None in every episode of the step, or no reply of sampling.max_tokens "
+            f"answer() of {run.seats.name} is None in every episode of the step, or no reply of sampling.max_tokens "
             f"= {agent.sampling.max_tokens}: let it return the action that gives the true answer, or raise max_tokens"
         )
     for number, row, found in zip(owners, rows, trainee.learner.beliefs(rows), strict=True):

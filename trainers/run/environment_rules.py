@@ -6,7 +6,7 @@ nobody can know, as with the reward parts of an environment that lists none, the
 
 from collections.abc import Callable
 
-from manyturn.agents.shares import own_parts
+from manyturn.agents.role_views import own_parts
 from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.turn import OUTCOME
 from manyturn.envs.hosting.seats import Seats

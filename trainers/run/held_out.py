@@ -10,55 +10,55 @@ from manyturn.agents.scripted import Scripted
 from manyturn.envs.contract.panel import make_panel
 from manyturn.trainers.record.state import State
 from manyturn.trainers.record.summary import measured, summarise_run
-from manyturn.trainers.run.run import Parts
+from manyturn.trainers.run.run import Run
 
 
-async def held_out(parts: Parts, policy: Policy, seen: Collection[str] = (), out: Path | None = None) -> Evaluation:
+async def held_out(run: Run, policy: Policy, seen: Collection[str] = (), out: Path | None = None) -> Evaluation:
     """Evaluate a policy on the pinned panel of held-out tasks; raises NotHeldOut if ``seen`` holds one of them."""
-    config = parts.config
+    config = run.config
     told = config.evaluation
-    panel = make_panel(parts.seats.tasks(told.split), config.env.id, told.split, told.limit, config.env.args)
+    panel = make_panel(run.seats.tasks(told.split), config.env.id, told.split, told.limit, config.env.args)
     held_out_guard(panel, seen)
     return await evaluate(
-        parts.seats,
+        run.seats,
         policy,
         panel,
         repeats=told.repeats,
         seed=config.seed,
         max_turns=config.rollout.max_turns,
-        patience=parts.patience,
-        label=_labelled(parts, policy) if out else policy.name,
+        patience=run.patience,
+        label=_labelled(run, policy) if out else policy.name,
         out=out,
     )
 
 
-def _labelled(parts: Parts, policy: Policy) -> str:
+def _labelled(run: Run, policy: Policy) -> str:
     """The policy's name with its weights, by which an interrupted evaluation knows it again."""
-    return f"{policy.name}, weights {' '.join(trainee.weights[:16] for trainee in parts.trainees)}"
+    return f"{policy.name}, weights {' '.join(trainee.weights[:16] for trainee in run.trainees)}"
 
 
-async def figures(parts: Parts, state: State, name: str, out: Path | None = None) -> dict[str, Any]:
+async def figures(run: Run, state: State, name: str, out: Path | None = None) -> dict[str, Any]:
     """Held-out success of the present policy as it samples, and as it takes the likeliest token if that is asked."""
-    found = {name: measured(await held_out(parts, parts.policy(), state.seen, out))}
-    if parts.config.evaluation.greedy:
-        found[f"{name}_greedy"] = measured(await held_out(parts, parts.policy(temperature=0.0)))
+    found = {name: measured(await held_out(run, run.policy(), state.seen, out))}
+    if run.config.evaluation.greedy:
+        found[f"{name}_greedy"] = measured(await held_out(run, run.policy(temperature=0.0)))
     return found
 
 
-async def conclude(parts: Parts, state: State, path: Path) -> dict[str, Any]:
+async def conclude(run: Run, state: State, path: Path) -> dict[str, Any]:
     """Evaluate the final policy between floor and ceiling; returns the run's summary."""
-    found = {**state.before, **await figures(parts, state, "after", path / "evaluation")}
-    found["random"] = measured(random := await held_out(parts, Scripted(1.0)))
-    if parts.seats.has_expert:
-        found["expert"] = measured(await held_out(parts, Scripted(0.0)))
+    found = {**state.before, **await figures(run, state, "after", path / "evaluation")}
+    found["random"] = measured(random := await held_out(run, Scripted(1.0)))
+    if run.seats.has_expert:
+        found["expert"] = measured(await held_out(run, Scripted(0.0)))
     facts = {
-        "env": parts.config.env.id,
-        "seed": parts.config.seed,
-        "device": str(parts.trainees[0].language.model.device),
+        "env": run.config.env.id,
+        "seed": run.config.seed,
+        "device": str(run.trainees[0].language.model.device),
         "steps": state.step,
-        "updates": parts.told(lambda trainee: trainee.learner.updates),
+        "updates": run.told(lambda trainee: trainee.learner.updates),
         "warmup": state.warmup,
-        "weights": parts.told(lambda trainee: trainee.weights),
+        "weights": run.told(lambda trainee: trainee.weights),
     }
     panel = {"id": random.panel.id, "hash": random.panel.hash, "n_tasks": len(random.panel)}
     return summarise_run(panel, found, facts)

@@ -8,7 +8,6 @@ was killed continues from its last checkpoint to the same bits.
 import json
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +23,18 @@ from manyturn.trainers.record.checkpoint import (
     save_checkpoint,
     version_notice,
 )
+from manyturn.trainers.record.metrics import Log
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.state import State
 from manyturn.trainers.record.stopping import Stopped, Stopping
 from manyturn.trainers.run.held_out import conclude, figures
-from manyturn.trainers.run.run import Parts, open_parts
+from manyturn.trainers.run.run import Run, open_run
 from manyturn.trainers.run.step import train_step
 from manyturn.trainers.run.warmup import validate, warm_up
 
-Report = Callable[[dict[str, Any]], None]
-
 
 async def train(
-    config: RunConfig | None, path: Path, *, resume: bool = False, report: Report = lambda line: None
+    config: RunConfig | None, path: Path, *, resume: bool = False, report: Log = lambda line: None
 ) -> dict[str, Any]:
     """Run, or continue a run.
 
@@ -62,40 +60,40 @@ async def train(
             folder.log(line)
             report(line)
 
-        async with open_parts(config) as parts:
+        async with open_run(config) as run:
             if not resume:
                 folder.write_config(config)
-            state = await stopping.run(_begin(parts, folder, log))
+            state = await stopping.run(_begin(run, folder, log))
             earlier, went_on = state.seconds, time.monotonic()
             try:
-                while state.step < config.steps or _validation_is_due(parts, state):
-                    await stopping.run(_advance(parts, state, folder, log))
+                while state.step < config.steps or _validation_is_due(run, state):
+                    await stopping.run(_advance(run, state, folder, log))
                     state.seconds = earlier + time.monotonic() - went_on
-                    if not _validation_is_due(parts, state) and _checkpoint_is_due(config, state):
-                        _save(parts, state, folder)
+                    if not _validation_is_due(run, state) and _checkpoint_is_due(config, state):
+                        _save(run, state, folder)
             except Stopped:
-                _save(parts, state, folder, last=True)
+                _save(run, state, folder, last=True)
                 raise
-            summary = await stopping.run(conclude(parts, state, path))
+            summary = await stopping.run(conclude(run, state, path))
             summary["seconds"] = round(earlier + time.monotonic() - went_on, 1)
             replace_text(path / "summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
             return summary
 
 
-async def _advance(parts: Parts, state: State, folder: RunFolder, log: Report) -> None:
+async def _advance(run: Run, state: State, folder: RunFolder, log: Log) -> None:
     """A step, or the validation that follows it; if it is cancelled, nothing has changed."""
-    if not _validation_is_due(parts, state):
+    if not _validation_is_due(run, state):
         folder.check_room()
-        line = await train_step(parts, state, folder)
+        line = await train_step(run, state, folder)
         log({"phase": "train", "step": state.step, **line})
         return
-    found = await validate(parts, f"validation/{state.step}", parts.config.evaluation.every_limit)
+    found = await validate(run, f"validation/{state.step}", run.config.evaluation.every_limit)
     state.validated = state.step
     log({"phase": "validation", "step": state.step, **found})
 
 
-def _validation_is_due(parts: Parts, state: State) -> bool:
-    every = parts.config.evaluation.every
+def _validation_is_due(run: Run, state: State) -> bool:
+    every = run.config.evaluation.every
     return bool(every) and state.step % every == 0 and state.validated != state.step
 
 
@@ -103,7 +101,7 @@ def _checkpoint_is_due(config: RunConfig, state: State) -> bool:
     return state.step % config.checkpoint_every == 0 or state.step == config.steps
 
 
-async def _begin(parts: Parts, folder: RunFolder, log: Report) -> State:
+async def _begin(run: Run, folder: RunFolder, log: Log) -> State:
     """The state to go on from: the newest whole checkpoint, or the end of the warm-up."""
     checkpoint, problems = newest_checkpoint(folder.checkpoints)
     if problems and checkpoint is None:
@@ -114,7 +112,7 @@ async def _begin(parts: Parts, folder: RunFolder, log: Report) -> State:
         if notice := version_notice(checkpoint):
             print(notice, file=sys.stderr)
         found = read_state(checkpoint)
-        for trainee in parts.trainees:
+        for trainee in run.trainees:
             trainee.load(checkpoint, found.pop(beside("learner", trainee.name)))
         state = State(**{**found, "seen": set(found["seen"])})
         folder.rewind(state.step)
@@ -124,24 +122,24 @@ async def _begin(parts: Parts, folder: RunFolder, log: Report) -> State:
     folder.rewind(-1)
     state = State()
     began = time.monotonic()
-    state.warmup, state.seen = await warm_up(parts, log)
-    for trainee in parts.trainees:
+    state.warmup, state.seen = await warm_up(run, log)
+    for trainee in run.trainees:
         trainee.learner.begin_reinforcement()
-    state.before = await figures(parts, state, "before")
+    state.before = await figures(run, state, "before")
     state.seconds = time.monotonic() - began
-    _save(parts, state, folder)
+    _save(run, state, folder)
     return state
 
 
-def _save(parts: Parts, state: State, folder: RunFolder, last: bool = False) -> None:
+def _save(run: Run, state: State, folder: RunFolder, last: bool = False) -> None:
     """Write a checkpoint; one that the disk refuses is left out once, unless it is the last."""
     if folder.is_saved((state.step, state.validated)):
         return
-    plain = {**state.plain(), **{beside("learner", t.name): t.learner.plain() for t in parts.trainees}}
-    policies = {trainee.name: (trainee.language, trainee.learner.tensors()) for trainee in parts.trainees}
+    plain = {**state.plain(), **{beside("learner", t.name): t.learner.plain() for t in run.trainees}}
+    policies = {trainee.name: (trainee.language, trainee.learner.tensors()) for trainee in run.trainees}
     try:
-        save_checkpoint(folder.checkpoints, state.step, policies, plain, parts.config.keep_checkpoints)
+        save_checkpoint(folder.checkpoints, state.step, policies, plain, run.config.keep_checkpoints)
     except (OSError, SafetensorError) as error:
-        folder.not_saved(error, last or state.step in (0, parts.config.steps))
+        folder.not_saved(error, last or state.step in (0, run.config.steps))
     else:
         folder.saved(state.step, (state.step, state.validated))

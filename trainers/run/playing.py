@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Episode
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.fork import Forking
 from manyturn.agents.gather import gather
 from manyturn.agents.journal import Journal, JournalError
@@ -14,12 +14,12 @@ from manyturn.envs.contract.task import Task
 from manyturn.trainers.play.branching import Starts, starts
 from manyturn.trainers.play.horizon import turn_limit
 from manyturn.trainers.record.run_folder import RunFolder
-from manyturn.trainers.run.run import Parts
+from manyturn.trainers.run.run import Run
 
 Plan = Sequence[tuple[Task, EpisodeKey]]
 
 
-async def play_groups(parts: Parts, plan: Plan, folder: RunFolder, step: int, round: int = 0) -> list[Episode]:
+async def play_groups(run: Run, plan: Plan, folder: RunFolder, step: int, round: int = 0) -> list[Episode]:
     """Play what the journal does not hold yet.
 
     Which rows share a batch moves the last digits of log-probabilities. So a step that is reproducible to the bit
@@ -34,33 +34,33 @@ async def play_groups(parts: Parts, plan: Plan, folder: RunFolder, step: int, ro
     Returns:
         E episodes in the order of the plan.
     """
-    path, rollout = folder.journal_file(step, round), parts.config.rollout
-    found = _found(plan, path, parts.versions)
+    path, rollout = folder.journal_file(step, round), run.config.rollout
+    found = _found(plan, path, run.versions)
     if len(found) < len(plan) and (rollout.patience is None or rollout.branching is not None):
         found = {}
         path.unlink(missing_ok=True)
     if len(found) < len(plan):
         # What is played now may differ from before, and then later rounds and steps were played by other weights.
         folder.forget_journals_after(step, round)
-        with folder.writing(), _journal(path, parts.versions) as journal:
+        with folder.writing(), _journal(path, run.versions) as journal:
             while len(found) < len(plan):
-                found |= await _play_next(parts, plan, found, folder, journal, step)
+                found |= await _play_next(run, plan, found, folder, journal, step)
     return [found[key] for _, key in plan]
 
 
-def starts_of(parts: Parts, keys: Sequence[EpisodeKey], played: Mapping[EpisodeKey, Episode]) -> Starts:
+def starts_of(run: Run, keys: Sequence[EpisodeKey], played: Mapping[EpisodeKey, Episode]) -> Starts:
     """The episodes that can begin, and where each of them forks; see ``branching.starts``."""
-    rollout = parts.config.rollout
+    rollout = run.config.rollout
     if rollout.branching is None:
         return dict.fromkeys(keys)
-    return starts(keys, played, rollout.group, rollout.branching, parts.only.engine.vocabulary)
+    return starts(keys, played, rollout.group, rollout.branching, run.only.engine.vocabulary)
 
 
 async def _play_next(
-    parts: Parts, plan: Plan, found: Mapping[EpisodeKey, Episode], folder: RunFolder, journal: Journal, step: int
+    run: Run, plan: Plan, found: Mapping[EpisodeKey, Episode], folder: RunFolder, journal: Journal, step: int
 ) -> dict[EpisodeKey, Episode]:
     """Play what can begin and is not there yet."""
-    begun = starts_of(parts, [key for _, key in plan], found)
+    begun = starts_of(run, [key for _, key in plan], found)
     forks = {key: fork for key, fork in begun.items() if fork is not None}
     batch = [(task, key) for task, key in plan if key in begun and key not in found]
 
@@ -71,22 +71,22 @@ async def _play_next(
             journal.append(episode_to_plain(episode))
 
     # Branches repeat what one policy said; where there are several, nothing branches.
-    policy = Forking(parts.only.agent, forks) if parts.config.rollout.branching else parts.policy()
-    patience = parts.patience  # its share of errors is of all that is planned
+    policy = Forking(run.only.agent, forks) if run.config.rollout.branching else run.policy()
+    patience = run.patience  # its share of errors is of all that is planned
     played = await gather(
-        parts.seats,
+        run.seats,
         policy,
         batch,
-        max_turns=_turn_limit(parts, step),
+        max_turns=_turn_limit(run, step),
         patience=replace(patience, error_share=patience.error_share * (len(plan) / len(batch))),
-        breaker=parts.breaker,
+        breaker=run.breaker,
         on_episode=keep,
     )
     return {episode.key: episode for episode in played}
 
 
-def _turn_limit(parts: Parts, step: int) -> int:
-    rollout = parts.config.rollout
+def _turn_limit(run: Run, step: int) -> int:
+    rollout = run.config.rollout
     return rollout.max_turns if rollout.horizon is None else turn_limit(rollout.horizon, step)
 
 

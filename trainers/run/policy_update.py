@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from manyturn.agents.episode import Episode
-from manyturn.agents.shares import Share, shares
+from manyturn.agents.role_views import RoleView, role_views
 from manyturn.trainers.credit.pipeline import Credit, credit
 from manyturn.trainers.credit.reward_parts import outcome_E
 from manyturn.trainers.credit.stages import Memory
@@ -16,12 +16,12 @@ from manyturn.trainers.learn.drift import visited
 from manyturn.trainers.learn.samples import samples_of
 from manyturn.trainers.play.rollouts import is_learnable
 from manyturn.trainers.run.columns import DRIFT, batch_of
-from manyturn.trainers.run.run import Parts
+from manyturn.trainers.run.run import Run
 from manyturn.trainers.run.trainee import Trainee
 
 
 @dataclass(frozen=True)
-class Lesson:
+class PolicyUpdate:
     """The credit of one policy in a step.
 
     Attributes:
@@ -38,9 +38,9 @@ class Lesson:
     credit: Credit
     figures: dict[str, Any]
 
-    def learn(self, parts: Parts, step: int) -> tuple[dict[str, Any], int]:
+    def learn(self, run: Run, step: int) -> tuple[dict[str, Any], int]:
         """Update the policy; returns its metrics, and how many tokens it was trained on."""
-        config, earned = parts.config, self.credit
+        config, earned = run.config, self.credit
         samples = samples_of(self.episodes, earned.advantage_K, earned.token_T)
         learned = self.trainee.learner.learn(
             samples,
@@ -58,15 +58,15 @@ class Lesson:
         }
         return self.trainee.labelled(told), sum(map(len, samples))
 
-    def remembered(self, parts: Parts, memory: Memory) -> dict[str, Any]:
+    def remembered(self, run: Run, memory: Memory) -> dict[str, Any]:
         """What the run remembers, this lesson included."""
         own = dict(self.credit.memory)
-        if DRIFT in parts.config.credit.needs:
+        if DRIFT in run.config.credit.needs:
             own[DRIFT] = visited(self.trainee.memory(memory).get(DRIFT, {}), self.episodes)
         return self.trainee.remembering(memory, own)
 
 
-def lessons_of(parts: Parts, episodes: Sequence[Episode], kept: Sequence[bool], memory: Memory) -> list[Lesson]:
+def policy_updates(run: Run, episodes: Sequence[Episode], kept: Sequence[bool], memory: Memory) -> list[PolicyUpdate]:
     """A lesson for each policy that had a turn, in their order.
 
     Args:
@@ -80,22 +80,22 @@ def lessons_of(parts: Parts, episodes: Sequence[Episode], kept: Sequence[bool], 
         (share, first + np.array(share.places))
         for episode, first, is_kept in zip(episodes, first_E.tolist(), kept, strict=True)
         if is_kept and is_learnable(episode)
-        for share in shares(episode, parts.agents)
+        for share in role_views(episode, run.agents)
     ]
     played = {
-        t.name: [(share, places_K) for share, places_K in parted if share.agent in t.agents] for t in parts.trainees
+        t.name: [(share, places_K) for share, places_K in parted if share.agent in t.agents] for t in run.trainees
     }
-    return [_lesson(parts, t, played[t.name], memory) for t in parts.trainees if played[t.name]]
+    return [_lesson(run, t, played[t.name], memory) for t in run.trainees if played[t.name]]
 
 
-def _lesson(parts: Parts, trainee: Trainee, played: Sequence[tuple[Share, IntK]], memory: Memory) -> Lesson:
+def _lesson(run: Run, trainee: Trainee, played: Sequence[tuple[RoleView, IntK]], memory: Memory) -> PolicyUpdate:
     episodes, recalled = [share.episode for share, _ in played], trainee.memory(memory)
-    batch, figures = batch_of(parts, trainee, episodes, recalled)
-    earned = credit(batch, parts.config.credit, recalled)
-    return Lesson(trainee, episodes, np.concatenate([places_K for _, places_K in played]), batch, earned, figures)
+    batch, figures = batch_of(run, trainee, episodes, recalled)
+    earned = credit(batch, run.config.credit, recalled)
+    return PolicyUpdate(trainee, episodes, np.concatenate([places_K for _, places_K in played]), batch, earned, figures)
 
 
-def credit_columns(lessons: Sequence[Lesson], turns: int) -> dict[str, FloatK]:
+def credit_columns(lessons: Sequence[PolicyUpdate], turns: int) -> dict[str, FloatK]:
     """The credit of all lessons as columns over all turns of the step; NaN where nobody learns."""
     columns: dict[str, FloatK] = {}
     for lesson in lessons:

@@ -15,7 +15,7 @@ from manyturn.agents.gather import Patience
 from manyturn.agents.model_config import TinyModel
 from manyturn.agents.models import LanguageModel, build_tiny, load_pretrained
 from manyturn.agents.scripted import SCRIPTS, Scripted
-from manyturn.agents.transformers_engine import Meeting, TransformersEngine
+from manyturn.agents.transformers_engine import BatchBarrier, TransformersEngine
 from manyturn.agents.vocabulary import texts_of
 from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.task import Task
@@ -31,7 +31,7 @@ Played = TypeVar("Played", Agent, Demonstrator)
 
 
 @dataclass
-class Parts:
+class Run:
     """What a run works with.
 
     Attributes:
@@ -104,7 +104,7 @@ def choose_device(name: str) -> torch.device:
 
 
 @asynccontextmanager
-async def open_parts(config: RunConfig) -> AsyncIterator[Parts]:
+async def open_run(config: RunConfig) -> AsyncIterator[Run]:
     """Build everything; the environment's processes end with the context."""
     if config.sampling.temperature == 0:
         raise ConfigError("sampling.temperature = 0 draws every member of a group alike: nothing could be compared")
@@ -124,11 +124,11 @@ async def open_parts(config: RunConfig) -> AsyncIterator[Parts]:
         limits=env.limits,
     ) as seats:
         check_environment(config, seats)
-        roles, meeting = _roles(config, seats), Meeting()
-        trainees = tuple(_trainee(name, agents, config, device, meeting) for name, agents in roles.items())
+        roles, barrier = _roles(config, seats), BatchBarrier()
+        trainees = tuple(_trainee(name, agents, config, device, barrier) for name, agents in roles.items())
         window = max(200, rollout.tasks * rollout.group)
         breaker = Breaker(rollout.error_share, window, least=window)
-        yield Parts(config, seats, seats.tasks("train"), trainees, breaker)
+        yield Run(config, seats, seats.tasks("train"), trainees, breaker)
 
 
 def _roles(config: RunConfig, seats: Seats) -> dict[str, tuple[str, ...]]:
@@ -139,7 +139,9 @@ def _roles(config: RunConfig, seats: Seats) -> dict[str, tuple[str, ...]]:
     return {name: tuple(agent for agent, who in config.agents.items() if who == name) for name in names}
 
 
-def _trainee(name: str, agents: tuple[str, ...], config: RunConfig, device: torch.device, meeting: Meeting) -> Trainee:
+def _trainee(
+    name: str, agents: tuple[str, ...], config: RunConfig, device: torch.device, barrier: BatchBarrier
+) -> Trainee:
     language = _language_model(config, device)
     if config.learner.lora_rank:
         _add_adapters(language, config)
@@ -147,7 +149,7 @@ def _trainee(name: str, agents: tuple[str, ...], config: RunConfig, device: torc
     drawn = language.model
     if device.type == "cuda" and not config.learner.lora_rank:
         drawn = copy.deepcopy(language.model).to(torch.bfloat16)  # type: ignore[arg-type]
-    engine = TransformersEngine(drawn, language.template.end_ids, patience=config.rollout.patience, meeting=meeting)
+    engine = TransformersEngine(drawn, language.template.end_ids, patience=config.rollout.patience, barrier=barrier)
     agent = Agent(config.agent, language.template, engine, config.sampling, name=name or config.env.id)
     learner = Learner(
         language, config.learner, config.objective, config.sampling.temperature, config.value, config.progress

@@ -10,26 +10,26 @@ from manyturn.agents.episode import Episode
 from manyturn.trainers.credit.stages import CURRICULA, Memory
 from manyturn.trainers.play.branching import drawn_tokens, repeats
 from manyturn.trainers.play.feedback import findings
-from manyturn.trainers.play.pool import Found, Pool
+from manyturn.trainers.play.pool import Pool, TaskFeedback
 from manyturn.trainers.play.refill import Refill
 from manyturn.trainers.play.rollouts import describe, is_learnable, plan_groups
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.state import State
 from manyturn.trainers.run.playing import play_groups, starts_of
-from manyturn.trainers.run.policy_update import credit_columns, lessons_of
-from manyturn.trainers.run.run import Parts
+from manyturn.trainers.run.policy_update import credit_columns, policy_updates
+from manyturn.trainers.run.run import Run
 
 
-async def train_step(parts: Parts, state: State, folder: RunFolder) -> dict[str, Any]:
+async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any]:
     """The next step; returns its metrics. Until the update nothing of the run changes."""
-    config, started, step = parts.config, time.monotonic(), state.step + 1
-    refill, numbers, memory = await _play_rounds(parts, state, folder)
+    config, started, step = run.config, time.monotonic(), state.step + 1
+    refill, numbers, memory = await _play_rounds(run, state, folder)
     played, episodes = time.monotonic(), refill.played
-    lessons = lessons_of(parts, episodes, refill.kept, memory)
+    lessons = policy_updates(run, episodes, refill.kept, memory)
     if not lessons:
         causes = Counter(episode.cause for episode in episodes).most_common(3)
         raise RuntimeError(f"no episode of step {step} has a turn to learn from: {causes}; see agent.max_context")
-    begun = starts_of(parts, [episode.key for episode in episodes], {episode.key: episode for episode in episodes})
+    begun = starts_of(run, [episode.key for episode in episodes], {episode.key: episode for episode in episodes})
     columns, figures = credit_columns(lessons, sum(len(episode.turns) for episode in episodes)), dict[str, Any]()
     if config.rollout.branching is not None:
         columns["repeats_member"] = repeats(episodes, begun)
@@ -38,17 +38,17 @@ async def train_step(parts: Parts, state: State, folder: RunFolder) -> dict[str,
 
     trained = 0
     for lesson in lessons:
-        told, tokens = lesson.learn(parts, step)
+        told, tokens = lesson.learn(run, step)
         figures |= told
         trained += tokens
-        memory = lesson.remembered(parts, memory)
-    parts.publish()
-    state.seen |= {parts.train[number].content for number in numbers.values()}
+        memory = lesson.remembered(run, memory)
+    run.publish()
+    state.seen |= {run.train[number].content for number in numbers.values()}
     credits = [lesson.credit for lesson in lessons]
-    state.found = [list(found) for found in findings(episodes, numbers, credits, parts.agents)]
+    state.found = [list(found) for found in findings(episodes, numbers, credits, run.agents)]
     state.step, state.memory = step, dict(memory)
     return {
-        **describe(episodes, parts.agents),
+        **describe(episodes, run.agents),
         **figures,
         "rounds": refill.round,
         "rollout_seconds": round(played - started, 3),
@@ -62,23 +62,23 @@ def _learnt(refill: Refill) -> list[Episode]:
     return [episode for episode, kept in zip(refill.played, refill.kept, strict=True) if kept and is_learnable(episode)]
 
 
-async def _play_rounds(parts: Parts, state: State, folder: RunFolder) -> tuple[Refill, dict[str, int], Memory]:
+async def _play_rounds(run: Run, state: State, folder: RunFolder) -> tuple[Refill, dict[str, int], Memory]:
     """Play groups until the step is complete.
 
     Returns:
         The episodes, task id -> number of each task that was drawn, and what the curriculum remembers.
     """
-    config, rollout, step = parts.config, parts.config.rollout, state.step + 1
-    refill = Refill(rollout.tasks, rollout.group, rollout.rounds, parts.agents)
+    config, rollout, step = run.config, run.config.rollout, state.step + 1
+    refill = Refill(rollout.tasks, rollout.group, rollout.rounds, run.agents)
     numbers, memory = dict[str, int](), state.memory
-    feedback = [Found(*row) for row in state.found]
+    feedback = [TaskFeedback(*row) for row in state.found]
     while refill.missing:
-        pool = Pool(parts.train, refill.missing, config.seed, step, feedback, frozenset(numbers.values()))
+        pool = Pool(run.train, refill.missing, config.seed, step, feedback, frozenset(numbers.values()))
         drawn, memory = CURRICULA.apply_remembering(config.curriculum, memory, pool)
-        tasks = [parts.train[number] for number in drawn]
+        tasks = [run.train[number] for number in drawn]
         numbers |= {task.id: number for task, number in zip(tasks, drawn, strict=True)}
         stage = f"train/{step}/{refill.round}" if refill.round else f"train/{step}"
         plan = plan_groups(tasks, rollout.group, config.seed, stage)
-        refill = refill.after(await play_groups(parts, plan, folder, step, refill.round))
+        refill = refill.after(await play_groups(run, plan, folder, step, refill.round))
         feedback = []  # it is given once
     return refill, numbers, memory

@@ -6,26 +6,25 @@ from which reinforcement learning never starts.
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from manyturn.agents.engine import EpisodeKey
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import gather
+from manyturn.agents.role_views import role_views
 from manyturn.agents.scripted import Scripted
-from manyturn.agents.shares import shares
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.options import ConfigError
 from manyturn.trainers.learn.samples import Sample, samples_of
 from manyturn.trainers.play.rollouts import describe, plan_groups
-from manyturn.trainers.run.run import Parts
+from manyturn.trainers.record.metrics import Log
+from manyturn.trainers.run.run import Run
 
-Log = Callable[[dict[str, Any]], None]
 
-
-async def warm_up(parts: Parts, log: Log) -> tuple[dict[str, Any], set[str]]:
+async def warm_up(run: Run, log: Log) -> tuple[dict[str, Any], set[str]]:
     """Imitate.
 
     Args:
@@ -37,30 +36,30 @@ async def warm_up(parts: Parts, log: Log) -> tuple[dict[str, Any], set[str]]:
     Raises:
         ConfigError: no demonstration reached the goal, so that there is nothing to imitate.
     """
-    config = parts.config.warmup
+    config = run.config.warmup
     if not config.episodes:
         return {"updates": 0, "demonstrations": 0}, set()
-    samples, shown = await _demonstrations(parts)
+    samples, shown = await _demonstrations(run)
     told: dict[str, Any] = {"demonstrations": sum(map(len, samples)), "updates": 0}
     if not all(samples):
-        raise ConfigError(_nothing_to_imitate(parts))
-    batches = [_batches(len(own), config.batch, parts.config.seed) for own in samples]
+        raise ConfigError(_nothing_to_imitate(run))
+    batches = [_batches(len(own), config.batch, run.config.seed) for own in samples]
     for update in range(1, config.max_updates + 1):
         rate = config.lr * (1 - 0.9 * (update - 1) / config.max_updates)
         losses: dict[str, Any] = {}
-        for trainee, own, batch in zip(parts.trainees, samples, batches, strict=True):
+        for trainee, own, batch in zip(run.trainees, samples, batches, strict=True):
             measured = trainee.learner.imitate([own[i] for i in next(batch)], rate)
             losses |= trainee.labelled({"loss": measured["loss"]})
             await asyncio.sleep(0)  # lets a signal to stop be heard
         told["updates"] = update
         if update % config.check_every == 0 or update == config.max_updates:
-            parts.publish()
-            found = await validate(parts, f"warmup/{update}", config.check_episodes)
+            run.publish()
+            found = await validate(run, f"warmup/{update}", config.check_episodes)
             told["success"] = found["success"]
             log({"phase": "warmup", "step": 0, "updates": update, **found, **losses, "lr": rate})
             if found["success"] is not None and found["success"] >= config.until_success:
                 break
-    parts.publish()
+    run.publish()
     return told, shown
 
 
@@ -74,52 +73,52 @@ def _batches(count: int, size: int, seed: int) -> Iterator[list[int]]:
             order = order[size:]
 
 
-def _nothing_to_imitate(parts: Parts) -> str:
-    config = parts.config.warmup
-    by = f"the expert with warmup.noise = {config.noise}" if parts.seats.has_expert else "chance (there is no expert)"
+def _nothing_to_imitate(run: Run) -> str:
+    config = run.config.warmup
+    by = f"the expert with warmup.noise = {config.noise}" if run.seats.has_expert else "chance (there is no expert)"
     mends = ["raise rollout.max_turns or the environment's own limit", "or agent.max_context"]
-    mends.insert(0, "lower warmup.noise" if parts.seats.has_expert else "give the environment an expert()")
+    mends.insert(0, "lower warmup.noise" if run.seats.has_expert else "give the environment an expert()")
     return (
-        f"none of the {min(config.episodes, len(parts.train))} demonstrations by {by} reached the goal, so that there "
+        f"none of the {min(config.episodes, len(run.train))} demonstrations by {by} reached the goal, so that there "
         f"is nothing to imitate: {', '.join(mends)}, or set warmup.episodes = 0 to begin without a warm-up"
     )
 
 
-async def validate(parts: Parts, stage: str, tasks: int) -> dict[str, Any]:
+async def validate(run: Run, stage: str, tasks: int) -> dict[str, Any]:
     """Play the first validation tasks once each with the present policy."""
-    split = parts.seats.tasks("validation")
+    split = run.seats.tasks("validation")
     chosen = [split[i] for i in range(min(tasks, len(split)))]
-    plan = plan_groups(chosen, 1, parts.config.seed, stage)
+    plan = plan_groups(chosen, 1, run.config.seed, stage)
     episodes = await gather(
-        parts.seats,
-        parts.policy(),
+        run.seats,
+        run.policy(),
         plan,
-        max_turns=parts.config.rollout.max_turns,
-        patience=parts.patience,
-        breaker=parts.breaker,
+        max_turns=run.config.rollout.max_turns,
+        patience=run.patience,
+        breaker=run.breaker,
     )
-    return describe(episodes, parts.agents)
+    return describe(episodes, run.agents)
 
 
-async def _demonstrations(parts: Parts) -> tuple[list[list[Sample]], set[str]]:
+async def _demonstrations(run: Run) -> tuple[list[list[Sample]], set[str]]:
     """Successful episodes of the expert, or of chance where there is no expert, in each policy's own tokens."""
-    config, seed = parts.config.warmup, parts.config.seed
-    teacher = Scripted(config.noise if parts.seats.has_expert else 1.0)
-    count = min(config.episodes, len(parts.train))
-    numbers = generator("demonstrations", seed).choice(len(parts.train), size=count, replace=False)
-    tasks = [parts.train[int(n)] for n in numbers]
+    config, seed = run.config.warmup, run.config.seed
+    teacher = Scripted(config.noise if run.seats.has_expert else 1.0)
+    count = min(config.episodes, len(run.train))
+    numbers = generator("demonstrations", seed).choice(len(run.train), size=count, replace=False)
+    tasks = [run.train[int(n)] for n in numbers]
     plan = [(task, EpisodeKey(seed, "demonstration", task.id, 0)) for task in tasks]
     episodes = await gather(
-        parts.seats,
-        parts.demonstrator(teacher),
+        run.seats,
+        run.demonstrator(teacher),
         plan,
-        max_turns=parts.config.rollout.max_turns,
-        patience=parts.patience,
-        breaker=parts.breaker,
+        max_turns=run.config.rollout.max_turns,
+        patience=run.patience,
+        breaker=run.breaker,
     )
     good = [episode for episode in episodes if episode.success]
-    parted = [share for episode in good for share in shares(episode, parts.agents)]
-    samples = [samples_of([share.episode for share in parted if share.agent in t.agents]) for t in parts.trainees]
+    parted = [share for episode in good for share in role_views(episode, run.agents)]
+    samples = [samples_of([share.episode for share in parted if share.agent in t.agents]) for t in run.trainees]
     if config.observed:
         samples = [[_with_observed(sample, config.observed) for sample in own] for own in samples]
     return samples, {episode.task.content for episode in good}

@@ -16,7 +16,7 @@ from gymnasium.error import ResetNeeded
 from manyturn.envs.contract.registry import register
 from manyturn.envs.contract.text_env import Unsupported
 from manyturn.envs.contract.wrappers import WrapperMismatch
-from manyturn.envs.hosting.host import EnvError, Step
+from manyturn.envs.hosting.host import Answer, EnvError
 from manyturn.envs.hosting.seats import InlineSeats, Seats, WorkerSeats, open_seats
 from manyturn.envs.hosting.worker import WorkerError
 
@@ -26,7 +26,7 @@ STRANGER = f"{FILE}:Stranger"
 ACTIONS = ("look", "  ", "naïve 🙂 \ud83d\ude00 \udcff\n\u2028", "x" * 100_000, "big 10", "win")
 
 
-async def play(seats: Seats, number: int, actions=ACTIONS) -> list[Step]:
+async def play(seats: Seats, number: int, actions=ACTIONS) -> list[Answer]:
     async with seats.take() as seat:
         steps = [await seat.reset(seats.tasks("train")[number], seed=number * 7)]
         for action in actions:
@@ -36,7 +36,7 @@ async def play(seats: Seats, number: int, actions=ACTIONS) -> list[Step]:
         return steps
 
 
-async def play_many(seats: Seats, count: int) -> list[list[Step]]:
+async def play_many(seats: Seats, count: int) -> list[list[Answer]]:
     async with seats:
         return await asyncio.gather(*(play(seats, i) for i in range(count)))
 
@@ -168,7 +168,7 @@ def test_the_death_of_a_worker_costs_its_own_episodes_only(sign):
                 os.kill(seats.pids[0], sign)
                 results = await asyncio.gather(*(seat.step("look") for seat in taken), return_exceptions=True)
                 assert [type(r) for r in results].count(WorkerError) == 2
-                assert [r for r in results if isinstance(r, Step)] == [expected[1]] * 2
+                assert [r for r in results if isinstance(r, Answer)] == [expected[1]] * 2
                 lost = taken[next(i for i, r in enumerate(results) if isinstance(r, WorkerError))]
                 assert await lost.reset(seats.tasks("train")[3], 21) == expected[0]
                 assert await lost.step("look") == expected[1]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.host import Step
+from manyturn.envs.hosting.host import Answer
 from manyturn.envs.hosting.wire import decode, encode, step_from_wire, step_to_wire, task_from_wire, task_to_wire
 
 ANY_TEXT = st.text(st.characters()) | st.text(st.characters(categories=["Cs", "Cc", "Zl"]))  # lone surrogates too
@@ -29,7 +29,7 @@ def test_neighbouring_lone_surrogates_are_not_joined_to_one_sign():
 NUMBERS = st.dictionaries(ANY_TEXT, st.floats(-1, 1))
 
 
-@given(st.builds(Step, ANY_TEXT, st.floats(allow_nan=False), parts=NUMBERS, measures=NUMBERS))
+@given(st.builds(Answer, ANY_TEXT, st.floats(allow_nan=False), parts=NUMBERS, measures=NUMBERS))
 def test_a_step_comes_back_equal(step):
     assert step_from_wire(decode(encode({"step": step_to_wire(step)}))["step"]) == step
 

@@ -13,7 +13,7 @@ from small import Small
 
 from manyturn.containers.container_engine import LABEL, client
 from manyturn.containers.sandbox import EngineUnavailable, SandboxLost
-from manyturn.envs.hosting.host import EnvError, Step
+from manyturn.envs.hosting.host import Answer, EnvError
 from manyturn.envs.hosting.seats import Seat, WorkerSeats
 from manyturn.envs.hosting.worker import WorkerError
 from manyturn.envs.tools.calls import call_text
@@ -48,7 +48,7 @@ async def one_seat() -> AsyncIterator[tuple[WorkerSeats, Seat]]:
         yield seats, seat
 
 
-async def played(seats: WorkerSeats, seat: Seat) -> list[Step]:
+async def played(seats: WorkerSeats, seat: Seat) -> list[Answer]:
     task = seats.tasks("test")[0]
     return [await seat.reset(task, 7)] + [await seat.step(action) for action in ACTIONS]
 

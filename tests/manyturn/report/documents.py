@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import quote
 
-from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Episode
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import gather
 from manyturn.agents.records import episode_rows, turn_rows
 from manyturn.agents.scripted import Scripted

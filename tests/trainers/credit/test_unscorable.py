@@ -2,7 +2,7 @@
 
 import asyncio
 
-from manyturn.agents.engine import EpisodeKey
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import gather
 from manyturn.agents.scripted import Scripted
 from manyturn.envs.hosting.seats import open_seats

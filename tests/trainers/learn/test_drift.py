@@ -11,8 +11,8 @@ from played_guesses import guess_model, played, resumed_to_the_bit, short_guesse
 
 from manyturn.agents.agent import AgentConfig
 from manyturn.agents.context import Window
-from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Episode
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Ledger
 from manyturn.envs.contract.task import Task
 from manyturn.trainers.learn.drift import drift, visited

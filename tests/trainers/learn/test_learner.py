@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Episode
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Ledger
 from manyturn.agents.model_config import TinyModel
 from manyturn.agents.models import LanguageModel, build_tiny

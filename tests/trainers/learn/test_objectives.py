@@ -24,7 +24,7 @@ from manyturn.trainers.learn.correction import (
     mismatch,
 )
 from manyturn.trainers.learn.kl import KlConfig, kl, kl_in_reward
-from manyturn.trainers.learn.objective import Now, Tokens, objective
+from manyturn.trainers.learn.objective import RegulariserState, Tokens, objective
 from manyturn.trainers.learn.objective_memory import ObjectiveMemory
 from manyturn.trainers.learn.objectives.clip import ClipConfig
 from manyturn.trainers.learn.objectives.epo import EntropyHistory, EntropyRange, EpoConfig
@@ -35,7 +35,7 @@ MODES = get_args(Aggregation)
 MEANS = "seq-mean-token-mean"
 NORM = "seq-mean-token-sum-norm"
 NAMES = OBJECTIVES.names()
-NOW = Now(entropy_range=EntropyRange((0.4, 0.2, 0.3), 1.5))
+NOW = RegulariserState(entropy_range=EntropyRange((0.4, 0.2, 0.3), 1.5))
 EPO = {"coef": 0.1, "alpha": 0.7}
 quick = settings(max_examples=20, deadline=None)
 
@@ -300,7 +300,7 @@ def epo_gradient(form: str, entropy: float, now: EntropyRange) -> float:
     value = torch.full((1, 1), entropy, requires_grad=True)
     config = ClipConfig(epo=EpoConfig(form=form, coef=1.0, alpha=0.5))
     tokens = Tokens(-one, -one, 0 * one, one, entropy=value)
-    loss, _ = objective(config, tokens, Denominators(1, 1), Now(entropy_range=now))
+    loss, _ = objective(config, tokens, Denominators(1, 1), RegulariserState(entropy_range=now))
     return torch.autograd.grad(loss, value)[0].item()
 
 

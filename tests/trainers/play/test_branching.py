@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from short_runs import figures, short_run
 
-from manyturn.agents.engine import EngineError, EpisodeKey
+from manyturn.agents.engine import EngineError
 from manyturn.agents.episode import Ending, Episode, TurnRecord
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Ledger
 from manyturn.agents.recorded import episode_to_plain
 from manyturn.agents.records import read_turns
@@ -26,7 +27,7 @@ from manyturn.trainers.record.run_folder import RunFolder, read_metrics
 from manyturn.trainers.run import playing
 from manyturn.trainers.run.loop import train
 from manyturn.trainers.run.playing import play_groups, starts_of
-from manyturn.trainers.run.run import open_parts
+from manyturn.trainers.run.run import open_run
 
 VOCABULARY = 16
 TASKS = [Task(name, "train", {}) for name in ("a", "b", "a")]  # one comes twice
@@ -173,11 +174,11 @@ def branching_run(**changes):
 
 async def one_step(folder, config):
     """A step's episodes, where they forked, and how many tokens the engine drew for them."""
-    async with open_parts(config) as parts:
-        plan = plan_groups(parts.train[:2], config.rollout.group, 0, "train/1")
-        episodes = await play_groups(parts, plan, folder, 1)
-        begun = starts_of(parts, [key for _, key in plan], {episode.key: episode for episode in episodes})
-        return episodes, begun, parts.only.engine.drawn_tokens
+    async with open_run(config) as run:
+        plan = plan_groups(run.train[:2], config.rollout.group, 0, "train/1")
+        episodes = await play_groups(run, plan, folder, 1)
+        begun = starts_of(run, [key for _, key in plan], {episode.key: episode for episode in episodes})
+        return episodes, begun, run.only.engine.drawn_tokens
 
 
 def plain(episodes):

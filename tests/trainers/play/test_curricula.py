@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Ending, Episode, TurnRecord
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.task import GeneratedTasks, Task
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
@@ -23,7 +23,7 @@ from manyturn.trainers.play.curricula.band import BandConfig
 from manyturn.trainers.play.curricula.spo_weights import SpoWeightsConfig
 from manyturn.trainers.play.feedback import findings
 from manyturn.trainers.play.horizon import Horizon, turn_limit
-from manyturn.trainers.play.pool import Found, Pool, label_of
+from manyturn.trainers.play.pool import Pool, TaskFeedback, label_of
 from manyturn.trainers.play.refill import Refill
 from manyturn.trainers.play.rollouts import learnable, turn_batch
 from manyturn.trainers.play.task_draws import CANDIDATES, distinct
@@ -44,14 +44,14 @@ class Split(GeneratedTasks):
         return Task(f"t{number}", "train", {"n": number}, difficulty=LEVELS[number % 3])
 
 
-def found(pool: Pool, numbers: Sequence[int], advantage: dict[str, float] | None = None) -> list[Found]:
+def found(pool: Pool, numbers: Sequence[int], advantage: dict[str, float] | None = None) -> list[TaskFeedback]:
     """Feedback of which every figure is drawn from the task's number, but for the advantage if it is given."""
     entries = []
     for number in sorted(set(numbers)):
         label, rng = label_of(pool.tasks[number]), generator("found", pool.seed, pool.step, number)
         size = rng.uniform(0, 2) if advantage is None else advantage[label]
         wins = int(rng.integers(0, 9))
-        entries.append(Found(number, label, wins / 8, wins / 8, size, 0 < wins < 8, 8))
+        entries.append(TaskFeedback(number, label, wins / 8, wins / 8, size, 0 < wins < 8, 8))
     return entries
 
 
@@ -59,7 +59,7 @@ def play(config, tasks: Sequence[Task], count: int, seed: int, steps: int, **tol
     """The draws of some steps; between two of them the memory goes through a checkpoint."""
     drawn, memory, feedback = [], {}, []
     for step in range(1, steps + 1):
-        pool = Pool(tasks, count, seed, step, [Found(*row) for row in feedback])
+        pool = Pool(tasks, count, seed, step, [TaskFeedback(*row) for row in feedback])
         numbers, memory = CURRICULA.apply_remembering(CURRICULA.parse(config), memory, pool)
         drawn.append(list(numbers))
         memory = json.loads(json.dumps(memory, sort_keys=True, allow_nan=False))
@@ -188,7 +188,7 @@ def test_band_draws_middling_tasks_and_explores_as_often_as_asked():
 
 def test_band_remembers_success_as_told():
     memory, tasks = {"curriculum band": [[4, 0.5], [6, 1.0]]}, Split(10)
-    told = [Found(4, "", 1.0, 1.0, 0.0, False, 8), Found(2, "", 0.25, 0.25, 0.5, True, 8)]
+    told = [TaskFeedback(4, "", 1.0, 1.0, 0.0, False, 8), TaskFeedback(2, "", 0.25, 0.25, 0.5, True, 8)]
     _, memory = CURRICULA.apply_remembering(BandConfig(rate=0.5), memory, Pool(tasks, 2, 0, 1, told))
     assert memory["curriculum band"] == [[6, 1.0], [4, 0.75], [2, 0.25]]
     with pytest.raises(ValidationError, match=r"low 0\.9 is not below high 0\.1"):
@@ -302,11 +302,11 @@ def test_findings_tell_what_each_task_taught():
     earned = credit(turn_batch(learnt), CreditConfig(advantage={"name": "grpo", "std": False}))
     told = findings(played, {f"t{n}": 10 + n for n in range(4)}, [earned])
     assert told == [
-        Found(10, "easy", 0.5, 0.5, 0.5, True, 2),
-        Found(11, "medium", 1.0, 1.0, 0.0, False, 2),  # was not learnt from
-        Found(13, "easy", 0.5, 0.625, 0.375, True, 2),
+        TaskFeedback(10, "easy", 0.5, 0.5, 0.5, True, 2),
+        TaskFeedback(11, "medium", 1.0, 1.0, 0.0, False, 2),  # was not learnt from
+        TaskFeedback(13, "easy", 0.5, 0.625, 0.375, True, 2),
     ]
-    assert [Found(*row) for row in json.loads(json.dumps(told, allow_nan=False))] == told
+    assert [TaskFeedback(*row) for row in json.loads(json.dumps(told, allow_nan=False))] == told
 
 
 def test_listed_parts_are_in_a_batch_that_earned_none():

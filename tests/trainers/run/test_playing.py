@@ -11,7 +11,7 @@ from manyturn.trainers.play.rollouts import plan_groups
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.run import playing
 from manyturn.trainers.run.playing import play_groups
-from manyturn.trainers.run.run import open_parts
+from manyturn.trainers.run.run import open_run
 
 
 async def _twice(path, keep, monkeypatch, **changes):
@@ -26,12 +26,12 @@ async def _twice(path, keep, monkeypatch, **changes):
     gather = playing.gather
     monkeypatch.setattr(playing, "gather", counting)
     with RunFolder(path, resume=False) as folder:
-        async with open_parts(config) as parts:
-            plan = plan_groups(parts.train[:3], 3, 0, "train/1")
-            first = await play_groups(parts, plan, folder, 1)
+        async with open_run(config) as run:
+            plan = plan_groups(run.train[:3], 3, 0, "train/1")
+            first = await play_groups(run, plan, folder, 1)
             lines = folder.journal_file(1).read_text().splitlines(keepends=True)
             folder.journal_file(1).write_text("".join(lines[: 1 + keep]) + lines[-1][: len(lines[-1]) // 2])
-            second = await play_groups(parts, plan, folder, 1)
+            second = await play_groups(run, plan, folder, 1)
     return [episode_to_plain(e) for e in first], [episode_to_plain(e) for e in second], counted[1:]
 
 
@@ -61,13 +61,13 @@ def test_what_came_after_a_step_that_is_played_anew_is_of_other_weights(tmp_path
 
     async def play():
         with RunFolder(tmp_path / "run", resume=False) as folder:
-            async with open_parts(short_run()) as parts:
-                plan = plan_groups(parts.train[:3], 3, 0, "train/1")
+            async with open_run(short_run()) as run:
+                plan = plan_groups(run.train[:3], 3, 0, "train/1")
                 later = [folder.journal_file(1, 1), folder.journal_file(2), folder.journal_file(11)]
                 for file in later:
                     file.write_text("of an earlier life")
                 folder.journal_file(0).write_text("of the step before")
-                await play_groups(parts, plan, folder, 1)
+                await play_groups(run, plan, folder, 1)
                 return folder.journal_file(0).exists(), [file.exists() for file in later]
 
     assert asyncio.run(play()) == (True, [False, False, False])
@@ -76,12 +76,12 @@ def test_what_came_after_a_step_that_is_played_anew_is_of_other_weights(tmp_path
 def test_a_journal_of_other_weights_is_of_no_use(tmp_path):
     async def play():
         with RunFolder(tmp_path / "run", resume=False) as folder:
-            async with open_parts(short_run()) as parts:
-                plan = plan_groups(parts.train[:3], 3, 0, "train/1")
-                await play_groups(parts, plan, folder, 1)
-                parts.only.learner.updates = 7
-                parts.publish()
-                return await play_groups(parts, plan, folder, 1)
+            async with open_run(short_run()) as run:
+                plan = plan_groups(run.train[:3], 3, 0, "train/1")
+                await play_groups(run, plan, folder, 1)
+                run.only.learner.updates = 7
+                run.publish()
+                return await play_groups(run, plan, folder, 1)
 
     episodes = asyncio.run(play())
     assert {span.version for episode in episodes for span in episode.ledger.spans} == {7}

@@ -108,8 +108,8 @@ def test_an_evaluation_plays_the_cast_that_was_trained(tmp_path):
 
 def test_rounds_keep_a_group_in_which_one_agents_returns_differ(tmp_path):
     """What both earn together may be the same in every episode of a game in which one's gain is the other's loss."""
-    from manyturn.agents.engine import EpisodeKey
     from manyturn.agents.episode import Ending, Episode, TurnRecord
+    from manyturn.agents.episode_key import EpisodeKey
     from manyturn.envs.contract.task import Task
     from manyturn.trainers.play.refill import Refill
 

@@ -26,7 +26,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from manyturn.trainers.credit.stages import CURRICULA, StageConfig
-from manyturn.trainers.play.pool import Found, Pool
+from manyturn.trainers.play.pool import Pool, TaskFeedback
 from manyturn.trainers.play.task_draws import draw_by_label
 from manyturn.trainers.play.task_memory import arm
 
@@ -55,7 +55,7 @@ def dump(pool: Pool, config: DumpConfig, memory: Memory | None) -> tuple[Sequenc
     return draw_by_label(pool, lambda labels: scores(labels, memory, config)), memory
 
 
-def taught(memory: Memory, feedback: Sequence[Found], config: DumpConfig) -> dict[str, dict[str, Any]]:
+def taught(memory: Memory, feedback: Sequence[TaskFeedback], config: DumpConfig) -> dict[str, dict[str, Any]]:
     """The memory with what a step found."""
     new = {label: dict(told) for label, told in memory.items()}
     for found in feedback:

@@ -49,8 +49,8 @@ def spo_weights(
 
     >>> from manyturn.envs.contract.task import Task
     >>> tasks = [Task(str(n), "train") for n in range(3)]
-    >>> from manyturn.trainers.play.pool import Found
-    >>> found = Found(number=2, label="", success=1.0, score=1.0, advantage=0.0, signal=False, episodes=8)
+    >>> from manyturn.trainers.play.pool import TaskFeedback
+    >>> found = TaskFeedback(number=2, label="", success=1.0, score=1.0, advantage=0.0, signal=False, episodes=8)
     >>> drawn, memory = spo_weights(Pool(tasks, 2, 0, 1, [found]), SpoWeightsConfig(), [[0, 3.0, 1.0]])
     >>> sorted(drawn), [[round(number, 3) for number in row] for row in memory]
     ([0, 1], [[0, 3.0, 1.0], [2, 8.48, 0.48]])

@@ -11,7 +11,7 @@ from manyturn.envs.benchmarks.sotopia.env import Sotopia
 from manyturn.envs.conformance.check import check
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.registry import NeedsSetup
-from manyturn.envs.hosting.host import EnvError, Host, Step
+from manyturn.envs.hosting.host import Answer, EnvError, Host
 
 NAME = f"{inspect.getfile(Sotopia)}:Sotopia"
 ACTIONS = ("Hello!", "non-verbal: waves", "none", "", "action: pays", "speak: It is a deal.", "\x00\x1b[31m", "leave")
@@ -181,7 +181,7 @@ def test_doing_nothing_by_mistake_is_invalid_and_on_purpose_is_not(data, endpoin
     assert [env.step(action)[4]["valid"] for action in ("", "none", "action:", "Hello!")] == [False, True, False, True]
 
 
-def played(host: Host, place: int) -> list[Step]:
+def played(host: Host, place: int) -> list[Answer]:
     steps = [host.reset(host.tasks("train")[place], place)]
     for action in ACTIONS:
         if not steps[-1].ended:

@@ -15,7 +15,7 @@ from manyturn.envs.benchmarks.userrl.telepathy import Telepathy
 from manyturn.envs.benchmarks.userrl.turtle import Turtle
 from manyturn.envs.conformance.check import check
 from manyturn.envs.contract.registry import NeedsSetup
-from manyturn.envs.hosting.host import EnvError, Host, Step
+from manyturn.envs.hosting.host import Answer, EnvError, Host
 
 GYMS: dict[str, type[Gym]] = {"Intention": Intention, "Persuade": Persuade, "Telepathy": Telepathy, "Turtle": Turtle}
 HIDDEN = {"Intention": "Taste", "Telepathy": "teeth", "Turtle": "hocolate"}
@@ -170,7 +170,7 @@ def test_only_open_details_can_be_covered(data, endpoint):
     assert found == [({"gain": 1.0}, False), ({"gain": 0.4}, False), ({"outcome": 0.7}, True)]
 
 
-def played(host: Host, place: int) -> list[Step]:
+def played(host: Host, place: int) -> list[Answer]:
     choices = host.env.unwrapped.choices
     steps = [host.reset(host.tasks("train")[place], place)]
     for number in range(4):

@@ -13,7 +13,7 @@ from manyturn.agents.episode import Episode, TurnRecord
 from manyturn.agents.ledger import Ledger
 
 
-class Share(NamedTuple):
+class RoleView(NamedTuple):
     """What one agent did in an episode.
 
     Attributes:
@@ -28,10 +28,10 @@ class Share(NamedTuple):
     places: list[int]
 
 
-def shares(episode: Episode, agents: Sequence[str]) -> list[Share]:
+def role_views(episode: Episode, agents: Sequence[str]) -> list[RoleView]:
     """The shares of those who had a turn, in the order of ``agents``; the whole, where these are none."""
     if not agents:
-        return [Share("", episode, list(range(len(episode.turns))))]
+        return [RoleView("", episode, list(range(len(episode.turns))))]
     found = []
     for agent in agents:
         places = [place for place, turn in enumerate(episode.turns) if turn.agent == agent]
@@ -39,13 +39,13 @@ def shares(episode: Episode, agents: Sequence[str]) -> list[Share]:
             turns = _earned(episode.turns, agent, places, agents)
             key = episode.key._replace(task=group_name(episode.key.task, agent))
             ledger = None if episode.ledger is None else _own(episode.ledger, places)
-            found.append(Share(agent, replace(episode, key=key, turns=turns, ledger=ledger), places))
+            found.append(RoleView(agent, replace(episode, key=key, turns=turns, ledger=ledger), places))
     return found
 
 
 def returns_by_agent(episode: Episode, agents: Sequence[str]) -> dict[str, float]:
     """What each agent earned in an episode; NaN for one that had no turn, and after an error."""
-    earned = {share.agent: share.episode.outcome for share in shares(episode, agents)}
+    earned = {share.agent: share.episode.outcome for share in role_views(episode, agents)}
     return {agent: earned.get(agent, float("nan")) for agent in agents or ("",)}
 
 

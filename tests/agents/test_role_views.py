@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyturn.agents.engine import EpisodeKey
 from manyturn.agents.episode import Ending, Episode, TurnRecord
+from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Ledger
-from manyturn.agents.shares import own_parts, returns_by_agent, shares
+from manyturn.agents.role_views import own_parts, returns_by_agent, role_views
 from manyturn.envs.contract.task import Task
 
 AGENTS = ("a", "b")
@@ -34,7 +34,7 @@ played = st.lists(st.tuples(st.sampled_from(AGENTS), PARTS), min_size=1, max_siz
 
 @given(played)
 def test_every_turn_is_in_one_share_with_the_tokens_of_its_agent_alone(whole):
-    parted = shares(whole, AGENTS)
+    parted = role_views(whole, AGENTS)
     assert sorted(place for share in parted for place in share.places) == list(range(len(whole.turns)))
     for share in parted:
         own = share.episode
@@ -50,7 +50,7 @@ def test_every_turn_is_in_one_share_with_the_tokens_of_its_agent_alone(whole):
 
 @given(played)
 def test_an_agent_earns_its_own_parts_and_the_shared_ones_from_its_first_turn_on(whole):
-    for share in shares(whole, AGENTS):
+    for share in role_views(whole, AGENTS):
         named = {f"{share.agent}.x": "x", f"{share.agent}.y": "y", "shared": "shared", "other.z": "other.z"}
         due = dict.fromkeys(named.values(), 0.0)
         for turn in whole.turns[share.places[0] :]:
@@ -68,7 +68,7 @@ def test_an_agent_earns_its_own_parts_and_the_shared_ones_from_its_first_turn_on
 def test_what_another_turn_brings_counts_at_the_last_turn_before_it():
     last = {"a.x": 2.0, "b.x": 4.0, "shared": 8.0}
     whole = episode([("a", {"b.x": 9.0}), ("b", {"a.x": 1.0}), ("a", {}), ("b", last)])
-    a, b = shares(whole, AGENTS)
+    a, b = role_views(whole, AGENTS)
     assert [turn.parts for turn in a.episode.turns] == [{"x": 1.0}, {"x": 2.0, "shared": 8.0}]
     assert [turn.parts for turn in b.episode.turns] == [{}, {"x": 4.0, "shared": 8.0}]
     assert returns_by_agent(whole, AGENTS) == {"a": 11.0, "b": 12.0}
@@ -81,13 +81,13 @@ def test_an_unknown_reward_makes_its_owner_alone_unscorable():
 
 def test_one_who_had_no_turn_has_no_return_and_no_share():
     whole = episode([("a", {"a.x": 1.0, "b.x": 1.0})])
-    assert [share.agent for share in shares(whole, AGENTS)] == ["a"]
+    assert [share.agent for share in role_views(whole, AGENTS)] == ["a"]
     assert math.isnan(returns_by_agent(whole, AGENTS)["b"])
 
 
 def test_an_episode_of_one_agent_is_its_own_share_untouched():
     whole = episode([("a", {"a.x": 1.0}), ("b", {})])
-    [share] = shares(whole, ())
+    [share] = role_views(whole, ())
     assert share.episode is whole and share.places == [0, 1]
 
 
