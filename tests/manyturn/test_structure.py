@@ -120,6 +120,15 @@ def test_imports_between_rooms_only_go_down(folder):
     assert len(arrows) <= most, sorted(arrows)
 
 
+ALGORITHMS = ("credit/rewards", "credit/advantages", "credit/modulations", "learn/objectives", "play/curricula")
+
+
+@pytest.mark.parametrize("folder", ALGORITHMS)
+def test_a_folder_of_algorithms_lists_them_and_nothing_else(folder):
+    files = [path for path in (ROOT / "trainers" / folder).glob("*.py") if path.name != "__init__.py"]
+    assert files and [path.name for path in files if ".register(" not in path.read_text(encoding="utf-8")] == []
+
+
 def test_files_stay_short_enough_to_read():
     sizes = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in sources()}
     assert not [(str(p), n) for p, n in sizes.items() if n > 500]

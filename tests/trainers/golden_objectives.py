@@ -9,13 +9,7 @@ from golden_frame import Case, close, golden, tensor
 
 from manyturn.trainers.learn.aggregate import Denominators, aggregate
 from manyturn.trainers.learn.correction import RejectConfig, Sequences, TisConfig, importance_weights, kept
-from manyturn.trainers.learn.heads import progress_loss, reply_ends, value_loss
-from manyturn.trainers.learn.kl import KlConfig, adapted, kl, kl_in_reward
-from manyturn.trainers.learn.objective import ObjectiveConfig, RegulariserState, Tokens, objective
-from manyturn.trainers.learn.objectives.aepo import AepoConfig, aepo
-from manyturn.trainers.learn.objectives.cispo import CispoConfig
-from manyturn.trainers.learn.objectives.clip import ClipConfig
-from manyturn.trainers.learn.objectives.epo import (
+from manyturn.trainers.learn.epo import (
     EntropyHistory,
     EntropyRange,
     EpoConfig,
@@ -24,6 +18,12 @@ from manyturn.trainers.learn.objectives.epo import (
     released_weight,
     turn_mean,
 )
+from manyturn.trainers.learn.heads import progress_loss, reply_ends, value_loss
+from manyturn.trainers.learn.kl import KlConfig, adapted, kl, kl_in_reward
+from manyturn.trainers.learn.objective import ObjectiveConfig, RegulariserState, Tokens, objective
+from manyturn.trainers.learn.objectives.aepo import AepoConfig, aepo
+from manyturn.trainers.learn.objectives.cispo import CispoConfig
+from manyturn.trainers.learn.objectives.clip import ClipConfig
 from manyturn.trainers.learn.objectives.gmpo import GmpoConfig
 from manyturn.trainers.learn.objectives.gspo import GspoConfig
 from manyturn.trainers.learn.objectives.reinforce import ReinforceConfig

@@ -16,8 +16,8 @@ from manyturn.envs.contract.options import Options
 from manyturn.trainers.credit.stages import OBJECTIVES, StageConfig
 from manyturn.trainers.learn.aggregate import Aggregation, Denominators, aggregate, check_scale
 from manyturn.trainers.learn.correction import RejectConfig, TisConfig
+from manyturn.trainers.learn.epo import EntropyRange, EpoConfig, epo, turn_mean
 from manyturn.trainers.learn.kl import KlConfig, kl
-from manyturn.trainers.learn.objectives.epo import EntropyRange, EpoConfig, epo, turn_mean
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from manyturn.trainers.learn.epo import EntropyHistory
 from manyturn.trainers.learn.kl import adapted
 from manyturn.trainers.learn.objective import ObjectiveConfig, RegulariserState
-from manyturn.trainers.learn.objectives.epo import EntropyHistory
 
 
 class ObjectiveMemory:

@@ -23,11 +23,11 @@ from manyturn.trainers.learn.correction import (
     kept,
     mismatch,
 )
+from manyturn.trainers.learn.epo import EntropyHistory, EntropyRange, EpoConfig
 from manyturn.trainers.learn.kl import KlConfig, kl, kl_in_reward
 from manyturn.trainers.learn.objective import RegulariserState, Tokens, objective
 from manyturn.trainers.learn.objective_memory import ObjectiveMemory
 from manyturn.trainers.learn.objectives.clip import ClipConfig
-from manyturn.trainers.learn.objectives.epo import EntropyHistory, EntropyRange, EpoConfig
 from manyturn.trainers.learn.objectives.gspo import GspoConfig
 
 torch.set_num_threads(1)

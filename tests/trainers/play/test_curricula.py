@@ -18,7 +18,7 @@ from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.task import GeneratedTasks, Task
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
 from manyturn.trainers.credit.stages import CURRICULA
-from manyturn.trainers.play.curricula import memories
+from manyturn.trainers.play import task_memory
 from manyturn.trainers.play.curricula.band import BandConfig
 from manyturn.trainers.play.curricula.spo_weights import SpoWeightsConfig
 from manyturn.trainers.play.feedback import findings
@@ -115,8 +115,8 @@ def test_a_million_tasks_are_not_listed(name):
 
 @every_curriculum
 def test_what_is_remembered_stays_small(name, monkeypatch):
-    monkeypatch.setattr(memories, "MOST_TASKS", 50)
-    monkeypatch.setattr(memories, "MOST_LABELS", 5)
+    monkeypatch.setattr(task_memory, "MOST_TASKS", 50)
+    monkeypatch.setattr(task_memory, "MOST_LABELS", 5)
     tasks = [Task(f"t{n}", "train", tags=(f"kind {n % 40}",)) for n in range(400)]
     memory, feedback, sizes = {}, [], []
     for step in range(1, 40):
