@@ -1,0 +1,33 @@
+"""Hooks and public CI run the commands that a developer runs, not copies that drift away from them."""
+
+import re
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+
+
+def _parsed(name: str) -> dict:
+    return yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
+
+
+def _lint_commands() -> list[str]:
+    rule = re.search(r"^lint:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert rule, "the Makefile has no rule lint"
+    return [line.strip().replace("$(BIN)", ".venv/bin") for line in rule[1].splitlines()]
+
+
+def test_each_tool_of_make_lint_is_a_hook():
+    [local] = _parsed(".pre-commit-config.yaml")["repos"]
+    assert local["repo"] == "local", "hooks use the installed tools, whose versions constraints.txt pins"
+    entries = [hook["entry"] for hook in local["hooks"]]
+    tools = [re.sub(r" (--check )?\.$", "", command) for command in _lint_commands()]
+    assert [entry.replace(" --force-exclude", "") for entry in entries] == tools
+
+
+def test_public_ci_runs_what_we_run():
+    jobs = _parsed(".github/workflows/ci.yml")["jobs"]
+    steps = {name: [step.get("run", "") for step in job["steps"]] for name, job in jobs.items()}
+    assert "make lint" in steps["lint"]
+    assert any(step.endswith(".ci/run") for step in steps["test"]) and (ROOT / ".ci" / "run").is_file()
