@@ -26,7 +26,7 @@ from typing import Any
 import env_speed_peers as peers
 
 from manyturn.envs.contract.catalog import register_all
-from manyturn.envs.contract.registry import env_ids, make
+from manyturn.envs.contract.environments import env_ids, make
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.text_env import TextEnv
 

@@ -18,8 +18,8 @@ from typing import Any
 from env_speed import machine
 
 from manyturn.envs.contract.catalog import register_all
+from manyturn.envs.contract.environments import make
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.registry import make
 from manyturn.envs.shop.made.env import Shop
 from manyturn.envs.shop.made.errands import LEVELS
 from manyturn.recipes import load_recipe

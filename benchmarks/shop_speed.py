@@ -33,8 +33,8 @@ from typing import Any
 from env_speed import machine
 
 from manyturn.envs.contract.catalog import register_all
+from manyturn.envs.contract.environments import make
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.registry import make
 from manyturn.envs.shop.made.goods import goods
 from manyturn.envs.shop.records import ALL_ATTRIBUTES, ALL_PRODUCTS
 from manyturn.envs.shop.visit_env import VisitEnv
@@ -63,7 +63,7 @@ _FRESH = """
 import json, sys, time
 from pathlib import Path
 from manyturn.envs.contract.catalog import register_all
-from manyturn.envs.contract.registry import make
+from manyturn.envs.contract.environments import make
 def mib(what):
     return int(Path("/proc/self/status").read_text().partition(what + ":")[2].split()[0]) / 1024
 def first(seed):

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from manyturn.envs.contract.catalog import register_all
 
 if TYPE_CHECKING:
-    from manyturn.envs.contract.registry import make, register
+    from manyturn.envs.contract.environments import make, register
     from manyturn.envs.contract.space import TextSpace
     from manyturn.envs.contract.task import GeneratedTasks, Task
     from manyturn.envs.contract.text_env import TextEnv
     from manyturn.envs.contract.turn import Turn
 
 _HOMES = {
-    "make": "manyturn.envs.contract.registry",
-    "register": "manyturn.envs.contract.registry",
+    "make": "manyturn.envs.contract.environments",
+    "register": "manyturn.envs.contract.environments",
     "TextSpace": "manyturn.envs.contract.space",
     "Task": "manyturn.envs.contract.task",
     "GeneratedTasks": "manyturn.envs.contract.task",

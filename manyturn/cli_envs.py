@@ -186,7 +186,7 @@ def _list_envs() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from manyturn.envs.contract.registry import NeedsSetup, env_ids
+    from manyturn.envs.contract.environments import NeedsSetup, env_ids
     from manyturn.envs.hosting.host import Host
 
     table = Table("environment", "splits (tasks)", "most turns", "expert")
@@ -211,7 +211,7 @@ def _cards(names: tuple[str, ...], as_json: bool, samples: int, env_args: dict[s
     from rich.console import Console
 
     from manyturn.cards import card, print_card
-    from manyturn.envs.contract.registry import NeedsSetup, env_ids
+    from manyturn.envs.contract.environments import NeedsSetup, env_ids
 
     if env_args and not names:
         raise ValueError("--env-args needs an environment that they are for: name it, such as manyturn/Maze-v0")

@@ -4,8 +4,8 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
+from manyturn.envs.contract.environments import make
 from manyturn.envs.contract.keys import generator, seed_of
-from manyturn.envs.contract.registry import make
 from manyturn.envs.shop.site import Site
 from manyturn.envs.shop.visit import Visit
 from manyturn.envs.shop.visit_env import VisitEnv

@@ -1,6 +1,6 @@
 """The environments of this project."""
 
-from manyturn.envs.contract.registry import register
+from manyturn.envs.contract.environments import register
 
 
 def register_all() -> None:

@@ -1,130 +1,158 @@
-"""Names of environments: ids in Gymnasium's registry, or ``FILE.py:Class`` for a file outside the project."""
+"""One registry for everything that a recipe names: stages, columns, wrappers, contexts, formats, models, engines ...
 
-import difflib
-import importlib.util
-import inspect
-import sys
-from collections.abc import Iterable
-from functools import cache
-from importlib.metadata import entry_points
-from pathlib import Path
-from typing import Any
+An entry is a configuration, whose ``name`` a recipe gives, and what is made or run with it, usually in one file::
 
-import gymnasium
-from gymnasium.envs.registration import EnvSpec, load_env_creator
+    class CentredConfig(Named):
+        name: Literal["centred"] = "centred"
 
-from manyturn.envs.contract.keys import digest
+    @ADVANTAGES.register(CentredConfig)
+    def centred(batch: TurnBatch, config: CentredConfig) -> FloatK: ...
 
-NAMESPACE = "manyturn"
-PLUGINS = "manyturn.plugins"
-_registered: set[str] = set()
+A function that carries something from call to call is registered with ``remembers=True``: it takes what it returned
+last time (None at first), and returns it next to its result. What it remembers is part of a checkpoint, so it must be
+plain JSON values.
+
+A package outside the project does the same in a module that it announces under the entry-point group
+``manyturn.plugins``. Every module of a registry's own packages is found without being listed anywhere.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_origin
+
+from pydantic import BeforeValidator
+
+from manyturn.envs.contract.environments import load_plugins
+from manyturn.envs.contract.options import Options, unknown
+
+Memory = Mapping[str, Any]  # what entries remember from call to call: plain JSON values
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-class UnknownEnv(ValueError):
-    """No environment of that name."""
+class Named(Options):
+    """Base of the options of everything that is registered. A subclass narrows ``name`` to a Literal of one string."""
+
+    name: Any  # a str here would forbid the Literals of subclasses to type checkers
 
 
-class UnknownArgument(ValueError):
-    """The environment's constructor does not take the argument."""
+class Entry(NamedTuple):
+    config_type: type[Named]
+    function: Callable[..., Any]
+    remembers: bool
 
 
-class NeedsSetup(ValueError):
-    """The environment needs files or programs that do not come along; the text says which, and where they are from."""
-
-
-def register(id: str, entry_point: Any, **kwargs: Any) -> None:
-    """Register an environment with Gymnasium; registering the same thing twice is allowed.
+class Registry(Generic[R]):
+    """Named functions or classes that return R, each with its options.
 
     Args:
-        id: ``namespace/Name-v0``.
-        entry_point: ``"package.module:Class"`` or the class.
-        kwargs: passed to the class's constructor.
+        kind: what an entry is called in messages.
+        packages: modules, or packages whose modules, register the project's own entries.
     """
-    known = gymnasium.registry.get(id)
-    if known is not None:
-        if known.entry_point == entry_point and known.kwargs == kwargs:
+
+    def __init__(self, kind: str, *packages: str):
+        self.kind, self.packages = kind, packages
+        self._entries: dict[str, Entry] = {}
+        self._loaded = not packages
+
+    def register(self, config_type: type[Named], remembers: bool = False) -> Callable[[F], F]:
+        """Decorator: recipes that name ``config_type``'s name run this function."""
+        name = _literal_name(config_type)
+
+        def add(function: F) -> F:
+            if name in self._entries:
+                known = self._entries[name].function
+                raise ValueError(
+                    f"{self.kind} {name!r} is registered twice, by {known.__module__} and {function.__module__}: "
+                    "choose another name"
+                )
+            self._entries[name] = Entry(config_type, function, remembers)
+            return function
+
+        return add
+
+    def names(self) -> list[str]:
+        """Every registered name."""
+        self._load_package()
+        return sorted(self._entries)
+
+    def parse(self, value: Any) -> Any:
+        """The configuration that a recipe's value stands for: a name, a table with a name, or a configuration.
+
+        >>> class RoundConfig(Named):
+        ...     name: Literal["round"] = "round"
+        ...     digits: int = 0
+        >>> rounding = Registry[float]("rounding")
+        >>> _ = rounding.register(RoundConfig)(lambda x, config: round(x, config.digits))
+        >>> rounding.apply(rounding.parse({"name": "round", "digits": 1}), 1.26)
+        1.3
+        >>> rounding.parse("rond")
+        Traceback (most recent call last):
+        ...
+        ValueError: unknown rounding 'rond'; did you mean 'round'? There are round
+        """
+        if isinstance(value, Named):
+            self._entry(value)
+            return value
+        table = {"name": value} if isinstance(value, str) else value
+        if not isinstance(table, Mapping) or not isinstance(table.get("name"), str):
+            raise ValueError(f"{value!r} names no {self.kind}: give a name of {', '.join(self.names()) or 'none'}")
+        return self._find(table["name"]).config_type.model_validate(dict(table))
+
+    @property
+    def field(self) -> BeforeValidator:
+        """Marks a field of a larger configuration: given a name, a table or options, it holds the options.
+
+        ``advantage: Annotated[Any, ADVANTAGES.field]``
+        """
+        return BeforeValidator(self.parse)
+
+    def apply(self, config: Named, *inputs: Any) -> R:
+        """Run the function that ``config`` belongs to on ``inputs``."""
+        entry = self._entry(config)
+        if entry.remembers:
+            raise ValueError(f"{self.kind} {config.name!r} remembers: run it with apply_remembering")
+        return entry.function(*inputs, config)
+
+    def apply_remembering(self, config: Named, memory: Memory, *inputs: Any) -> tuple[R, Memory]:
+        """The same for any function, with what all functions remember; returns that next to the result."""
+        entry, place = self._entry(config), f"{self.kind} {config.name}"
+        if not entry.remembers:
+            return entry.function(*inputs, config), memory
+        result, remembered = entry.function(*inputs, config, memory.get(place))
+        return result, {**memory, place: remembered}
+
+    def _entry(self, config: Named) -> Entry:
+        entry = self._find(config.name)
+        if type(config) is not entry.config_type:
+            raise ValueError(
+                f"{type(config).__name__} is not the configuration of {self.kind} {config.name!r}, "
+                f"which is {entry.config_type.__name__}"
+            )
+        return entry
+
+    def _find(self, name: str) -> Entry:
+        self._load_package()
+        if name not in self._entries:
+            load_plugins()
+        if name not in self._entries:
+            raise ValueError(unknown(self.kind, name, self._entries))
+        return self._entries[name]
+
+    def _load_package(self) -> None:
+        if self._loaded:
             return
-        raise ValueError(f"{id} is registered already, as {known.entry_point}: choose another name or version")
-    _registered.add(id)
-    # TextEnv sees itself to reset before step; Gymnasium's wrapper for it would refuse a step after restore.
-    gymnasium.register(id, entry_point, order_enforce=False, kwargs=kwargs)
+        for name in self.packages:
+            package = importlib.import_module(name)
+            for module in pkgutil.iter_modules(getattr(package, "__path__", ()), name + "."):
+                importlib.import_module(module.name)
+        self._loaded = True
 
 
-@cache
-def load_plugins() -> tuple[str, ...]:
-    """Import every package that announces environments under the entry-point group ``manyturn.plugins``."""
-    found = sorted(entry_points(group=PLUGINS), key=lambda point: point.name)
-    for point in found:
-        loaded = point.load()
-        if callable(loaded):
-            loaded()
-    return tuple(point.name for point in found)
-
-
-@cache
-def load_class(path: Path, name: str) -> type[gymnasium.Env]:
-    """The class ``name`` of the Python file ``path``."""
-    if not path.is_file():
-        raise UnknownEnv(f"no file {path}: name an environment as FILE.py:Class or by its id")
-    module_name = f"manyturn_file_{path.stem}_{digest(str(path))[:16]}"
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[module_name]
-        raise
-    found = getattr(module, name, None)
-    if not (isinstance(found, type) and issubclass(found, gymnasium.Env)):
-        classes = [
-            k
-            for k, v in vars(module).items()
-            if isinstance(v, type) and issubclass(v, gymnasium.Env) and v.__module__ == module_name
-        ]
-        raise UnknownEnv(f"{path} has no environment {name!r}; it defines {', '.join(classes) or 'none'}")
-    return found
-
-
-def env_ids() -> list[str]:
-    """Ids of all environments of this project and of its plugins."""
-    load_plugins()
-    return sorted(_registered)
-
-
-def make(name: str, **kwargs: Any) -> gymnasium.Env:
-    """Make an environment by id or by ``FILE.py:Class``.
-
-    ``gymnasium.make`` with an id does the same once the package that registers it was imported; this also loads
-    plugins, takes files, and leaves out Gymnasium's per-step checks, which ``manyturn check`` runs instead.
-    """
-    file, colon, cls = name.rpartition(":")
-    if colon and file.endswith(".py"):
-        maker = load_class(Path(file).resolve(), cls)
-        _check_arguments(name, maker, kwargs)
-        return maker(**kwargs)
-    load_plugins()
-    if name not in gymnasium.registry:
-        close = difflib.get_close_matches(name, gymnasium.registry, n=3, cutoff=0.5) or env_ids()
-        raise UnknownEnv(f"no environment {name!r}; did you mean {', '.join(close)}? A file is named FILE.py:Class")
-    entry = gymnasium.registry[name].entry_point
-    if entry is not None:
-        for_class = kwargs.keys() - inspect.signature(gymnasium.make).parameters.keys()
-        _check_arguments(name, load_env_creator(entry) if isinstance(entry, str) else entry, sorted(for_class))
-    return gymnasium.make(name, disable_env_checker=True, **kwargs)
-
-
-def _check_arguments(name: str, maker: Any, given: Iterable[str]) -> None:
-    """Raise UnknownArgument for an argument that the constructor does not take."""
-    known = inspect.signature(maker).parameters
-    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in known.values()):
-        return
-    for argument in given:
-        if argument not in known:
-            raise UnknownArgument(f"{name} takes no argument {argument!r}; it takes {', '.join(known) or 'none'}")
-
-
-def spec_of(name: str) -> EnvSpec | None:
-    """Gymnasium's record of an id, or None for a file."""
-    return gymnasium.registry.get(name)
+def _literal_name(config_type: type[Named]) -> str:
+    annotation = config_type.model_fields["name"].annotation
+    names = get_args(annotation)
+    if get_origin(annotation) is not Literal or len(names) != 1:
+        raise TypeError(f'{config_type.__name__} needs the field  name: Literal["its name"] = "its name"')
+    return names[0]

@@ -9,7 +9,7 @@ from manyturn.containers.container_engine import Engine
 from manyturn.containers.images import resolve
 from manyturn.containers.preflight import demand, examined
 from manyturn.containers.sandbox import EngineUnavailable
-from manyturn.envs.contract.registry import NeedsSetup
+from manyturn.envs.contract.environments import NeedsSetup
 
 
 def usable(engine: Mapping[str, Any] | None, what: str) -> Engine:

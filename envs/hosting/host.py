@@ -11,8 +11,8 @@ import gymnasium
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
+from manyturn.envs.contract.environments import NeedsSetup, make
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.registry import NeedsSetup, make
 from manyturn.envs.contract.space import TextSpace
 from manyturn.envs.contract.task import SPLITS, GeneratedTasks, Task
 from manyturn.envs.contract.text_env import TextEnv, Unsupported

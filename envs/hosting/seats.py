@@ -20,7 +20,7 @@ from typing import Any, Protocol, TypeVar
 
 from gymnasium.error import ResetNeeded
 
-from manyturn.envs.contract.registry import spec_of
+from manyturn.envs.contract.environments import spec_of
 from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.host import Answer, EnvError, Host
 from manyturn.envs.hosting.pressure import USUAL, Limits

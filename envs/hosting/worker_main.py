@@ -18,7 +18,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import ResetNeeded
 
-from manyturn.envs.contract.registry import spec_of
+from manyturn.envs.contract.environments import spec_of
 from manyturn.envs.contract.text_env import Unsupported
 from manyturn.envs.contract.wrappers import WrapperMismatch
 from manyturn.envs.hosting.host import EnvError, Host

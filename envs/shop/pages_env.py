@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.contract.registry import make
+from manyturn.envs.contract.environments import make
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.text_env import TextEnv
 from manyturn.envs.contract.turn import Turn

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from manyturn.containers.sandbox import WORKSPACE, Snapshot
+from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.options import unknown
-from manyturn.envs.contract.registry import NeedsSetup
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.text_env import TextEnv
 from manyturn.envs.contract.turn import Turn

@@ -6,7 +6,7 @@ from pathlib import Path
 from manyturn.containers.container_engine import Engine
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.envs.contract.durable import replace_text
-from manyturn.envs.contract.registry import NeedsSetup
+from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.software import lock
 from manyturn.envs.software.card import card
 from manyturn.envs.software.entry import Entry, entry_of

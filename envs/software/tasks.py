@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.options import unknown
-from manyturn.envs.contract.registry import NeedsSetup
 from manyturn.envs.contract.task import Task
 from manyturn.envs.software import entry, importers
 from manyturn.envs.software.drills import Drills

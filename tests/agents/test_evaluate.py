@@ -20,8 +20,8 @@ from manyturn.agents.records import read_episodes, read_turns
 from manyturn.agents.scripted import Scripted
 from manyturn.agents.summary import ABOUT, print_summary, summarise
 from manyturn.envs.classics.maze import Maze
+from manyturn.envs.contract.environments import register
 from manyturn.envs.contract.panel import Panel, PanelError, make_panel
-from manyturn.envs.contract.registry import register
 from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.seats import open_seats
 

@@ -22,8 +22,8 @@ from manyturn.agents.formats import FreeText, Tagged
 from manyturn.agents.openai_policy import OpenAIPolicy
 from manyturn.agents.records import Row, read_episodes, read_turns
 from manyturn.agents.template import ChatTemplate, well_formed
+from manyturn.envs.contract.environments import NeedsSetup, env_ids
 from manyturn.envs.contract.panel import make_panel
-from manyturn.envs.contract.registry import NeedsSetup, env_ids
 from manyturn.envs.hosting.host import Host
 from manyturn.envs.hosting.seats import open_seats
 from manyturn.visible import visible

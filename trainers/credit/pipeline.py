@@ -3,26 +3,16 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from pydantic import ValidationInfo, field_validator, model_validator
 
 from manyturn.envs.contract.options import Options, check
+from manyturn.envs.contract.registry import Memory
 from manyturn.trainers.credit.groups import group_statistics
 from manyturn.trainers.credit.rules import OF_CREDIT
-from manyturn.trainers.credit.stages import (
-    ADVANTAGES,
-    MODULATIONS,
-    REWARDS,
-    Advantage,
-    AdvantageField,
-    Memory,
-    ModulationField,
-    Rewarded,
-    RewardField,
-    StageConfig,
-)
+from manyturn.trainers.credit.stages import ADVANTAGES, MODULATIONS, REWARDS, Advantage, Rewarded, StageConfig
 from manyturn.trainers.credit.turn_batch import BoolK, FloatK, FloatT, TurnBatch
 
 ROUNDING = 1e-9  # share of a score below which a difference is none
@@ -31,11 +21,11 @@ ROUNDING = 1e-9  # share of a score below which a difference is none
 class CreditConfig(Options):
     """Which functions give credit to turns."""
 
-    rewards: tuple[RewardField, ...] = ()
+    rewards: tuple[Annotated[Any, REWARDS.field], ...] = ()
     """Changes to the rewards, in order."""
-    advantage: AdvantageField
+    advantage: Annotated[Any, ADVANTAGES.field]
     """What a turn is compared with."""
-    modulation: tuple[ModulationField, ...] = ()
+    modulation: tuple[Annotated[Any, MODULATIONS.field], ...] = ()
     """Weights on the advantage, in order."""
 
     @property

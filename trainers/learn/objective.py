@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from manyturn.envs.contract.options import Options
-from manyturn.trainers.credit.stages import OBJECTIVES, StageConfig
+from manyturn.envs.contract.registry import Registry
+from manyturn.trainers.credit.stages import StageConfig
 from manyturn.trainers.learn.aggregate import Aggregation, Denominators, aggregate, check_scale
 from manyturn.trainers.learn.correction import RejectConfig, TisConfig
 from manyturn.trainers.learn.epo import EntropyRange, EpoConfig, epo, turn_mean
@@ -21,6 +22,9 @@ from manyturn.trainers.learn.kl import KlConfig, kl
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+OBJECTIVES: Registry[Any] = Registry("objective", "manyturn.trainers.learn.objectives")
 
 
 class EntropyConfig(Options):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.registry import Registry
 from manyturn.envs.contract.task import Task
 
 
@@ -68,3 +69,6 @@ def label_of(task: Task) -> str:
     ('easy clean', '')
     """
     return " ".join([*([task.difficulty] if task.difficulty else []), *task.tags[:1]])
+
+
+CURRICULA: Registry[Sequence[int]] = Registry("curriculum", "manyturn.trainers.play.curricula")

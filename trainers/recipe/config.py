@@ -13,11 +13,12 @@ from manyturn.agents.model_config import ModelConfig, TinyModel
 from manyturn.envs.contract.options import UNFINISHED, ConfigError, Options, check
 from manyturn.envs.hosting.pressure import Limits
 from manyturn.trainers.credit.pipeline import CreditConfig
-from manyturn.trainers.credit.stages import CurriculumField, ObjectiveField
 from manyturn.trainers.learn.head_config import ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.learn.learner_config import LearnerConfig
+from manyturn.trainers.learn.objective import OBJECTIVES
 from manyturn.trainers.learn.objectives.clip import ClipConfig
 from manyturn.trainers.play.curricula.uniform import UniformConfig
+from manyturn.trainers.play.pool import CURRICULA
 from manyturn.trainers.play.rollout_config import RolloutConfig
 from manyturn.trainers.recipe.combinations import OF_A_RUN
 
@@ -86,11 +87,11 @@ class RunConfig(Options):
     sampling: Sampling = Sampling()
     warmup: WarmupConfig = WarmupConfig()
     rollout: RolloutConfig = RolloutConfig()
-    curriculum: CurriculumField = UniformConfig()
+    curriculum: Annotated[Any, CURRICULA.field] = UniformConfig()
     """Which tasks a step plays."""
     credit: CreditConfig = CreditConfig(advantage="gigpo")
     """Who earned what: rewards, advantage, modulation."""
-    objective: ObjectiveField = ClipConfig(high=0.28)
+    objective: Annotated[Any, OBJECTIVES.field] = ClipConfig(high=0.28)
     """The loss, its aggregation and its regularisers."""
     learner: LearnerConfig = LearnerConfig()
     value: ValueHeadConfig | None = None

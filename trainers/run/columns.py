@@ -10,8 +10,8 @@ import numpy as np
 
 from manyturn.agents.episode import Episode
 from manyturn.agents.role_views import own_parts
+from manyturn.envs.contract.registry import Memory
 from manyturn.trainers.credit.reward_parts import outcome_E
-from manyturn.trainers.credit.stages import Memory
 from manyturn.trainers.credit.turn_batch import FloatK, FloatT, TurnBatch
 from manyturn.trainers.learn.belief import Forced, Questions
 from manyturn.trainers.learn.drift import drift

@@ -11,9 +11,8 @@ from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.turn import OUTCOME
 from manyturn.envs.hosting.seats import Seats
 from manyturn.trainers.credit.rules import named_parts
-from manyturn.trainers.credit.stages import CURRICULA
 from manyturn.trainers.play.curricula.uniform import UniformConfig
-from manyturn.trainers.play.pool import Pool
+from manyturn.trainers.play.pool import CURRICULA, Pool
 from manyturn.trainers.recipe.config import RunConfig
 
 Rule = Callable[[RunConfig, Seats], str | None]

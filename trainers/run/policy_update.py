@@ -8,9 +8,9 @@ import numpy as np
 
 from manyturn.agents.episode import Episode
 from manyturn.agents.role_views import RoleView, role_views
+from manyturn.envs.contract.registry import Memory
 from manyturn.trainers.credit.pipeline import Credit, credit
 from manyturn.trainers.credit.reward_parts import outcome_E
-from manyturn.trainers.credit.stages import Memory
 from manyturn.trainers.credit.turn_batch import FloatK, IntK, TurnBatch
 from manyturn.trainers.learn.drift import visited
 from manyturn.trainers.learn.samples import samples_of

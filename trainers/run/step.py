@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from manyturn.agents.episode import Episode
-from manyturn.trainers.credit.stages import CURRICULA, Memory
+from manyturn.envs.contract.registry import Memory
 from manyturn.trainers.play.branching import drawn_tokens, repeats
 from manyturn.trainers.play.feedback import findings
-from manyturn.trainers.play.pool import Pool, TaskFeedback
+from manyturn.trainers.play.pool import CURRICULA, Pool, TaskFeedback
 from manyturn.trainers.play.refill import Refill
 from manyturn.trainers.play.rollouts import describe, is_learnable, plan_groups
 from manyturn.trainers.record.run_folder import RunFolder

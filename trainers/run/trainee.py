@@ -12,7 +12,7 @@ from manyturn.agents.agent import Agent
 from manyturn.agents.engine import Sampling
 from manyturn.agents.models import LanguageModel
 from manyturn.agents.transformers_engine import TransformersEngine
-from manyturn.trainers.credit.stages import Memory
+from manyturn.envs.contract.registry import Memory
 from manyturn.trainers.learn.learner import Learner
 from manyturn.trainers.record.checkpoint import beside, read_tensors, weights_hash
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from manyturn.envs.contract.registry import NeedsSetup
+from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.contract.task import Task
 
 LISTS = {"train": "train", "validation": "dev", "test": "test_normal", "test_challenge": "test_challenge"}

@@ -4,7 +4,7 @@ import importlib.util
 from functools import cache
 from pathlib import Path
 
-from manyturn.envs.contract.registry import NeedsSetup
+from manyturn.envs.contract.environments import NeedsSetup
 
 # A test solves each of them by script, with the environment's own commands. Left out are those that need a mouse's
 # path, colours or shapes, marked text, exact spaces or quick hands, and those whose controls may cover one another.

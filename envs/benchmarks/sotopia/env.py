@@ -13,8 +13,8 @@ from manyturn.envs.benchmarks.sotopia.acts import LEAVE, NONE, Act
 from manyturn.envs.benchmarks.sotopia.files import tasks_of
 from manyturn.envs.benchmarks.sotopia.judgement import JudgedPartner
 from manyturn.envs.benchmarks.sotopia.scene import known_to, known_to_all, name
+from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.registry import NeedsSetup
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.turn import Turn
 from manyturn.envs.users.asking import ModelOptions

@@ -17,7 +17,7 @@ from manyturn.envs.benchmarks.swebench.patches import NoPatch, take_patch, unpac
 from manyturn.envs.benchmarks.swebench.predictions import PATCH_MARK
 from manyturn.envs.benchmarks.swebench.prepare import Prepared, prepare
 from manyturn.envs.benchmarks.swebench.rows import SWEBENCH, Row, load
-from manyturn.envs.contract.registry import NeedsSetup
+from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.contract.task import SPLITS, Task, split_of
 from manyturn.envs.contract.text_env import TextEnv, Unsupported
 from manyturn.envs.contract.turn import Turn

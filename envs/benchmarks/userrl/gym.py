@@ -10,8 +10,8 @@ import numpy as np
 
 from manyturn.envs.benchmarks.userrl.actions import FINISH, LONGEST, read
 from manyturn.envs.benchmarks.userrl.files import Record, Source, tasks_of
+from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.registry import NeedsSetup
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.turn import Turn
 from manyturn.envs.users.judge import Judge, JudgeOptions

@@ -9,7 +9,7 @@ from gymnasium.vector import SyncVectorEnv
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.envs.contract.registry import make
+from manyturn.envs.contract.environments import make
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.text_env import TextEnv, Unsupported
 

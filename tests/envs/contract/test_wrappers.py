@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.envs.contract.registry import make
+from manyturn.envs.contract.environments import make
 from manyturn.envs.contract.wrappers import WRAPPERS, PartWeights, ProgressReward, WrapperMismatch, wrap
 from manyturn.envs.hosting.host import Host
 

@@ -13,7 +13,7 @@ import psutil
 import pytest
 from gymnasium.error import ResetNeeded
 
-from manyturn.envs.contract.registry import register
+from manyturn.envs.contract.environments import register
 from manyturn.envs.contract.text_env import Unsupported
 from manyturn.envs.contract.wrappers import WrapperMismatch
 from manyturn.envs.hosting.host import Answer, EnvError

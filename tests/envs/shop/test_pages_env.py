@@ -18,8 +18,8 @@ from manyturn.agents.episode import Ending
 from manyturn.agents.gather import gather
 from manyturn.agents.scripted import Scripted
 from manyturn.envs.conformance.check import check
+from manyturn.envs.contract.environments import make
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.registry import make
 from manyturn.envs.hosting.seats import open_seats
 from manyturn.envs.shop.pages import Receipt
 from manyturn.envs.shop.pages_env import ShopPages

@@ -8,7 +8,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from manyturn.envs.contract.registry import make
+from manyturn.envs.contract.environments import make
 from manyturn.envs.shop.visit import Visit, VisitError
 
 site_module = pytest.importorskip("manyturn.envs.shop.site", reason="starlette or uvicorn is not installed")

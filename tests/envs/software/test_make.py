@@ -4,7 +4,7 @@ import pytest
 from local_sandbox import LocalSandbox
 from tiny_library import CODE, tiny  # noqa: F401
 
-from manyturn.envs.contract.registry import NeedsSetup
+from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.software import lock, make, operators
 from manyturn.envs.software.entry import problem
 from manyturn.envs.software.libraries import library

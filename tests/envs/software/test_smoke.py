@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from manyturn.envs.contract.registry import NeedsSetup
+from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.software.entry import problem
 from manyturn.envs.software.env import Software
 from manyturn.envs.software.lock import ours

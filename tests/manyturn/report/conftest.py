@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from manyturn.envs.contract.registry import NeedsSetup
+from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.web.chromium import launch_options
 
 

@@ -6,28 +6,19 @@ import sys
 import tomllib
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pytest
 import tomli_w
 from pydantic import ValidationError
 
+from manyturn.envs.contract.options import Options
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
-from manyturn.trainers.credit.stages import (
-    ADVANTAGES,
-    CURRICULA,
-    MODULATIONS,
-    OBJECTIVES,
-    REWARDS,
-    AdvantageField,
-    ModulationField,
-    ObjectiveField,
-    Options,
-    RewardField,
-    StageConfig,
-)
+from manyturn.trainers.credit.stages import ADVANTAGES, MODULATIONS, REWARDS, StageConfig
 from manyturn.trainers.credit.turn_batch import TurnBatch
+from manyturn.trainers.learn.objective import OBJECTIVES
+from manyturn.trainers.play.pool import CURRICULA
 
 PLUGIN = """
 from typing import Literal
@@ -47,10 +38,10 @@ def centred(batch, config):
 class Recipe(Options):
     """As a run's configuration holds the stages."""
 
-    rewards: tuple[RewardField, ...] = ()
-    advantage: AdvantageField = "grpo"
-    modulation: tuple[ModulationField, ...] = ()
-    objective: ObjectiveField = "clip"
+    rewards: tuple[Annotated[Any, REWARDS.field], ...] = ()
+    advantage: Annotated[Any, ADVANTAGES.field] = "grpo"
+    modulation: tuple[Annotated[Any, MODULATIONS.field], ...] = ()
+    objective: Annotated[Any, OBJECTIVES.field] = "clip"
 
 
 @pytest.fixture
@@ -269,7 +260,7 @@ def test_recipes_are_checked_without_torch():
     code = """if True:
         import sys
         from manyturn.trainers.credit.pipeline import CreditConfig
-        from manyturn.trainers.credit.stages import OBJECTIVES
+        from manyturn.trainers.learn.objective import OBJECTIVES
         CreditConfig(rewards=("invalid_penalty",), advantage="gigpo")
         OBJECTIVES.parse({"name": "clip", "kl": {"coef": 0.01}})
         sys.exit("torch" in sys.modules)

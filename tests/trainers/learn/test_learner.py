@@ -16,11 +16,11 @@ from manyturn.agents.models import LanguageModel, build_tiny
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.task import Task
-from manyturn.trainers.credit.stages import OBJECTIVES
 from manyturn.trainers.learn import heads
 from manyturn.trainers.learn.head_config import ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.learn.learner import Learner
 from manyturn.trainers.learn.learner_config import LearnerConfig
+from manyturn.trainers.learn.objective import OBJECTIVES
 from manyturn.trainers.learn.samples import Sample, at_said, on_tokens, samples_of
 
 torch.set_num_threads(1)

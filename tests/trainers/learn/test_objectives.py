@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from manyturn.trainers.credit.stages import OBJECTIVES
 from manyturn.trainers.learn.aggregate import Aggregation, Denominators, aggregate
 from manyturn.trainers.learn.correction import (
     RejectConfig,
@@ -25,7 +24,7 @@ from manyturn.trainers.learn.correction import (
 )
 from manyturn.trainers.learn.epo import EntropyHistory, EntropyRange, EpoConfig
 from manyturn.trainers.learn.kl import KlConfig, kl, kl_in_reward
-from manyturn.trainers.learn.objective import RegulariserState, Tokens, objective
+from manyturn.trainers.learn.objective import OBJECTIVES, RegulariserState, Tokens, objective
 from manyturn.trainers.learn.objective_memory import ObjectiveMemory
 from manyturn.trainers.learn.objectives.clip import ClipConfig
 from manyturn.trainers.learn.objectives.gspo import GspoConfig

@@ -17,13 +17,12 @@ from manyturn.agents.episode_key import EpisodeKey
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.task import GeneratedTasks, Task
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
-from manyturn.trainers.credit.stages import CURRICULA
 from manyturn.trainers.play import task_memory
 from manyturn.trainers.play.curricula.band import BandConfig
 from manyturn.trainers.play.curricula.spo_weights import SpoWeightsConfig
 from manyturn.trainers.play.feedback import findings
 from manyturn.trainers.play.horizon import Horizon, turn_limit
-from manyturn.trainers.play.pool import Pool, TaskFeedback, label_of
+from manyturn.trainers.play.pool import CURRICULA, Pool, TaskFeedback, label_of
 from manyturn.trainers.play.refill import Refill
 from manyturn.trainers.play.rollouts import learnable, turn_batch
 from manyturn.trainers.play.task_draws import CANDIDATES, distinct

@@ -22,8 +22,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from manyturn.trainers.credit.stages import OBJECTIVES
-from manyturn.trainers.learn.objective import ObjectiveConfig, TokenLoss, Tokens
+from manyturn.trainers.learn.objective import OBJECTIVES, ObjectiveConfig, TokenLoss, Tokens
 
 
 class CispoConfig(ObjectiveConfig):

@@ -30,8 +30,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from manyturn.trainers.credit.stages import OBJECTIVES
-from manyturn.trainers.learn.objective import ObjectiveConfig, TokenLoss, Tokens
+from manyturn.trainers.learn.objective import OBJECTIVES, ObjectiveConfig, TokenLoss, Tokens
 from manyturn.trainers.learn.reply_sums import reply_sum
 
 

@@ -25,9 +25,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from manyturn.trainers.credit.stages import OBJECTIVES
 from manyturn.trainers.learn.aggregate import Aggregation
-from manyturn.trainers.learn.objective import ObjectiveConfig, TokenLoss, Tokens
+from manyturn.trainers.learn.objective import OBJECTIVES, ObjectiveConfig, TokenLoss, Tokens
 from manyturn.trainers.learn.reply_sums import reply_mean
 
 

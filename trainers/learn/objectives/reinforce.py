@@ -19,8 +19,7 @@ Watch: ``approx_kl`` is 0 but for rounding, since training is on policy; away fr
 
 from typing import Literal
 
-from manyturn.trainers.credit.stages import OBJECTIVES
-from manyturn.trainers.learn.objective import ObjectiveConfig, TokenLoss, Tokens
+from manyturn.trainers.learn.objective import OBJECTIVES, ObjectiveConfig, TokenLoss, Tokens
 
 
 class ReinforceConfig(ObjectiveConfig):

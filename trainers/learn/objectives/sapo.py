@@ -21,9 +21,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from manyturn.trainers.credit.stages import OBJECTIVES
 from manyturn.trainers.learn.aggregate import Aggregation
-from manyturn.trainers.learn.objective import ObjectiveConfig, TokenLoss, Tokens
+from manyturn.trainers.learn.objective import OBJECTIVES, ObjectiveConfig, TokenLoss, Tokens
 
 
 class SapoConfig(ObjectiveConfig):

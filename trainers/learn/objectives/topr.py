@@ -21,8 +21,7 @@ updates nothing moves. ``approx_kl`` large: good samples pull without a bound, l
 
 from typing import Literal
 
-from manyturn.trainers.credit.stages import OBJECTIVES
-from manyturn.trainers.learn.objective import ObjectiveConfig, TokenLoss, Tokens
+from manyturn.trainers.learn.objective import OBJECTIVES, ObjectiveConfig, TokenLoss, Tokens
 from manyturn.trainers.learn.reply_sums import reply_sum
 
 

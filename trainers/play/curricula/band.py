@@ -25,8 +25,8 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from manyturn.trainers.credit.stages import CURRICULA, StageConfig
-from manyturn.trainers.play.pool import Pool
+from manyturn.trainers.credit.stages import StageConfig
+from manyturn.trainers.play.pool import CURRICULA, Pool
 from manyturn.trainers.play.task_draws import distinct
 from manyturn.trainers.play.task_memory import Row, recalled, remembered
 

@@ -25,8 +25,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from manyturn.trainers.credit.stages import CURRICULA, StageConfig
-from manyturn.trainers.play.pool import Pool, TaskFeedback
+from manyturn.trainers.credit.stages import StageConfig
+from manyturn.trainers.play.pool import CURRICULA, Pool, TaskFeedback
 from manyturn.trainers.play.task_draws import draw_by_label
 from manyturn.trainers.play.task_memory import arm
 

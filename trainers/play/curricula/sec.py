@@ -24,8 +24,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from manyturn.trainers.credit.stages import CURRICULA, StageConfig
-from manyturn.trainers.play.pool import Pool
+from manyturn.trainers.credit.stages import StageConfig
+from manyturn.trainers.play.pool import CURRICULA, Pool
 from manyturn.trainers.play.task_draws import draw_by_label
 from manyturn.trainers.play.task_memory import arm
 

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from manyturn.trainers.credit.advantages.spo import RHO_MAX, task_weights
-from manyturn.trainers.credit.stages import CURRICULA, StageConfig
-from manyturn.trainers.play.pool import Pool
+from manyturn.trainers.credit.stages import StageConfig
+from manyturn.trainers.play.pool import CURRICULA, Pool
 from manyturn.trainers.play.task_draws import distinct
 from manyturn.trainers.play.task_memory import Row, recalled, remembered
 

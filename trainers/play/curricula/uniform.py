@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from manyturn.envs.contract.keys import generator
-from manyturn.trainers.credit.stages import CURRICULA, StageConfig
-from manyturn.trainers.play.pool import Pool
+from manyturn.trainers.credit.stages import StageConfig
+from manyturn.trainers.play.pool import CURRICULA, Pool
 from manyturn.trainers.play.task_draws import distinct
 
 LONG = 100_000

@@ -16,7 +16,7 @@ from manyturn.envs.benchmarks.appworld import env as module
 from manyturn.envs.benchmarks.appworld.env import LONGEST_CODE, LONGEST_OUTPUT, AppWorld, code_of
 from manyturn.envs.benchmarks.appworld.server import AppWorldError
 from manyturn.envs.benchmarks.appworld.world import address_of
-from manyturn.envs.contract.registry import NeedsSetup
+from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.hosting.host import EnvError, Host
 
 LABELS = {"one_1": "blue", "one_2": "red", "two_1": "blue", "endless_1": "endless"}

@@ -10,7 +10,7 @@ from manyturn.envs.benchmarks.miniwob.env import MiniWoB
 from manyturn.envs.benchmarks.miniwob.files import PLAYABLE, file_of, folder
 from manyturn.envs.benchmarks.miniwob.tasks import SEEDS, Variants
 from manyturn.envs.conformance.check import check
-from manyturn.envs.contract.registry import NeedsSetup
+from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.web.tab import Tab
 
 pytest.importorskip("miniwob", reason="the package miniwob is not installed")

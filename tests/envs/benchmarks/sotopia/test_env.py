@@ -9,8 +9,8 @@ import pytest
 
 from manyturn.envs.benchmarks.sotopia.env import Sotopia
 from manyturn.envs.conformance.check import check
+from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.registry import NeedsSetup
 from manyturn.envs.hosting.host import Answer, EnvError, Host
 
 NAME = f"{inspect.getfile(Sotopia)}:Sotopia"

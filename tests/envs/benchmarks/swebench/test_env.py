@@ -5,7 +5,7 @@ import json
 import pytest
 
 from manyturn.envs.benchmarks.swebench.env import SWEBench
-from manyturn.envs.contract.registry import NeedsSetup
+from manyturn.envs.contract.environments import NeedsSetup
 
 COMMIT = "0" * 40
 ROW = {

@@ -7,7 +7,7 @@ import gymnasium
 import pytest
 
 import manyturn
-from manyturn.envs.contract.registry import NeedsSetup, UnknownEnv, env_ids, make, register
+from manyturn.envs.contract.environments import NeedsSetup, UnknownEnv, env_ids, make, register
 from manyturn.envs.contract.text_env import TextEnv
 
 
