@@ -4,13 +4,9 @@
 
 A figure is the median of wall milliseconds, with one episode at a time. Chromium's processes work beside this one, so
 CPU time of this process would say little; the load of the machine stands beside the figures.
-
-Beside them stand figures of BrowserGym 0.14.3 on MiniWoB's click-test, which launches a browser for every episode. They
-were made on another, loaded machine: only orders of magnitude can be compared.
 """
 
 import argparse
-import json
 import os
 import time
 from collections import defaultdict
@@ -19,25 +15,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-from env_speed import machine
+from provenance import RESULTS, origin, write
 
 from manyturn.envs.benchmarks.miniwob.env import MiniWoB
 from manyturn.envs.shop.pages_env import ShopPages
 from manyturn.envs.web.browser import the_browser
 
-RESULTS = Path(__file__).parent / "results" / "browser_speed.json"
+OUT = RESULTS / "browser_speed.json"
 # What is measured, and what was measured of BrowserGym.
-ROWS: dict[str, float | None] = {
-    "launch, once": None,
-    "shop: reset": None,
-    "shop: click": None,
-    "shop: type": None,
-    "shop: go back": None,
-    "shop: observation alone": None,
-    "shop: restore": None,
-    "MiniWoB: reset": 3676,
-    "MiniWoB: click": 926,
-}
+ROWS = (
+    "launch, once",
+    "shop: reset",
+    "shop: click",
+    "shop: type",
+    "shop: go back",
+    "shop: observation alone",
+    "shop: restore",
+    "MiniWoB: reset",
+    "MiniWoB: click",
+)
 Times = defaultdict[str, list[float]]
 
 
@@ -101,23 +97,21 @@ def miniwob(times: Times, episodes: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Speed of the environments in a browser.")
     parser.add_argument("--repeats", type=int, default=20, help="episodes of each environment")
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
+    about = origin(options.out, ("gymnasium", "playwright", "miniwob"))
     times: Times = defaultdict(list)
     load = os.getloadavg()[0]
     launches(times, 5)
     shop(times, options.repeats)
     miniwob(times, options.repeats)
     rows = []
-    print(f"{'wall ms':<28}{'median':>10}{'BrowserGym':>12}")
-    for name, other in ROWS.items():
+    print(f"{'wall ms':<28}{'median':>10}")
+    for name in ROWS:
         value = float(f"{median(times[name]):.3g}")
-        rows.append({"what": name, "ms": value, "calls": len(times[name]), "browsergym": other})
-        print(f"{name:<28}{value:>10}{other or '-':>12}")
-    record = {"environment": machine(), "load": round(load, 2), "repeats": options.repeats, "rows": rows}
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(record, indent=1) + "\n")
-    print(f"written to {options.out}")
+        rows.append({"what": name, "ms": value, "calls": len(times[name])})
+        print(f"{name:<28}{value:>10}")
+    write(options.out, about, {"load": round(load, 2), "repeats": options.repeats, "rows": rows})
 
 
 if __name__ == "__main__":

@@ -18,25 +18,20 @@ its task's; the truth is the mean of the distribution. The functions are those t
 
 import argparse
 import itertools
-import json
 import math
-import os
-import platform
-import subprocess
 import time
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from provenance import RESULTS, origin, write
 from scipy.special import expit
 
 from manyturn.agents.spread import spread_ends
 from manyturn.agents.statistics import flip_p, interval_ends, pass_at_k, pass_hat_k
 from manyturn.envs.contract.keys import generator
 
-RESULTS = Path(__file__).parent / "results" / "coverage.json"
+OUT = RESULTS / "coverage.json"
 SIMULATIONS = 20_000
 DIFFICULTIES = {"Beta(0.6, 0.9)": (0.6, 0.9), "Beta(5, 2)": (5.0, 2.0), "Beta(9, 0.3)": (9.0, 0.3)}
 TASKS, REPEATS = (20, 50, 200), (1, 4, 8)
@@ -184,27 +179,19 @@ def _mark(value: float, goal: tuple[float, float]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--simulations", type=int, default=SIMULATIONS)
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
-    git = ["git", "describe", "--always", "--dirty"]
-    commit = subprocess.run(git, cwd=Path(__file__).parent, capture_output=True, text=True, check=False).stdout.strip()
+    about = origin(options.out, ("manyturn", "numpy", "scipy"))
     began = time.monotonic()
     found = measure(options.simulations)
     record = {
-        "command": "python benchmarks/coverage.py",
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "commit": commit or "unknown",
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
-        "python": platform.python_version(),
-        "versions": {name: version(name) for name in ("manyturn", "numpy", "scipy")},
         "simulations": options.simulations,
         "seconds": round(time.monotonic() - began, 1),
         **found,
     }
     show(found)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(record, indent=1) + "\n")
-    print(f"{record['seconds']} s; written to {options.out}")
+    print(f"{record['seconds']} s")
+    write(options.out, about, record)
 
 
 if __name__ == "__main__":

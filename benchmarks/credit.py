@@ -25,6 +25,7 @@ from typing import Any
 from credit_cell import in_child
 from credit_plan import METHODS, WORLDS, Cell, config_of, plan
 from credit_table import publish, read
+from provenance import RESULTS, commit, refuse
 
 from manyturn.agents.compare import read_evaluation, values_over
 from manyturn.envs.contract.durable import replace_text
@@ -32,7 +33,7 @@ from manyturn.envs.contract.panel import portable_name
 from manyturn.trainers.recipe.config import RunConfig, configure
 from manyturn.trainers.record.run_folder import read_config, read_metrics
 
-RESULTS = Path(__file__).parent / "results" / "credit.jsonl"
+OUT = RESULTS / "credit.jsonl"
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
 _IMPORTED_ONCE = [
     "manyturn.trainers.run.loop",
@@ -170,7 +171,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=2, help="processes side by side, of one thread each")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="time to work for")
     parser.add_argument("--steps", type=int, help="steps of each run, to try things out")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="file for the results; the figure goes beside it")
+    parser.add_argument("--out", type=Path, default=OUT, help="file for the results; the figure goes beside it")
     chosen = parser.parse_args()
     if min(chosen.seeds, chosen.jobs) < 1:
         parser.error("--seeds and --jobs are at least 1")
@@ -179,6 +180,7 @@ def options() -> argparse.Namespace:
 
 def main() -> None:
     chosen = options()
+    refuse(chosen.out, commit())
     os.environ.update(_ONE_THREAD)
     _PROCESSES.set_forkserver_preload(_IMPORTED_ONCE)
     known = earlier(chosen.out, chosen.steps)
@@ -192,6 +194,8 @@ def main() -> None:
         list(pool.map(runner.work, groups))
     made = {Cell(line["world"], line["method"], line["seed"]): line for line in gather(chosen.folder)}
     results = [line for _, line in sorted((known | made).items())]
+    for line in results:
+        refuse(chosen.out, line["commit"])
     chosen.out.parent.mkdir(parents=True, exist_ok=True)
     replace_text(chosen.out, "".join(json.dumps(line, allow_nan=False) + "\n" for line in results))
     print(publish(results, chosen.out))

@@ -7,14 +7,13 @@ warmed-up weights: the warm-up is run once, and planted into each run as the che
 import asyncio
 import json
 import os
-import platform
 import shutil
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
 from credit_plan import Cell, config_of, shares_warmup, warmup_of
-from quickstart import commit
+from provenance import commit, machine
 
 from manyturn.envs.contract.durable import replace_text
 from manyturn.trainers.recipe.config import RunConfig, to_toml
@@ -45,8 +44,7 @@ async def finish(config: RunConfig, folder: Path) -> None:
     if not (folder / "summary.json").is_file():
         await train(None if begun else config, folder, resume=begun)
     if not (folder / "made.json").is_file():
-        machine = f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
-        made = {"commit": commit(), "machine": machine, "date": datetime.now(UTC).strftime("%Y-%m-%d")}
+        made = {"commit": commit(), "machine": machine(), "date": datetime.now(UTC).strftime("%Y-%m-%d")}
         replace_text(folder / "made.json", json.dumps(made) + "\n")
 
 

@@ -9,14 +9,13 @@ states in pairs and stands apart: its time grows with the square of a group's st
 """
 
 import argparse
-import json
 import time
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-from env_speed import machine
+from provenance import RESULTS, origin, write
 
 from manyturn.envs.contract.keys import generator
 from manyturn.recipes import load_recipe, methods
@@ -25,7 +24,7 @@ from manyturn.trainers.credit.pipeline import CreditConfig, credit
 from manyturn.trainers.credit.turn_batch import TurnBatch
 from manyturn.trainers.recipe.config import configure
 
-RESULTS = Path(__file__).parent / "results" / "credit_speed.json"
+OUT = RESULTS / "credit_speed.json"
 EPISODES, TURNS, GROUP, STATES = 1024, 50, 8, 20
 LIMIT = 1.0  # second
 
@@ -74,8 +73,9 @@ def seconds(turns: TurnBatch, config: CreditConfig, repeats: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args()
+    about = origin(args.out, ("numpy",))
     ways = credits()
     turns = batch({column for config in ways.values() for column in config.needs})
     found: dict[str, float] = {}
@@ -84,9 +84,7 @@ def main() -> None:
         mark = "  above the limit" if found[name] > LIMIT and name != "gigpo-similarity" else ""
         print(f"{name:24}{found[name]:8.3f} s{mark}", flush=True)
     sizes: dict[str, Any] = {"episodes": EPISODES, "turns": TURNS, "tokens": int(turns.tokens_K.sum()), "group": GROUP}
-    about = {name: value for name, value in machine().items() if value != "absent"}
-    told = {**about, "repeats": args.repeats, "batch": sizes, "cpu_seconds": found}
-    args.out.write_text(json.dumps(told, indent=1) + "\n")
+    write(args.out, about, {"repeats": args.repeats, "batch": sizes, "cpu_seconds": found})
 
 
 if __name__ == "__main__":

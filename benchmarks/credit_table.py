@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from credit_plan import BASELINE, OTHERS
+from provenance import RESULTS
 
 from manyturn.agents.statistics import (
     Interval,
@@ -219,7 +220,7 @@ def publish(results: Sequence[Result], path: Path) -> str:
 
 
 def main() -> None:
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "results" / "credit.jsonl"
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS / "credit.jsonl"
     print(publish(read(path), path))
 
 

@@ -7,22 +7,18 @@ tool call is timed alone and as a turn, list of commands, anchor and progress in
 turn that closes an episode in which the expert has done everything. A figure is the median of CPU milliseconds of this
 process over single calls (resets in blocks), difficulty ``medium``, 500 customers.
 
-Beside them stand figures of the originals: tau-bench (59a200c) retail and airline, measured on another, loaded machine:
-only orders of magnitude can be compared.
-
 Floors are shares of test tasks: ``nothing`` closes at once; ``one refusal`` names the same rule at once in every task,
 the best such rule; ``random`` draws admissible commands; ``expert`` proves that the tasks can be done.
 """
 
 import argparse
-import json
 import time
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from env_speed import machine
+from provenance import RESULTS, origin, write
 
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.desk.env import Desk
@@ -30,15 +26,15 @@ from manyturn.envs.desk.packs import PACKS
 from manyturn.envs.desk.shapes import LEVELS
 from manyturn.envs.tools.calls import call_text
 
-RESULTS = Path(__file__).parent / "results" / "desk_speed.json"
+OUT = RESULTS / "desk_speed.json"
 TASKS, PLAYED, _BLOCK = 300, 300, 20
-# What is measured: limit, and what was measured of the original's two domains.
-ROWS: dict[str, tuple[float | None, tuple[float, float] | None]] = {
-    "reset": (1.0, (22, 60)),
-    "reset, new task": (None, None),
-    "tool call": (0.05, (0.16, 0.18)),
-    "turn with a tool call": (None, None),
-    "final reward": (2.0, (209, 530)),
+# What is measured, and its limit.
+ROWS: dict[str, float | None] = {
+    "reset": 1.0,
+    "reset, new task": None,
+    "tool call": 0.05,
+    "turn with a tool call": None,
+    "final reward": 2.0,
 }
 Policy = Callable[[Desk], str]
 
@@ -106,13 +102,14 @@ def floors(env: Desk) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Speed of the desks on one core, and their floors.")
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
+    about = origin(options.out, ("gymnasium", "numpy"))
     speed = {pack: calls(Desk(pack=pack, difficulty="medium")) for pack in PACKS}
-    print(f"{'CPU ms':24}{'limit':>8}" + "".join(f"{pack:>10}" for pack in speed) + "  original")
-    for name, (limit, original) in ROWS.items():
+    print(f"{'CPU ms':24}{'limit':>8}" + "".join(f"{pack:>10}" for pack in speed))
+    for name, limit in ROWS.items():
         figures = "".join(f"{found[name]:>10.4f}" for found in speed.values())
-        print(f"{name:24}{limit or '-':>8}{figures}  {' to '.join(map(str, original)) if original else '-'}")
+        print(f"{name:24}{limit or '-':>8}{figures}")
     found: dict[str, dict[str, float]] = {}
     for pack in PACKS:
         for difficulty in LEVELS:
@@ -120,18 +117,7 @@ def main() -> None:
             env.reset(seed=0)
             found[f"{pack} {difficulty}"] = floors(env)
             print(f"{pack} {difficulty}", found[f"{pack} {difficulty}"], flush=True)
-    record = {
-        "environment": machine(),
-        "CPU ms": speed,
-        "limits": {name: limit for name, (limit, _) in ROWS.items()},
-        "tau-bench retail and airline, from their own machine": {
-            name: original for name, (_, original) in ROWS.items()
-        },
-        "share of test tasks": {"tasks": PLAYED, **found},
-    }
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(record, indent=1) + "\n")
-    print(f"written to {options.out}")
+    write(options.out, about, {"CPU ms": speed, "limits": ROWS, "share of test tasks": {"tasks": PLAYED, **found}})
 
 
 if __name__ == "__main__":

@@ -11,26 +11,22 @@ ours where they are installed; those that are absent or fail are named.
 
 import argparse
 import gc
-import json
-import platform
 import random
-import subprocess
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import env_speed_peers as peers
+from provenance import RESULTS, origin, write
 
 from manyturn.envs.contract.catalog import register_all
 from manyturn.envs.contract.environments import env_ids, make
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.text_env import TextEnv
 
-RESULTS = Path(__file__).parent / "results" / "env_speed.json"
+OUT = RESULTS / "env_speed.json"
 TASKS = 96
 VARIANTS: dict[str, list[dict[str, Any]]] = {
     "manyturn/Household-v0": [{"difficulty": d} for d in ("tiny", "easy", "medium", "hard")]
@@ -115,28 +111,6 @@ def restores(env: TextEnv, snapshots: list[bytes]) -> tuple[float, float]:
     return sum(cpu) / len(cpu), sum(wall) / len(wall)
 
 
-def machine() -> dict[str, str]:
-    """Where and with what the figures were made."""
-    model = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.is_file():
-        names = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
-        model = names[0].partition(":")[2].strip() if names else model
-    git = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
-    )
-    found = {"machine": model, "system": platform.system(), "python": platform.python_version()}
-    for package in ("manyturn", "gymnasium", "numpy", *peers.PACKAGES):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "absent"
-    return found | {
-        "commit": git.stdout.strip() or "unknown",
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-
-
 def show(rows: list[dict[str, Any]], others: list[dict[str, Any]]) -> None:
     """Print both tables."""
     print(f"{'CPU microseconds a call':<34}" + "".join(f"{c:>10}" for c in COLUMNS) + f"{'steps/s':>11}")
@@ -160,8 +134,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Speed of the environments on one core.")
     parser.add_argument("--only", default="", help="measure only ids that contain this; leaves out other projects")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
+    about = origin(options.out, ("gymnasium", "numpy", *peers.PACKAGES))
     register_all()
     rows: list[dict[str, Any]] = []
     for name in env_ids():
@@ -174,10 +149,7 @@ def main() -> None:
                 print(f"{name}: not measured: {type(error).__name__}: {error}")
     others = [] if options.only else peers.measure_all(options.repeats)
     show(rows, others)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    record = {"environment": machine(), "repeats": options.repeats, "tasks": TASKS, "rows": rows, "others": others}
-    options.out.write_text(json.dumps(record, indent=1) + "\n")
-    print(f"written to {options.out}")
+    write(options.out, about, {"repeats": options.repeats, "tasks": TASKS, "rows": rows, "others": others})
 
 
 if __name__ == "__main__":

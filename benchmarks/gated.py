@@ -15,18 +15,15 @@ import argparse
 import json
 import math
 import os
-import platform
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
-from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from quickstart import RESULTS, commit
+from provenance import RESULTS, origin, write
 
 from manyturn.agents.compare import Evaluated, compare, read_evaluation, same_tasks, values_over
 from manyturn.agents.statistics import Interval, Values, paired_difference
@@ -149,24 +146,16 @@ def main() -> None:
     chosen = parser.parse_args()
     if not load_recipe(chosen.recipe).get("credit", {}).get("rewards"):
         raise SystemExit(f"{chosen.recipe} has no reward stage to leave out: name a recipe with [[credit.rewards]]")
-    made_from = commit()
+    name = Path(chosen.recipe).stem
+    out = RESULTS / f"{name}.json"
+    about = origin(out, ("torch", "transformers", "gymnasium", "numpy"), run_folder=chosen.folder)
     folders = {s: {name: chosen.folder / f"{name}-{s}" for name in CHANGES} for s in range(chosen.seeds)}
     cells = [(variant, seed, out) for seed, pair in folders.items() for variant, out in pair.items()]
     with ThreadPoolExecutor(chosen.jobs) as pool:
         runs = list(pool.map(lambda cell: run(chosen.recipe, *cell), cells))
     check_start(runs)
-    result = {
-        "command": f"python benchmarks/gated.py RUN-FOLDER --recipe {chosen.recipe} --seeds {chosen.seeds}",
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "commit": made_from,
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
-        "versions": {name: version(name) for name in ("torch", "transformers", "gymnasium", "numpy")},
-        "gated_minus_ungated": differences(folders),
-        "runs": runs,
-    }
-    name = Path(chosen.recipe).stem
-    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
-    draw(runs, name, RESULTS / f"{name}.png")
+    write(out, about, {"gated_minus_ungated": differences(folders), "runs": runs})
+    draw(runs, name, out.with_suffix(".png"))
     for found in runs:
         told = "  ".join(
             f"{name} {rate} {value:.3f}"

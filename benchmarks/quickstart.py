@@ -9,23 +9,15 @@ Each seed is a run of its own in a fresh process, as a user starts it. Nothing i
 import argparse
 import json
 import os
-import platform
 import shutil
 import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).parent / "results"
-
-
-def commit() -> str:
-    found = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
-    return found.stdout.strip() or "unknown"
+from provenance import RESULTS, origin, write
 
 
 def run(recipe: str, seed: int, out: Path) -> dict[str, Any]:
@@ -41,21 +33,13 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=1, help="runs side by side")
     chosen = parser.parse_args()
-    made_from = commit()
+    out = RESULTS / f"{chosen.recipe}.json"
+    about = origin(out, ("torch", "transformers", "gymnasium", "numpy"))
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(chosen.jobs) as pool:
         outs = [Path(folder) / f"seed-{seed}" for seed in range(chosen.seeds)]
         runs = list(pool.map(run, [chosen.recipe] * chosen.seeds, range(chosen.seeds), outs))
-        shutil.copy(outs[0] / "curve.png", RESULTS / f"{chosen.recipe}.png")
-    result = {
-        "command": " ".join(["python benchmarks/quickstart.py", *sys.argv[1:]]),
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "commit": made_from,
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
-        "versions": {name: version(name) for name in ("torch", "transformers", "gymnasium", "numpy")},
-        "python": platform.python_version(),
-        "runs": runs,
-    }
-    (RESULTS / f"{chosen.recipe}.json").write_text(json.dumps(result, indent=1) + "\n")
+        write(out, about, {"runs": runs})
+        shutil.copy(outs[0] / "curve.png", out.with_suffix(".png"))
     for found in runs:
         told = "  ".join(f"{name} {found[name]['success']:+.3f}" for name in ("before", "after", "difference"))
         print(f"seed {found['seed']}: {told}  {found['seconds']:.0f} s")

@@ -15,7 +15,6 @@ all; absent where the engine's processes cannot be looked at from here.
 """
 
 import argparse
-import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -26,7 +25,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from env_speed import machine
+from provenance import RESULTS, origin, write
 
 from manyturn.containers.container_engine import Engine, client
 from manyturn.containers.docker_sandbox import DockerSandbox
@@ -35,7 +34,7 @@ from manyturn.containers.pool import Pool
 from manyturn.containers.sandbox import Limits, Snapshot
 from manyturn.envs.contract.keys import generator
 
-RESULTS = Path(__file__).parent / "results" / "sandbox.json"
+OUT = RESULTS / "sandbox.json"
 _FILES, _FILE_BYTES, _FOLDERS = 200, 5000, 20
 _THREADS = 4
 _COMMAND = ["bash", "-c", "true"]
@@ -213,12 +212,13 @@ def main() -> None:
     parser.add_argument("--image", default=Engine().image)
     parser.add_argument("--repeats", type=int, default=300)
     parser.add_argument("--count", type=int, default=64, help="containers side by side")
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
+    about = origin(options.out, ("docker",))
     engine, load = Engine(image=options.image, limits=Limits(memory_mb=256)), os.getloadavg()[0]
     found = turns(engine, options.repeats) | starts(engine, options.repeats)
     record = {
-        "environment": machine() | engine_facts(),
+        "engine": engine_facts(),
         "load of the machine before": round(load, 1),
         "image": options.image,
         "milliseconds": found,
@@ -226,9 +226,7 @@ def main() -> None:
         "side by side": side_by_side(engine, options.count),
     }
     show(record)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(record, indent=1) + "\n")
-    print(f"written to {options.out}")
+    write(options.out, about, record)
 
 
 if __name__ == "__main__":

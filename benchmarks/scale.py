@@ -17,22 +17,17 @@ import argparse
 import asyncio
 import contextlib
 import json
-import os
-import platform
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import scale_peers as peers
-from quickstart import commit
+from provenance import RESULTS, origin, write
 
-import manyturn
 from manyturn.agents.episode import Act, Player, Policy
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import gather
@@ -41,7 +36,7 @@ from manyturn.agents.scripted import Scripted
 from manyturn.envs.hosting.host import Answer
 from manyturn.envs.hosting.seats import Seat, open_seats
 
-RESULTS = Path(__file__).parent / "results" / "scale.json"
+OUT = RESULTS / "scale.json"
 CORRIDOR = f"{peers.__file__}:Corridor"
 CROWD, FEW = 10_000, 512
 _SECONDS = 2.0  # that stepping is measured for, resets not counted
@@ -218,7 +213,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="measure only what has this in its name")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--one", help=argparse.SUPPRESS)  # what a process of its own is told to measure
     options = parser.parse_args()
     known = measurements()
@@ -228,25 +223,14 @@ def main() -> None:
     names = [name for name in known if options.only in name]
     if not names or options.repeats < 1:
         parser.error(f"nothing to measure: --repeats at least 1, --only part of one of: {', '.join(known)}")
-    made_from, runs = commit(), {name: list[Figures]() for name in names}
+    about = origin(options.out, ("manyturn", "gymnasium", "numpy"))
+    runs = {name: list[Figures]() for name in names}
     for _ in range(options.repeats):
         for name in names:
             runs[name].append(measured_apart(name))
     rows = [row(name, runs[name]) for name in names]
-    result = {
-        "command": "python benchmarks/scale.py",
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "commit": made_from,
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
-        "python": platform.python_version(),
-        "versions": {"manyturn": manyturn.__version__, **{name: version(name) for name in ("gymnasium", "numpy")}},
-        "repeats": options.repeats,
-        "rows": rows,
-    }
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=1) + "\n")
     show(rows)
-    print(f"written to {options.out}")
+    write(options.out, about, {"repeats": options.repeats, "rows": rows})
 
 
 if __name__ == "__main__":

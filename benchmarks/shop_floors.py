@@ -8,14 +8,13 @@ figures are the share of held-out goals that are bought exactly, reward 1, and t
 """
 
 import argparse
-import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from env_speed import machine
+from provenance import RESULTS, origin, write
 
 from manyturn.envs.contract.catalog import register_all
 from manyturn.envs.contract.environments import make
@@ -24,7 +23,7 @@ from manyturn.envs.shop.made.env import Shop
 from manyturn.envs.shop.made.errands import LEVELS
 from manyturn.recipes import load_recipe
 
-RESULTS = Path(__file__).parent / "results" / "shop_floors.json"
+OUT = RESULTS / "shop_floors.json"
 _BUTTONS = {"click[back to search]", "click[next >]", "click[< prev]"}
 Policy = Callable[[Shop], str]
 
@@ -71,8 +70,9 @@ def play(env: Shop, task: str, policy: Policy) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--goals", type=int, default=200)
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args()
+    about = origin(args.out, ("gymnasium", "numpy"))
     register_all()
     shops: dict[str, dict[str, Any]] = {"recipe shop-tiny": load_recipe("shop-tiny")["env"]["args"]}
     shops |= {level: {"difficulty": level} for level in LEVELS}
@@ -85,8 +85,7 @@ def main() -> None:
             rows.append({"shop": shop, "policy": name, "success": fmean(r == 1 for r in rewards)})
             rows[-1]["reward"] = round(fmean(rewards), 3)
             print(f"{shop:18}{name:20}{rows[-1]['success']:8.3f}{rows[-1]['reward']:8.3f}", flush=True)
-    about = {name: value for name, value in machine().items() if value != "absent"}
-    args.out.write_text(json.dumps({**about, "goals": args.goals, "rows": rows}, indent=1) + "\n")
+    write(args.out, about, {"goals": args.goals, "rows": rows})
 
 
 if __name__ == "__main__":

@@ -12,9 +12,6 @@ environment adds) are medians over fresh processes.
 
 The products on disk are made ones in the layout of WebShop's full set, their descriptions drawn out to the length of
 real ones. What its 1.18 million products would take is extrapolated in proportion, not measured.
-
-Beside them stand figures of the original (princeton-nlp/WebShop 64fa2a5 with pyserini and spaCy, 1,000 products). They
-were made on another, loaded machine: only orders of magnitude can be compared.
 """
 
 import argparse
@@ -30,7 +27,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from env_speed import machine
+from provenance import RESULTS, origin, write
 
 from manyturn.envs.contract.catalog import register_all
 from manyturn.envs.contract.environments import make
@@ -39,25 +36,25 @@ from manyturn.envs.shop.made.goods import goods
 from manyturn.envs.shop.records import ALL_ATTRIBUTES, ALL_PRODUCTS
 from manyturn.envs.shop.visit_env import VisitEnv
 
-RESULTS = Path(__file__).parent / "results" / "shop_speed.json"
+OUT = RESULTS / "shop_speed.json"
 TASKS, ENVIRONMENTS = 300, 500
 FEW, MANY, ALL = 1000, 100_000, 1_181_436  # products; the last is the size of WebShop's full set
 _BLOCK, _WORDS = 20, 100
-# What is measured: unit, limit with 1,000 products, limit with 100,000, and what was measured of the original.
-ROWS: dict[str, tuple[str, float | None, float | None, float | None]] = {
-    "reset": ("ms", 0.1, None, 5.6),
-    "reset, new task": ("ms", None, None, None),
-    "search": ("ms", 1, 20, 49),
-    "open an item": ("ms", 0.1, None, 29),
-    "choose an option": ("ms", 0.1, None, 23),
-    "read a sub-page": ("ms", 0.1, None, 11),
-    "previous page": ("ms", 0.1, None, 20),
-    "next page": ("ms", 0.1, None, None),
-    "buy": ("ms", 0.3, None, 33),
-    "start": ("s", 1, None, 15.8),
-    "process": ("MiB", 60, None, 565),
-    "not shared": ("MiB", None, None, None),
-    "environment": ("MiB", 20 / 1024, None, 565),
+# What is measured: unit, limit with 1,000 products, limit with 100,000.
+ROWS: dict[str, tuple[str, float | None, float | None]] = {
+    "reset": ("ms", 0.1, None),
+    "reset, new task": ("ms", None, None),
+    "search": ("ms", 1, 20),
+    "open an item": ("ms", 0.1, None),
+    "choose an option": ("ms", 0.1, None),
+    "read a sub-page": ("ms", 0.1, None),
+    "previous page": ("ms", 0.1, None),
+    "next page": ("ms", 0.1, None),
+    "buy": ("ms", 0.3, None),
+    "start": ("s", 1, None),
+    "process": ("MiB", 60, None),
+    "not shared": ("MiB", None, None),
+    "environment": ("MiB", 20 / 1024, None),
 }
 _FRESH = """
 import json, sys, time
@@ -198,13 +195,13 @@ def prepared(repeats: int) -> tuple[dict[str, float], dict[str, float]]:
 
 def show(columns: dict[str, dict[str, float]]) -> None:
     """Print the table; a figure above its limit is marked."""
-    print(f"{'':<18}{'unit':<5}" + "".join(f"{name:>24}" for name in columns) + f"{'original':>10}")
-    for what, (unit, few, many, original) in ROWS.items():
+    print(f"{'':<18}{'unit':<5}" + "".join(f"{name:>24}" for name in columns))
+    for what, (unit, few, many) in ROWS.items():
         line = f"{what:<18}{unit:<5}"
         for name, found in columns.items():
             limit = many if f"{MANY:,}" in name else few
             line += f"{found[what]:>22.3g}" + (" !" if limit is not None and found[what] > limit else "  ")
-        print(line + f"{original or '-':>10}")
+        print(line)
     print("! above the limit")
 
 
@@ -212,8 +209,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Speed and memory of the shops on one core.")
     parser.add_argument("data", type=Path, nargs="?", metavar="DIR", help="folder of WebShop's official files")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
+    about = origin(options.out, ("gymnasium", "numpy", "spacy"), dir=options.data)
     register_all()
     columns = {}
     if options.data:
@@ -226,19 +224,15 @@ def main() -> None:
     show(columns)
     print(f"preparing {MANY:,} products: {cost}")
     print(f"{ALL:,} products in proportion, not measured: {extrapolated}")
-    limits = {what: {"unit": unit, f"{FEW:,}": few, f"{MANY:,}": many} for what, (unit, few, many, _) in ROWS.items()}
+    limits = {what: {"unit": unit, f"{FEW:,}": few, f"{MANY:,}": many} for what, (unit, few, many) in ROWS.items()}
     record = {
-        "environment": machine(),
         "repeats": options.repeats,
         "columns": columns,
         "limits": limits,
         "preparing": cost,
         "extrapolated, not measured": {"products": ALL, **extrapolated},
-        "original, from its own machine": {what: row[-1] for what, row in ROWS.items()},
     }
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(record, indent=1) + "\n")
-    print(f"written to {options.out}")
+    write(options.out, about, record)
 
 
 if __name__ == "__main__":

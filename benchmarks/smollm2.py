@@ -11,27 +11,22 @@ path works, and is no result.
 
 import argparse
 import asyncio
-import json
-import os
-import platform
 import tempfile
 import time
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from quickstart import commit
+from provenance import RESULTS, origin, write
 
 from manyturn.agents.gguf import converted
 from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import RunConfig, overlay, parse_config
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.record.summary import measured
-from manyturn.trainers.run.loop import held_out, train
+from manyturn.trainers.run.held_out import held_out
+from manyturn.trainers.run.loop import train
 from manyturn.trainers.run.run import open_run
 
-RESULTS = Path(__file__).parent / "results"
 TOKEN_BUDGET: dict[str, Any] = {
     "env": {"id": "manyturn/Maze-v0", "args": {"difficulty": "easy"}, "wrappers": [{"name": "progress_reward"}]},
     "agent": {"format": {"name": "free_text"}},
@@ -61,7 +56,8 @@ def main() -> None:
     path = converted(told.model.parent, told.model.name) if told.model.suffix == ".gguf" else told.model
     base = overlay(load_recipe("household-smollm2-lora"), {"model": {"path": str(path)}, "device": told.device})
     recipe = base if told.full else overlay(base, TOKEN_BUDGET)
-    config, made_from = parse_config(recipe), commit()
+    out, config = RESULTS / f"smollm2_{told.device}.json", parse_config(recipe)
+    about = origin(out, ("torch", "transformers", "peft"), model=told.model)
     began = time.monotonic()
     untouched = asyncio.run(as_it_came(config))
     seconds = {"as it came": round(time.monotonic() - began)}
@@ -70,11 +66,6 @@ def main() -> None:
         trained = asyncio.run(train(config, Path(folder) / "run", report=lambda line: print(line, flush=True)))
         steps = [line for line in read_metrics(Path(folder) / "run") if line["phase"] == "train"]
     result = {
-        "command": f"python benchmarks/smollm2.py MODEL --device {told.device}" + (" --full" if told.full else ""),
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "commit": made_from,
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
-        "versions": {name: version(name) for name in ("torch", "transformers", "peft")},
         "as it came": {key: value for key, value in untouched.items() if key != "by_task"},
         "trained": trained,
         "seconds": seconds,
@@ -82,8 +73,7 @@ def main() -> None:
         "steps": steps,
         "recipe": {key: value for key, value in recipe.items() if key != "model"},
     }
-    name = f"smollm2_{told.device}.json"
-    (RESULTS / name).write_text(json.dumps(result, indent=1) + "\n")
+    write(out, about, result)
     for run in ("as it came", "before", "after"):
         found = untouched if run == "as it came" else trained[run]
         print(f"{run:12} {found['success']:.3f} [{found['ci_low']:.3f}, {found['ci_high']:.3f}]")

@@ -7,7 +7,6 @@ libraries' sources (``manyturn data software``).
 """
 
 import argparse
-import json
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -15,12 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from env_speed import machine
+from provenance import RESULTS, origin, write
 
 from manyturn.envs.contract.task import Task
 from manyturn.envs.software.env import Software
 
-RESULTS = Path(__file__).parent / "results" / "software_floors.json"
+OUT = RESULTS / "software_floors.json"
 POLICIES: dict[str, Callable[[Software], str]] = {"expert": Software.expert, "nothing": lambda env: "submit"}
 
 
@@ -41,8 +40,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", type=int, default=6, help="of each library in each split")
     parser.add_argument("--jobs", type=int, default=2, help="episodes side by side")
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args()
+    about = origin(args.out, ("docker",))
     env, began = Software(), time.monotonic()
     chosen: dict[tuple[str, str], list[Task]] = defaultdict(list)
     for split in env.splits:
@@ -58,10 +58,9 @@ def main() -> None:
                 f"{split:16}{library:14}{len(tasks):4} tasks, expert {won['expert']}, nothing {won['nothing']}",
                 flush=True,
             )
-    about = {name: value for name, value in machine().items() if value != "absent"}
-    about |= {"seconds": round(time.monotonic() - began), "tasks": sum(row["tasks"] for row in rows)}
-    about |= {name: sum(row[name] for row in rows) for name in POLICIES}
-    args.out.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n")
+    found: dict[str, Any] = {"seconds": round(time.monotonic() - began), "tasks": sum(row["tasks"] for row in rows)}
+    found |= {name: sum(row[name] for row in rows) for name in POLICIES}
+    write(args.out, about, {**found, "rows": rows})
 
 
 if __name__ == "__main__":

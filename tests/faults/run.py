@@ -10,15 +10,11 @@ Each class is a module beside this file with ``SHORT`` and ``LONG``, how many fa
 
 import argparse
 import importlib
-import json
-import os
-import platform
-import subprocess
 import sys
 import tempfile
 import time
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from tally import Tally
 
@@ -34,6 +30,11 @@ def inject(name: str, long: bool, seed: int) -> Tally:
         return module.run(module.LONG if long else module.SHORT, seed, Path(folder))
 
 
+def _provenance() -> Any:
+    sys.path.insert(0, str(HERE.parents[1] / "benchmarks"))
+    return importlib.import_module("provenance")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--long", action="store_true")
@@ -45,6 +46,7 @@ def main() -> None:
     unknown = sorted(set(chosen) - set(CLASSES))
     if unknown:
         parser.error(f"no class {unknown[0]}: there is {', '.join(CLASSES)}")
+    about = _provenance().origin(told.json, ("manyturn",)) if told.json else {}
     print(f"{'class':26}" + "".join(f"{name:>14}" for name in _COLUMNS) + f"{'seconds':>10}")
     found, total = {}, Tally()
     for name in chosen:
@@ -57,21 +59,8 @@ def main() -> None:
     for note in total.notes:
         print(f"  {note}")
     if told.json:
-        facts = {"command": f"python {' '.join(sys.argv)}", "seed": told.seed, **_facts()}
-        told.json.write_text(json.dumps({**facts, "classes": found, "all": total.plain()}, indent=1) + "\n")
+        _provenance().write(told.json, about, {"seed": told.seed, "classes": found, "all": total.plain()})
     sys.exit(not all(tally["clean"] for tally in found.values()))
-
-
-def _facts() -> dict[str, str]:
-    described = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=HERE, capture_output=True, text=True, check=False
-    )
-    return {
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "commit": described.stdout.strip() or "unknown",
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
-        "python": platform.python_version(),
-    }
 
 
 def _print(name: str, tally: Tally, seconds: float | None) -> None:

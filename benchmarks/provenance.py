@@ -1,0 +1,114 @@
+"""Where a figure comes from: command, commit, date, machine, versions.
+
+Anybody can make the figures in ``results/`` again. So a tree that differs from its commit is refused before anything is
+measured, and once more before a result is written. Other files may be written from any tree; their commit then says
+``-dirty``.
+"""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+# What figures depend on. Results themselves may be new.
+_CODE = ("manyturn", "envs", "agents", "trainers", "containers", "benchmarks", "tests/faults", ":!benchmarks/results")
+
+
+def commit() -> str:
+    """The checkout's commit, with ``-dirty`` where code differs from it; "unknown" outside a checkout."""
+    head = _git("rev-parse", "--short", "HEAD")
+    if not head:
+        return "unknown"
+    return f"{head}-dirty" if _git("status", "--porcelain", "--", *_CODE) else head
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def machine() -> str:
+    """The processor's name, cores and system."""
+    model, cpuinfo = platform.processor() or platform.machine(), Path("/proc/cpuinfo")
+    if cpuinfo.is_file():
+        names = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
+        model = names[0].partition(":")[2].strip() if names else model
+    return f"{model}, {platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
+
+
+def origin(out: Path, packages: Sequence[str] = (), **folders: Path | None) -> dict[str, Any]:
+    """What a result says of itself; asked for before anything is measured.
+
+    Args:
+        out: the file that the result goes to.
+        packages: that the figures depend on; those that are absent are left out.
+        folders: arguments of the command line that are places of the user's own: ``run_folder`` is shown as RUN-FOLDER.
+
+    Raises:
+        SystemExit: the file is in ``results/``, and its figures could not be had again from a commit.
+    """
+    made_from = commit()
+    refuse(out, made_from)
+    return {
+        "command": _command(sys.argv, folders),
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "commit": made_from,
+        "machine": machine(),
+        "versions": {"python": platform.python_version(), **_versions(packages)},
+    }
+
+
+def _command(words: Sequence[str], folders: Mapping[str, Path | None]) -> str:
+    """The command that makes a result again.
+
+    >>> words = [str(ROOT / "benchmarks/gated.py"), "/tmp/x", "--recipe", "desk-tiny", "--out", "y.json"]
+    >>> _command(words, {"run_folder": Path("/tmp/x")})
+    'python benchmarks/gated.py RUN-FOLDER --recipe desk-tiny'
+    """
+    names = {str(path): name.upper().replace("_", "-") for name, path in folders.items() if path}
+    told = ["python", str(Path(words[0]).resolve().relative_to(ROOT))]
+    left_out = False
+    for word in words[1:]:
+        if not left_out and word not in ("--out", "--json"):
+            told.append(names.get(word, word))
+        left_out = word in ("--out", "--json")
+    return " ".join(told)
+
+
+def refuse(out: Path, made_from: str) -> None:
+    """Raise SystemExit if figures of this commit do not belong into the file."""
+    if out.resolve().is_relative_to(RESULTS) and (made_from.endswith("-dirty") or made_from == "unknown"):
+        raise SystemExit(
+            f"results are made from a commit, and this tree is {made_from}: commit first, or write to another file "
+            f"than {out.resolve().relative_to(ROOT)}"
+        )
+
+
+def _versions(packages: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for package in packages:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def write(out: Path, about: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+    """Write a result and what ``origin`` said of it. Raises SystemExit if code has changed since."""
+    before, now = about["commit"], commit()
+    refuse(out, now)
+    if now != before and _git("diff", "--name-only", before.removesuffix("-dirty"), "HEAD", "--", *_CODE):
+        raise SystemExit(
+            f"not written: the measurement began at {before}, and code has changed up to {now}: run it again"
+        )
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps({**about, **result}, indent=1) + "\n")
+    print(f"written to {out}")

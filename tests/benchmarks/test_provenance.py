@@ -1,0 +1,135 @@
+"""Figures that nobody can make again: of a tree that no commit has, or by a script that is gone."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
+FILES = sorted(path for path in RESULTS.iterdir() if path.suffix in (".json", ".jsonl"))
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def git(*words: str, where: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["git", *words], cwd=where, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="session")
+def checkout() -> Path:
+    """The checkout, if its history is there to look commits up in."""
+    if git("rev-parse", "--is-shallow-repository").stdout.strip() != "false":
+        pytest.skip("no history here: results name commits, which only a full clone has")
+    return ROOT
+
+
+def records(path: Path) -> list[dict]:
+    text = path.read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()] if path.suffix == ".jsonl" else [json.loads(text)]
+
+
+def commit_of(record: dict) -> str:
+    return record.get("commit") or record["environment"]["commit"]
+
+
+def script_of(command: str) -> str:
+    """The file that a command runs; make's targets are in the Makefile.
+
+    >>> script_of("python benchmarks/gated.py RUN-FOLDER"), script_of("make faults")
+    ('benchmarks/gated.py', 'Makefile')
+    """
+    words = command.split()
+    return "Makefile" if words[0] == "make" else words[1]
+
+
+def command_of(path: Path, record: dict) -> str:
+    # Results that are older than the entry "command" have the name of the script that made them.
+    return record.get("command", f"python benchmarks/{path.stem}.py")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_result_is_of_a_clean_commit_that_had_its_script(path, checkout):
+    for made in sorted({(commit_of(record), script_of(command_of(path, record))) for record in records(path)}):
+        commit, script = made
+        assert re.fullmatch(r"[0-9a-f]{7,40}", commit), f"{path.name} is of {commit}, which is no commit"
+        assert git("merge-base", "--is-ancestor", commit, "HEAD").returncode == 0, f"{commit} is not in the history"
+        assert git("cat-file", "-e", f"{commit}:{script}").returncode == 0, f"{commit} has no {script}"
+        assert (ROOT / script).is_file(), f"{path.name} was made by {script}, which is gone"
+
+
+def test_a_picture_or_a_table_has_its_figures():
+    names = {path.stem for path in FILES}
+    assert not {path.name for path in RESULTS.iterdir() if path.stem not in names}
+
+
+def test_pages_name_results_and_scripts_that_are_there():
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        named = re.findall(r"benchmarks/(?:results/)?[\w-]+\.(?:json|jsonl|md|png|py)", text)
+        assert not [name for name in named if not (ROOT / name).is_file()], page
+
+
+def test_a_peer_s_figure_that_no_script_measures_is_not_kept():
+    for path in FILES:
+        assert not re.search(r"own machine|is said|elsewhere", path.read_text(encoding="utf-8")), path.name
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory, checkout) -> Path:
+    """A clone that a benchmark may spoil."""
+    folder = tmp_path_factory.mktemp("clone") / "clone"
+    assert git("clone", "--quiet", "--shared", str(ROOT), str(folder)).returncode == 0
+    for name in ("benchmarks/provenance.py", "benchmarks/coverage.py"):  # as they are now, committed or not
+        (folder / name).write_bytes((ROOT / name).read_bytes())
+    identity = ("-c", "user.name=test", "-c", "user.email=test@localhost")
+    git(*identity, "commit", "--quiet", "--all", "--message", "as it is", where=folder)
+    return folder
+
+
+def measure(clone: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "benchmarks/coverage.py", "--simulations", "10"]
+    environment = {**os.environ, "PYTHONPATH": str(clone)}
+    return subprocess.run(command, cwd=clone, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_benchmark_refuses_a_tree_that_differs_from_its_commit(clone):
+    before = (clone / "benchmarks/results/coverage.json").read_text()
+    for name in ("envs/contract/keys.py", "envs/new.py"):
+        spoiled = clone / name
+        kept = spoiled.read_bytes() if spoiled.exists() else None
+        spoiled.write_bytes((kept or b"") + b"# changed\n")
+        ended = measure(clone)
+        assert ended.returncode == 1 and "-dirty: commit first, or write to another file" in ended.stderr, name
+        assert (clone / "benchmarks/results/coverage.json").read_text() == before
+        spoiled.unlink() if kept is None else spoiled.write_bytes(kept)
+
+
+def test_a_benchmark_writes_its_commit_and_command(clone):
+    (clone / "benchmarks/results/quickstart.json").write_text("{}")  # another new result makes no tree dirty
+    ended = measure(clone)
+    assert ended.returncode == 0, ended.stderr
+    written = json.loads((clone / "benchmarks/results/coverage.json").read_text())
+    head = git("rev-parse", "--short", "HEAD", where=clone).stdout.strip()
+    assert (written["commit"], written["command"]) == (head, "python benchmarks/coverage.py --simulations 10")
+
+
+def test_each_benchmark_takes_its_commit_from_one_place():
+    """A script that asks git by itself could forget to look whether the tree is clean."""
+    for path in (ROOT / "benchmarks").glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        if path.stem != "provenance":
+            assert "rev-parse" not in text and '"describe"' not in text, path.name
+            assert "results/" not in re.sub(r'""".*?"""|#.*', "", text, flags=re.DOTALL), path.name
+
+
+def test_no_benchmark_imports_what_has_moved():
+    """A script that takes hours is run too seldom to learn of its imports that way."""
+    names = [path.stem for path in sorted((ROOT / "benchmarks").glob("*.py"))]
+    code = f"import importlib\nfor name in {names}:\n    importlib.import_module(name)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "benchmarks")])}
+    ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
