@@ -6,6 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from manyturn.envs.contract.facts import EnvFacts
+
 
 class Options(BaseModel):
     """Base of every configuration: frozen; an unknown key is an error that suggests the right one."""
@@ -20,6 +22,17 @@ class Options(BaseModel):
                 if key not in cls.model_fields:
                     raise ValueError(unknown(f"{cls.__name__.removesuffix('Config')} option", key, cls.model_fields))
         return data
+
+    def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        """Why these options cannot work in a run, or do nothing there, in one line with the fix; None where they work.
+
+        ``refusals.refuse_unfit`` asks all options of a run. What a subclass says replaces what its base says.
+
+        Args:
+            run: the whole configuration of the run, a ``RunConfig``.
+            env: its environment; None while only the configuration is known.
+        """
+        return None
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:

@@ -11,6 +11,7 @@ from manyturn.agents.agent import AgentConfig
 from manyturn.agents.engine import Sampling
 from manyturn.agents.model_config import ModelConfig, TinyModel
 from manyturn.envs.contract.options import UNFINISHED, ConfigError, Options, check
+from manyturn.envs.contract.refusals import refuse_unfit
 from manyturn.envs.hosting.pressure import Limits
 from manyturn.trainers.credit.pipeline import CreditConfig
 from manyturn.trainers.learn.head_config import ProgressHeadConfig, ValueHeadConfig
@@ -115,6 +116,8 @@ class RunConfig(Options):
     @model_validator(mode="after")
     def _combination_makes_sense(self, info: ValidationInfo) -> Self:
         check(self, OF_A_RUN, info.context)
+        if info.context != UNFINISHED:
+            refuse_unfit(self)
         return self
 
 

@@ -18,6 +18,7 @@ from manyturn.agents.scripted import SCRIPTS, Scripted
 from manyturn.agents.transformers_engine import BatchBarrier, TransformersEngine
 from manyturn.agents.vocabulary import texts_of
 from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.refusals import refuse_unfit
 from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.host import Host
 from manyturn.envs.hosting.seats import Seats, open_seats
@@ -124,6 +125,7 @@ async def open_run(config: RunConfig) -> AsyncIterator[Run]:
         limits=env.limits,
     ) as seats:
         check_environment(config, seats)
+        refuse_unfit(config, seats)
         roles, barrier = _roles(config, seats), BatchBarrier()
         trainees = tuple(_trainee(name, agents, config, device, barrier) for name, agents in roles.items())
         window = max(200, rollout.tasks * rollout.group)

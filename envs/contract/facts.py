@@ -1,0 +1,44 @@
+"""What an environment can tell of itself before an episode is played; the seats of a run have it."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from manyturn.envs.contract.task import Task
+
+
+class EnvFacts(Protocol):
+    """Facts about an open environment, to judge options by."""
+
+    @property
+    def name(self) -> str:
+        """Its id, or ``FILE.py:Class``."""
+        ...
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Who acts, where an episode has several agents; empty where it has one."""
+        ...
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether resets can tell the true answer."""
+        ...
+
+    @property
+    def has_progress(self) -> bool:
+        """Whether turns can tell their progress."""
+        ...
+
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        """Reward parts that it and its wrappers list, whether or not a turn earns them."""
+        ...
+
+    @property
+    def lists_parts(self) -> bool:
+        """Whether ``part_names`` names every part that a turn can earn besides the outcome."""
+        ...
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        """The tasks of a split."""
+        ...

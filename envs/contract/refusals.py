@@ -1,0 +1,46 @@
+"""Options that cannot work together, or of which one does nothing: each is refused with the reason and the fix.
+
+What options forbid by themselves, their own validation refuses: a bound, a validator, an ``OnlyWith``. What they forbid
+in a run stands in their ``refuse``, next to the options that it concerns. One walk finds the options of a whole
+configuration, those of a plugin's stages too, and asks each of them twice: when the configuration is complete, and
+when the environment is open.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from manyturn.envs.contract.facts import EnvFacts
+from manyturn.envs.contract.options import ConfigError, Options
+
+
+def options_in(value: Any) -> Iterator[Options]:
+    """All options inside a value, outer ones first, in the order of their fields.
+
+    >>> class Inner(Options):
+    ...     size: int = 1
+    >>> class Outer(Options):
+    ...     inners: tuple[Inner, ...] = (Inner(size=2), Inner(size=3))
+    >>> [type(options).__name__ for options in options_in(Outer())]
+    ['Outer', 'Inner', 'Inner']
+    """
+    if isinstance(value, Options):
+        yield value
+        inner = [getattr(value, name) for name in type(value).model_fields]
+    elif isinstance(value, Mapping):
+        inner = list(value.values())
+    else:
+        inner = list(value) if isinstance(value, list | tuple) else []
+    for part in inner:
+        yield from options_in(part)
+
+
+def refuse_unfit(run: Options, env: EnvFacts | None = None) -> None:
+    """Raise ConfigError with the first reason that any options of a run have against it.
+
+    Args:
+        run: the whole configuration of the run.
+        env: its environment; None while only the configuration is known.
+    """
+    for options in options_in(run):
+        if reason := options.refuse(run, env):
+            raise ConfigError(reason)
