@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from manyturn.envs.contract.options import Options
-from manyturn.trainers.recipe.config import overlay, told
+from manyturn.envs.contract.options import Options, one_line
+from manyturn.trainers.recipe.config import overlay
 
 # Sections that are one of several parts: a text alone is the part's name.
 _PARTS = frozenset({"agent.context", "agent.format", "credit.advantage", "objective"})
@@ -75,4 +75,4 @@ def changed(base: Section, section: str, given: Any) -> Section:
     try:
         return type(base).model_validate(overlay(base.model_dump(mode="json"), dict(given)))
     except ValidationError as error:
-        raise OverrideError(told(error, section)) from None
+        raise OverrideError(one_line(error, section)) from None

@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import Iterable
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,10 @@ class UnknownEnv(ValueError):
 
 class UnknownArgument(ValueError):
     """The environment's constructor does not take the argument."""
+
+
+class PluginError(ValueError):
+    """An installed plugin cannot be loaded; the text says which, and why."""
 
 
 class NeedsSetup(ValueError):
@@ -52,13 +56,29 @@ def register(id: str, entry_point: Any, **kwargs: Any) -> None:
 
 @cache
 def load_plugins() -> tuple[str, ...]:
-    """Import every package that announces environments under the entry-point group ``manyturn.plugins``."""
+    """Import every module that installed packages announce under the entry-point group ``manyturn.plugins``.
+
+    Raises:
+        PluginError: one of them cannot be imported.
+    """
     found = sorted(entry_points(group=PLUGINS), key=lambda point: point.name)
     for point in found:
+        _load_plugin(point)
+    return tuple(point.name for point in found)
+
+
+@cache  # so that those that are sound are loaded once, however often a broken one is tried
+def _load_plugin(point: EntryPoint) -> None:
+    try:
         loaded = point.load()
         if callable(loaded):
             loaded()
-    return tuple(point.name for point in found)
+    except (Exception, SystemExit) as error:
+        package = point.dist.name if point.dist is not None else "an unknown package"
+        raise PluginError(
+            f"the plugin {point.name!r} of {package} cannot be loaded from {point.value}: "
+            f"{type(error).__name__}: {error}; fix the package, or uninstall it"
+        ) from error
 
 
 @cache

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from manyturn.envs.contract.facts import EnvFacts
 
@@ -48,6 +48,15 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
         + (f"did you mean {close}? " if close else "")
         + (f"There are {', '.join(names)}" if names else "There is none")
     )
+
+
+def one_line(error: ValidationError, *above: str) -> str:
+    """What is wrong, in one line: each entry by its place, below the sections ``above``."""
+    lines = []
+    for problem in error.errors():
+        place = ".".join(map(str, (*above, *problem["loc"])))
+        lines.append(f"{place}: {problem['msg']}" if place else problem["msg"])
+    return "; ".join(lines).replace("Value error, ", "")
 
 
 class ConfigError(ValueError):

@@ -1,12 +1,14 @@
 """One registry for everything that a recipe names: stages, columns, wrappers, contexts, formats, models, engines ...
 
-An entry is a configuration, whose ``name`` a recipe gives, and what is made or run with it, usually in one file::
+An entry is its options, whose ``name`` a recipe gives, and a function or a class, usually in one file. It is called
+with the inputs that all entries of its registry get, and with the options last::
 
-    class CentredConfig(Named):
+    class CentredConfig(StageConfig):
         name: Literal["centred"] = "centred"
 
     @ADVANTAGES.register(CentredConfig)
-    def centred(batch: TurnBatch, config: CentredConfig) -> FloatK: ...
+    def centred(batch: TurnBatch, config: CentredConfig) -> FloatK:
+        return deviation(batch.score_K(), score_statistics(batch, batch.group_K, "episodes"), "zero")
 
 A function that carries something from call to call is registered with ``remembers=True``: it takes what it returned
 last time (None at first), and returns it next to its result. What it remembers is part of a checkpoint, so it must be
@@ -18,7 +20,7 @@ A package outside the project does the same in a module that it announces under 
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 from pydantic import BeforeValidator
@@ -57,7 +59,7 @@ class Registry(Generic[R]):
         self._loaded = not packages
 
     def register(self, config_type: type[Named], remembers: bool = False) -> Callable[[F], F]:
-        """Decorator: recipes that name ``config_type``'s name run this function."""
+        """Decorator: where a recipe gives ``config_type``'s name, this function or class is called."""
         name = _literal_name(config_type)
 
         def add(function: F) -> F:
@@ -97,8 +99,17 @@ class Registry(Generic[R]):
             return value
         table = {"name": value} if isinstance(value, str) else value
         if not isinstance(table, Mapping) or not isinstance(table.get("name"), str):
+            self._refuse_name_elsewhere(table, ())
             raise ValueError(f"{value!r} names no {self.kind}: give a name of {', '.join(self.names()) or 'none'}")
-        return self._find(table["name"]).config_type.model_validate(dict(table))
+        config_type = self._find(table["name"]).config_type
+        self._refuse_name_elsewhere(table, config_type.model_fields)
+        return config_type.model_validate(dict(table))
+
+    def _refuse_name_elsewhere(self, table: Any, options: Collection[str]) -> None:
+        """Raise ValueError where a key that is no option holds a name, such as ``kind = "tiny"``."""
+        for key, word in table.items() if isinstance(table, Mapping) else ():
+            if key not in options and key != "name" and isinstance(word, str) and word in self.names():
+                raise ValueError(f"{key} = {word!r} does not choose the {self.kind}: write name = {word!r}")
 
     @property
     def field(self) -> BeforeValidator:
@@ -109,7 +120,7 @@ class Registry(Generic[R]):
         return BeforeValidator(self.parse)
 
     def apply(self, config: Named, *inputs: Any) -> R:
-        """Run the function that ``config`` belongs to on ``inputs``."""
+        """Call what ``config`` belongs to with ``inputs`` and ``config``."""
         entry = self._entry(config)
         if entry.remembers:
             raise ValueError(f"{self.kind} {config.name!r} remembers: run it with apply_remembering")

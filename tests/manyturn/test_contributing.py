@@ -5,7 +5,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+from manyturn.envs.contract import registry
+
 ROOT = Path(__file__).parents[2]
+
+
+def test_the_registry_shows_the_same_example():
+    shown = registry.__doc__.partition("::\n")[2].partition("\n\nA function")[0]
+    lines = [line.strip() for line in shown.splitlines() if line.strip()]
+    example = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert lines[0].startswith("class CentredConfig") and [line for line in lines if line not in example] == []
 
 
 def test_a_new_advantage_is_one_file(tmp_path):

@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError, ValidationInfo, model_validator
 from manyturn.agents.agent import AgentConfig
 from manyturn.agents.engine import Sampling
 from manyturn.agents.model_config import ModelConfig, TinyModel
-from manyturn.envs.contract.options import UNFINISHED, ConfigError, Options, check
+from manyturn.envs.contract.options import UNFINISHED, ConfigError, Options, check, one_line
 from manyturn.envs.contract.refusals import refuse_unfit
 from manyturn.envs.hosting.pressure import Limits
 from manyturn.trainers.credit.pipeline import CreditConfig
@@ -164,16 +164,7 @@ def parse_config(values: dict[str, Any], context: dict[str, Any] | None = None) 
     try:
         return RunConfig.model_validate(values, context=context)
     except ValidationError as error:
-        raise ConfigError(told(error)) from None
-
-
-def told(error: ValidationError, *above: str) -> str:
-    """What is wrong, in one line: each entry by its place, below the sections ``above``."""
-    lines = []
-    for problem in error.errors():
-        place = ".".join(map(str, (*above, *problem["loc"])))
-        lines.append(f"{place}: {problem['msg']}" if place else problem["msg"])
-    return "; ".join(lines).replace("Value error, ", "")
+        raise ConfigError(one_line(error)) from None
 
 
 def read_toml(path: Path) -> dict[str, Any]:

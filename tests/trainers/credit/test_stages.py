@@ -22,7 +22,7 @@ from manyturn.trainers.play.pool import CURRICULA
 
 PLUGIN = """
 from typing import Literal
-import numpy as np
+from manyturn.trainers.credit.groups import deviation, score_statistics
 from manyturn.trainers.credit.stages import ADVANTAGES, StageConfig
 
 class CentredConfig(StageConfig):
@@ -31,7 +31,7 @@ class CentredConfig(StageConfig):
 
 @ADVANTAGES.register(CentredConfig)
 def centred(batch, config):
-    return batch.score_K() - np.nanmean(batch.score_K()) + config.shift
+    return deviation(batch.score_K(), score_statistics(batch, batch.group_K, "episodes"), "zero") + config.shift
 """
 
 

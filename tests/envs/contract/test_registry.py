@@ -1,0 +1,175 @@
+"""One registry for everything that has a name: a recipe must reach what it names, or be answered with the reason."""
+
+import doctest
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Literal
+
+import plugin_package
+import pytest
+
+from manyturn.envs.contract import registry
+from manyturn.envs.contract.registry import Named, Registry
+
+ROUND = """
+from typing import Literal
+from manyturn.envs.contract.registry import Named, Registry
+
+ROUNDINGS = Registry("rounding", "{module}")
+
+class RoundConfig(Named):
+    name: Literal["round"] = "round"
+    digits: int = 0
+
+@ROUNDINGS.register(RoundConfig)
+def round_(x, config):
+    return round(x, config.digits)
+"""
+FLOOR = """
+from typing import Literal
+from manyturn.envs.contract.registry import Named
+from roundings import ROUNDINGS
+
+class FloorConfig(Named):
+    name: Literal["{name}"] = "{name}"
+
+@ROUNDINGS.register(FloorConfig)
+def floor(x, config):
+    return int(x // 1)
+"""
+
+
+class RoundConfig(Named):
+    name: Literal["round"] = "round"
+    digits: int = 0
+    """How many stay."""
+
+
+@pytest.fixture
+def roundings() -> Registry[float]:
+    found = Registry[float]("rounding")
+    found.register(RoundConfig)(lambda x, config: round(x, config.digits))
+    return found
+
+
+def python(code: str, *sites: Path) -> subprocess.CompletedProcess[str]:
+    """Another process, in which the packages of these folders are installed."""
+    path = os.pathsep.join([*map(str, sites), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False)
+
+
+def test_the_examples_of_the_module_are_true():
+    found = doctest.testmod(registry)
+    assert found.attempted and not found.failed
+
+
+@pytest.mark.parametrize("value", ["round", {"name": "round"}, RoundConfig()])
+def test_a_name_a_table_and_options_stand_for_the_same(roundings, value):
+    assert roundings.parse(value) == RoundConfig()
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("rond", "unknown rounding 'rond'; did you mean 'round'"),
+        ({"digits": 1}, "names no rounding: give a name of round"),
+        ({"name": 3}, "names no rounding"),
+        (None, "None names no rounding"),
+        ({"kind": "round", "digits": 1}, "kind = 'round' does not choose the rounding: write name = 'round'"),
+        ({"name": "round", "kind": "round"}, "write name = 'round'"),
+        ({"name": "round", "digit": 1}, "unknown Round option 'digit'; did you mean 'digits'"),
+    ],
+)
+def test_what_names_nothing_is_answered_with_what_would(roundings, value, message):
+    with pytest.raises(ValueError, match=message):
+        roundings.parse(value)
+
+
+def test_a_class_is_registered_as_a_function_is(roundings):
+    class Half(Named):
+        name: Literal["half"] = "half"
+
+    @roundings.register(Half)
+    class Halves:
+        def __init__(self, x: float, config: Half):
+            self.value = round(2 * x) / 2
+
+    assert roundings.apply(roundings.parse("half"), 1.3).value == 1.5
+
+
+def test_two_entries_of_one_name_are_both_named(roundings):
+    class Mine(Named):
+        name: Literal["round"] = "round"
+
+    with pytest.raises(ValueError, match=r"'round' is registered twice, by .*test_registry and .*test_registry"):
+        roundings.register(Mine)(lambda x, config: x)
+    with pytest.raises(ValueError, match="Mine is not the configuration of rounding 'round', which is RoundConfig"):
+        roundings.parse(Mine())
+
+
+def test_what_an_entry_remembers_comes_back_to_it_alone(roundings):
+    class Sum(Named):
+        name: Literal["sum"] = "sum"
+
+    @roundings.register(Sum, remembers=True)
+    def summed(x: float, config: Sum, before: dict[str, Any] | None) -> tuple[float, dict[str, Any]]:
+        total = x + (before or {"total": 0.0})["total"]
+        return total, {"total": total}
+
+    memory: Any = {"of another": 1}
+    for expected in (2.0, 4.0):
+        total, memory = roundings.apply_remembering(Sum(), memory, 2.0)
+        assert total == expected
+    assert memory == {"of another": 1, "rounding sum": {"total": 4.0}}
+    assert roundings.apply_remembering(RoundConfig(), memory, 2.2) == (2.0, memory)
+    with pytest.raises(ValueError, match="remembers: run it with apply_remembering"):
+        roundings.apply(Sum(), 2.0)
+
+
+def test_a_plugin_is_found_when_its_name_is_first_used(tmp_path):
+    plugin_package.install(tmp_path, "floors", FLOOR.format(name="floor"))
+    (tmp_path / "roundings.py").write_text(ROUND.format(module="roundings"))
+    code = (
+        "import sys; from roundings import ROUNDINGS as all\n"
+        "print(all.apply(all.parse('round'), 1.7), 'floors' in sys.modules)\n"
+        "print(all.apply(all.parse('floor'), 1.7), 'floors' in sys.modules)\n"
+    )
+    found = python(code, tmp_path)
+    assert found.stdout.split() == ["2.0", "False", "1", "True"], found.stderr
+
+
+def test_a_plugin_that_takes_a_name_is_named_with_its_rival(tmp_path):
+    plugin_package.install(tmp_path, "floors", FLOOR.format(name="round"))
+    (tmp_path / "roundings.py").write_text(ROUND.format(module="roundings"))
+    found = python("from roundings import ROUNDINGS as all; all.parse('ceil')", tmp_path)
+    assert "the plugin 'floors' of floors cannot be loaded" in found.stderr
+    assert "rounding 'round' is registered twice, by roundings and floors: choose another name" in found.stderr
+
+
+@pytest.mark.parametrize("source", ["import no_such_package\n", "1 / 0\n", "def f(:\n", "raise SystemExit(3)\n"])
+def test_a_broken_plugin_is_named_and_a_sound_one_beside_it_is_loaded_once(tmp_path, source):
+    plugin_package.install(tmp_path, "broken_one", source)
+    plugin_package.install(tmp_path, "a_sound_one", "print('loaded')\n")
+    code = (
+        "import manyturn\n"
+        "for _ in range(2):\n"
+        "    try:\n"
+        "        manyturn.make('manyturn/GuessNumber-v0')\n"
+        "    except ValueError as error:\n"
+        "        print(error)\n"
+    )
+    first, *told = python(code, tmp_path).stdout.splitlines()
+    assert first == "loaded" and len(told) == 2 and told[0] == told[1]
+    assert told[0].startswith("the plugin 'broken_one' of broken_one cannot be loaded from broken_one: ")
+    assert told[0].endswith("; fix the package, or uninstall it")
+
+
+def test_a_broken_plugin_is_one_line_on_the_command_line(tmp_path):
+    plugin_package.install(tmp_path, "broken_one", "import no_such_package\n")
+    code = "import sys; from manyturn.cli import main; sys.argv = ['manyturn', 'envs']; main()"
+    found = python(code, tmp_path)
+    assert found.returncode == 2 and found.stderr.count("\n") == 1, found.stderr
+    assert "'broken_one'" in found.stderr and "No module named 'no_such_package'" in found.stderr
