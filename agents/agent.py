@@ -73,10 +73,10 @@ class Memories(dict[str, Memory]):
     def __init__(self, policy: Agent, instructions: str):
         self._policy, self._instructions = policy, instructions
 
-    def __missing__(self, agent: str) -> Memory:
+    def __missing__(self, role: str) -> Memory:
         config = self._policy.config
-        self[agent] = config.context.start(self._policy.template, config.system(self._instructions))
-        return self[agent]
+        self[role] = config.context.start(self._policy.template, config.system(self._instructions))
+        return self[role]
 
 
 class AgentPlayer:
@@ -100,13 +100,13 @@ class AgentPlayer:
 
     def prompt(self, step: Answer) -> list[int]:
         """What the agent sees before it answers."""
-        return self._memories[step.agent].prompt(self._agent.config.view(step))
+        return self._memories[step.role].prompt(self._agent.config.view(step))
 
     def take_down(self, step: Answer, prompt: list[int], reply: Reply) -> Act:
         """What a reply means; it is recorded as said by the agent, wherever it comes from."""
         agent, text = self._agent, self._agent.template.decode(reply.ids)
-        self.ledger.record(prompt, reply.ids, reply.logprobs, reply.version, reply.entropies, step.agent)
-        self._memories[step.agent].said(prompt, reply.ids, text)
+        self.ledger.record(prompt, reply.ids, reply.logprobs, reply.version, reply.entropies, step.role)
+        self._memories[step.role].said(prompt, reply.ids, text)
         action, valid = agent.config.format.parse(text)
         return Act(text, action, valid, agent.template.pieces(reply.ids))
 
@@ -144,13 +144,13 @@ class DemonstratorPlayer:
 
     async def act(self, step: Answer, seat: Seat) -> Act:
         act = await self._teacher.act(step, seat)
-        prompt = self._memories[step.agent].prompt(self._config.view(step))
+        prompt = self._memories[step.role].prompt(self._config.view(step))
         text = self._config.format.render(act.action)
         ids = self._template.reply(text)
         if len(prompt) + len(ids) > self._config.max_context:
             raise ContextFull(f"a demonstration is longer than agent.max_context = {self._config.max_context} tokens")
-        self.ledger.record(prompt, ids, [0.0] * len(ids), version=0, agent=step.agent)
-        self._memories[step.agent].said(prompt, ids, text)
+        self.ledger.record(prompt, ids, [0.0] * len(ids), version=0, role=step.role)
+        self._memories[step.role].said(prompt, ids, text)
         return Act(text, act.action, pieces=self._template.pieces(ids))
 
     def leave(self) -> None:

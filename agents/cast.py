@@ -1,4 +1,4 @@
-"""Several policies in one episode: each plays the agents that are its own."""
+"""Several policies in one episode: each plays the roles that are its own."""
 
 from collections.abc import Mapping
 
@@ -20,7 +20,7 @@ class Cast:
 
     def __init__(self, roles: Mapping[str, Agent | Demonstrator | Scripted]):
         self.roles = dict(roles)
-        self.name = ", ".join(f"{agent}: {policy.name}" for agent, policy in self.roles.items())
+        self.name = ", ".join(f"{role}: {policy.name}" for role, policy in self.roles.items())
 
     def player(self, key: EpisodeKey, instructions: str) -> "CastPlayer":
         return CastPlayer(self, key, instructions)
@@ -41,10 +41,10 @@ class CastPlayer:
                 )
 
     async def act(self, step: Answer, seat: Seat) -> Act:
-        player = self._players[id(self._roles[step.agent])]
+        player = self._players[id(self._roles[step.role])]
         act = await player.act(step, seat)
         if player.ledger is None:
-            self.ledger.record([], [], [], version=0, agent=step.agent)
+            self.ledger.record([], [], [], version=0, role=step.role)
         return act
 
     def leave(self) -> None:

@@ -11,6 +11,7 @@ from typing import Protocol
 from manyturn.agents.engine import EngineError
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Ledger
+from manyturn.envs.contract.roles import ONE_ROLE
 from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.host import Answer, EnvError
 from manyturn.envs.hosting.seats import Seat, WorkerError
@@ -82,7 +83,7 @@ class TurnRecord:
         progress: the environment's progress after the turn, if it tells.
         seconds: (policy, environment) time.
         pieces: the reply's T tokens as text, for those who read; empty for policies without tokens.
-        agent: who acted, in an episode of several agents.
+        role: who acted, in an episode of several roles.
     """
 
     observation: str
@@ -95,7 +96,7 @@ class TurnRecord:
     progress: float | None
     seconds: tuple[float, float]
     pieces: tuple[str, ...] = ()
-    agent: str = ""
+    role: str = ONE_ROLE
 
 
 @dataclass
@@ -188,7 +189,7 @@ async def _turn(
             progress=after.progress,
             seconds=(replied - began, clock() - replied),
             pieces=act.pieces,
-            agent=step.agent,
+            role=step.role,
         )
     )
     return after

@@ -10,13 +10,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from manyturn.envs.contract.roles import ONE_ROLE
+
 
 @dataclass
 class Branch:
     """A sequence that was computed in one piece: ``ids``, and for each whether the policy said it.
 
     Attributes:
-        agent: who said it, in an episode of several agents.
+        role: who said it, in an episode of several roles.
         logprobs: the engine's log-probability of each said token, else 0.
         entropies: the entropy that each said token was drawn from, in nats; NaN where unknown.
     """
@@ -25,7 +27,7 @@ class Branch:
     said: list[bool] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     entropies: list[float] = field(default_factory=list)
-    agent: str = ""
+    role: str = ONE_ROLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Ledger:
         logprobs: Sequence[float],
         version: int,
         entropies: Sequence[float] | None = None,
-        agent: str = "",
+        role: str = ONE_ROLE,
     ) -> None:
         """Add a turn.
 
@@ -67,7 +69,7 @@ class Ledger:
             logprobs: T log-probabilities that the engine gave them.
             version: policy version.
             entropies: T entropies of the distributions they were drawn from, if known.
-            agent: whose turn it is, where there are several; each goes on with what it saw and said itself.
+            role: whose turn it is, where there are several; each goes on with what it saw and said itself.
         """
         if len(logprobs) != len(reply_ids):
             raise ValueError(f"{len(reply_ids)} reply tokens but {len(logprobs)} log-probabilities")
@@ -75,10 +77,10 @@ class Ledger:
             entropies = [float("nan")] * len(reply_ids)
         elif len(entropies) != len(reply_ids):
             raise ValueError(f"{len(reply_ids)} reply tokens but {len(entropies)} entropies")
-        number = next((i for i in reversed(range(len(self.branches))) if self.branches[i].agent == agent), -1)
+        number = next((i for i in reversed(range(len(self.branches))) if self.branches[i].role == role), -1)
         if number < 0 or list(prompt_ids[: len(self.branches[number].ids)]) != self.branches[number].ids:
             number = len(self.branches)
-            self.branches.append(Branch(agent=agent))
+            self.branches.append(Branch(role=role))
         branch = self.branches[number]
         news = list(prompt_ids[len(branch.ids) :])
         branch.ids += news

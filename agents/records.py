@@ -13,7 +13,7 @@ from manyturn.agents.episode import Episode
 from manyturn.envs.contract.durable import replace_file
 
 Row = dict[str, Any]
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 _TEXT, _INT, _FLOAT, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 
@@ -60,7 +60,7 @@ _TURN_FIELDS = {
     "stage": _TEXT,
     "member": _INT,
     "turn": _INT,  # from 0
-    "agent": _TEXT,  # who acted; empty where an episode has one agent
+    "role": _TEXT,  # who acted
     "observation": _TEXT,
     "reply": _TEXT,
     "action": _TEXT,
@@ -213,7 +213,7 @@ def _turn_rows(episode: Episode) -> list[Row]:
             "stage": episode.key.stage,
             "member": episode.key.member,
             "turn": number,
-            "agent": turn.agent,
+            "role": turn.role,
             "observation": _clean(turn.observation),
             "reply": _clean(turn.reply),
             "action": _clean(turn.action),

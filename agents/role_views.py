@@ -1,6 +1,6 @@
-"""An episode of several agents, taken apart: what each of them saw, said and earned is an episode of its own.
+"""An episode of several roles, taken apart: what each of them saw, said and earned is an episode of its own.
 
-A reward part named ``AGENT.PART`` is that agent's, whoever's turn earned it; any other is everybody's. An agent gets
+A reward part named ``ROLE.PART`` is that role's, whoever's turn earned it; any other is everybody's. A role gets
 it at its last turn up to then: that is when it could still do something about it. What comes before its first turn is
 left out.
 """
@@ -14,71 +14,69 @@ from manyturn.agents.ledger import Ledger
 
 
 class RoleView(NamedTuple):
-    """What one agent did in an episode.
+    """What one role did in an episode.
 
     Attributes:
-        agent: its name; empty where the episode has one agent.
-        episode: its turns, with the rewards that are its own; its key's task names the agent too, because the agents
+        role: its name.
+        episode: its turns, with the rewards that are its own; its key's task names the role too, because the roles
             of a task are not each other's group.
         places: where its turns stand among those of the whole episode.
     """
 
-    agent: str
+    role: str
     episode: Episode
     places: list[int]
 
 
-def role_views(episode: Episode, agents: Sequence[str]) -> list[RoleView]:
-    """The shares of those who had a turn, in the order of ``agents``; the whole, where these are none."""
-    if not agents:
-        return [RoleView("", episode, list(range(len(episode.turns))))]
+def role_views(episode: Episode, roles: Sequence[str]) -> list[RoleView]:
+    """A view for each role that had a turn, in the order of ``roles``; of one role, the episode as it is."""
+    if len(roles) == 1:
+        return [RoleView(roles[0], episode, list(range(len(episode.turns))))]
     found = []
-    for agent in agents:
-        places = [place for place, turn in enumerate(episode.turns) if turn.agent == agent]
+    for role in roles:
+        places = [place for place, turn in enumerate(episode.turns) if turn.role == role]
         if places:
-            turns = _earned(episode.turns, agent, places, agents)
-            key = episode.key._replace(task=group_name(episode.key.task, agent))
+            turns = _earned(episode.turns, role, places, roles)
+            key = episode.key._replace(task=group_name(episode.key.task, role, roles))
             ledger = None if episode.ledger is None else _own(episode.ledger, places)
-            found.append(RoleView(agent, replace(episode, key=key, turns=turns, ledger=ledger), places))
+            found.append(RoleView(role, replace(episode, key=key, turns=turns, ledger=ledger), places))
     return found
 
 
-def returns_by_agent(episode: Episode, agents: Sequence[str]) -> dict[str, float]:
-    """What each agent earned in an episode; NaN for one that had no turn, and after an error."""
-    earned = {share.agent: share.episode.outcome for share in role_views(episode, agents)}
-    return {agent: earned.get(agent, float("nan")) for agent in agents or ("",)}
+def returns_by_role(episode: Episode, roles: Sequence[str]) -> dict[str, float]:
+    """What each role earned in an episode; NaN for one that had no turn, and after an error."""
+    earned = {view.role: view.episode.outcome for view in role_views(episode, roles)}
+    return {role: earned.get(role, float("nan")) for role in roles}
 
 
-def group_name(task: str, agent: str) -> str:
-    """What the group of an agent's episodes of a task is known by."""
-    return f"{task}#{agent}" if agent else task
+def group_name(task: str, role: str, roles: Collection[str]) -> str:
+    """What the group of a role's episodes of a task is known by, among several ``roles``."""
+    return f"{task}#{role}" if len(roles) > 1 else task
 
 
-def own_parts(names: Iterable[str], agents: Collection[str]) -> tuple[str, ...]:
-    """Reward parts as the agents themselves know them, each once.
+def own_parts(names: Iterable[str], roles: Collection[str]) -> tuple[str, ...]:
+    """Reward parts as the roles themselves know them, each once.
 
     >>> own_parts(["buyer.outcome", "seller.outcome", "patience"], ["buyer", "seller"])
     ('outcome', 'patience')
     """
-    return tuple(dict.fromkeys(_owner(name, agents)[1] for name in names))
+    return tuple(dict.fromkeys(_owner(name, roles)[1] for name in names))
 
 
-def _owner(part: str, agents: Collection[str]) -> tuple[str, str]:
-    """Whose part it is, empty if everybody's, and what the owner calls it."""
-    agent, dot, name = part.partition(".")
-    return (agent, name) if dot and agent in agents else ("", part)
+def _owner(part: str, roles: Collection[str]) -> tuple[str | None, str]:
+    """Whose part it is, None if everybody's, and what the owner calls it."""
+    role, dot, name = part.partition(".")
+    return (role, name) if dot and len(roles) > 1 and role in roles else (None, part)
 
 
-def _earned(
-    turns: Sequence[TurnRecord], agent: str, places: Sequence[int], agents: Collection[str]
-) -> list[TurnRecord]:
+def _earned(turns: Sequence[TurnRecord], role: str, places: Sequence[int], roles: Collection[str]) -> list[TurnRecord]:
     parts: list[dict[str, float]] = [{} for _ in places]
     own = -1  # how many of its own turns have been, less one
     for turn in turns:
-        own += turn.agent == agent
+        own += turn.role == role
         for part, value in turn.parts.items() if own >= 0 else ():
-            owner, name = _owner(part, agents)
-            if owner in ("", agent):
+            owner, name = _owner(part, roles)
+            if owner in (None, role):
                 parts[own][name] = parts[own].get(name, 0.0) + value
     return [
         replace(turns[place], parts=earned, reward=float(sum(earned.values())))

@@ -8,6 +8,7 @@ from manyturn.agents.episode import Act, Player
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Ledger
 from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.roles import ONE_ROLE
 from manyturn.envs.hosting.host import Answer
 from manyturn.envs.hosting.seats import Seat
 
@@ -40,9 +41,10 @@ class _ScriptedPlayer:
         self.ledger: Ledger | None = None
 
     async def act(self, step: Answer, seat: Seat) -> Act:
-        if step.agent not in self._rngs:
-            self._rngs[step.agent] = generator("scripted", *self._key, *filter(None, [step.agent]))
-        rng = self._rngs[step.agent]
+        if step.role not in self._rngs:
+            named = () if step.role == ONE_ROLE else (step.role,)
+            self._rngs[step.role] = generator("scripted", *self._key, *named)
+        rng = self._rngs[step.role]
         if self._noise == 1 or rng.random() < self._noise:
             if step.admissible:
                 return _said(step.admissible[int(rng.integers(len(step.admissible)))])

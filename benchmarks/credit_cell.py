@@ -17,7 +17,7 @@ from provenance import commit, machine
 
 from manyturn.envs.contract.durable import replace_text
 from manyturn.trainers.recipe.config import RunConfig, to_toml
-from manyturn.trainers.record.checkpoint import newest_checkpoint, read_state, save_checkpoint
+from manyturn.trainers.record.checkpoint import ONE_POLICY, newest_checkpoint, read_state, save_checkpoint
 from manyturn.trainers.record.run_folder import read_config
 from manyturn.trainers.record.stopping import Stopped
 from manyturn.trainers.run.loop import train
@@ -60,7 +60,9 @@ async def plant(config: RunConfig, source: Path, folder: Path) -> None:
         run.only.learner.begin_reinforcement()
         plain = {**state, "learner": run.only.learner.plain()}
         folder.mkdir(parents=True, exist_ok=True)
-        save_checkpoint(folder / "checkpoints", 0, {"": (run.only.language, run.only.learner.tensors())}, plain, keep=1)
+        save_checkpoint(
+            folder / "checkpoints", 0, {ONE_POLICY: (run.only.language, run.only.learner.tensors())}, plain, keep=1
+        )
     shutil.copy(source / "metrics.jsonl", folder / "metrics.jsonl")
     replace_text(folder / "config.toml", to_toml(config))  # last: with it the run has begun
 

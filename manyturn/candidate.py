@@ -104,18 +104,20 @@ def _trained(run: Path, checkpoint: Path | None, asked: Asked) -> Candidate:
         template, engine = _loaded(str(checkpoint / beside("model", name)), barrier)
         return Agent(config.agent, template, engine, sampling, _named(label, engine))
 
-    playing = _playing(config.agents, policy, f"{run.name} step {state['step']}")
+    playing = _playing(config.roles, policy, f"{run.name} step {state['step']}")
     env, seen = config.env, frozenset(state["seen"])
     return Candidate(playing, env.id, env.args, env.wrappers, seen, config.rollout.max_turns)
 
 
 def _playing(roles: Mapping[str, str], policy: Callable[[str, str], Agent], label: str) -> Policy:
     """The policy of a run, or all of them in the roles that they were trained in."""
+    from manyturn.trainers.record.checkpoint import ONE_POLICY
+
     if not roles:
-        return policy("", label)
+        return policy(ONE_POLICY, label)
     names = dict.fromkeys(name for name in roles.values() if name not in SCRIPTS)
     trained = {name: policy(name, f"{name} of {label}") for name in names}
-    return Cast({agent: trained[name] if name in trained else SCRIPTS[name] for agent, name in roles.items()})
+    return Cast({role: trained[name] if name in trained else SCRIPTS[name] for role, name in roles.items()})
 
 
 def _model(word: str, asked: Asked) -> Candidate:

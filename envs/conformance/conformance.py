@@ -178,8 +178,8 @@ def rewards(subject: Subject) -> Result:
                 raise Fault(f"{where}: 'outcome' before the end; give the reward of a turn another name")
     listed = subject.text_env.part_names if subject.text_env else None
     owners = {name.rpartition(".")[0] for name in seen} - {""}
-    if strangers := sorted(owners - set(agents)) if (agents := subject.host.agents) else []:
-        raise Fault(f"parts of {', '.join(strangers)} are nobody's: the agents are {', '.join(agents)}")
+    if strangers := sorted(owners - set(roles)) if len(roles := subject.host.roles) > 1 else []:
+        raise Fault(f"parts of {', '.join(strangers)} belong to no role: the roles are {', '.join(roles)}")
     if listed is not None and seen - {OUTCOME, *listed}:
         raise Fault(f"part_names does not list {', '.join(sorted(seen - {OUTCOME, *listed}))}")
     return f"parts seen: {', '.join(sorted(seen)) or 'none'}", {}

@@ -12,6 +12,7 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 
 from manyturn.envs.contract.keys import digest, generator
+from manyturn.envs.contract.roles import ONE_ROLE
 from manyturn.envs.contract.space import TextSpace
 from manyturn.envs.contract.task import SPLITS, Task
 from manyturn.envs.contract.turn import OUTCOME, Turn
@@ -37,8 +38,8 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         part_names: names of the reward parts besides ``outcome``; None if they are not listed. A list lets misspelt
             names in a recipe be found before the first episode.
         absent: splits that this machine cannot give -> what has to be done to have them.
-        agents: names of those who act, where an episode has several: ``info["agent"]`` then says who reads the
-            observation and acts next. A reward part named ``AGENT.PART`` is that agent's, whoever's turn earned it; any
+        roles: names of those who act, where an episode has several: ``info["role"]`` then says who reads the
+            observation and acts next. A reward part named ``ROLE.PART`` is that role's, whoever's turn earned it; any
             other is everybody's.
         side_by_side: how many episodes of one process can be open at once, where each holds something scarce such as
             a container; None without a limit. More wait for a seat.
@@ -49,7 +50,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
     splits: ClassVar[tuple[str, ...]] = SPLITS
     part_names: ClassVar[tuple[str, ...] | None] = None
     absent: Mapping[str, str] = MappingProxyType({})
-    agents: tuple[str, ...] = ()
+    roles: tuple[str, ...] = (ONE_ROLE,)
     side_by_side: int | None = None
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}  # observations are what there is to see
 

@@ -13,6 +13,7 @@ from gymnasium.error import ResetNeeded
 
 from manyturn.envs.contract.environments import NeedsSetup, make
 from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.roles import ONE_ROLE
 from manyturn.envs.contract.space import TextSpace
 from manyturn.envs.contract.task import SPLITS, GeneratedTasks, Task
 from manyturn.envs.contract.text_env import TextEnv, Unsupported
@@ -39,7 +40,7 @@ class Answer(NamedTuple):
         answer: after reset, the action that gives the true answer, for the trainer and never for the policy; None
             where the environment names none.
         measures: at the end, further figures of the episode by name.
-        agent: who reads the observation and acts next, in environments with several agents.
+        role: who reads the observation and acts next, in environments with several roles.
     """
 
     observation: str
@@ -54,7 +55,7 @@ class Answer(NamedTuple):
     progress: float | None = None
     answer: str | None = None
     measures: Mapping[str, float] = MappingProxyType({})
-    agent: str = ""
+    role: str = ONE_ROLE
 
     @property
     def ended(self) -> bool:
@@ -116,9 +117,9 @@ class Host:
         return getattr(getattr(self.env.unwrapped, "user", None), "name", None)
 
     @property
-    def agents(self) -> tuple[str, ...]:
-        """Who acts, where an episode has several agents; empty where it has one."""
-        return tuple(getattr(self.env.unwrapped, "agents", None) or ())
+    def roles(self) -> tuple[str, ...]:
+        """Who acts, by role; one, unless the environment names several."""
+        return tuple(getattr(self.env.unwrapped, "roles", None) or (ONE_ROLE,))
 
     @property
     def side_by_side(self) -> int | None:
@@ -220,12 +221,12 @@ class Host:
             progress=None if progress is None else float(progress),
             answer=answer,
             measures={name: float(value) for name, value in info.get("measures", {}).items()},
-            agent=self._next_agent(info, bool(terminated or truncated)),
+            role=self._next_role(info, bool(terminated or truncated)),
         )
 
-    def _next_agent(self, info: Mapping[str, Any], ended: bool) -> str:
-        if not self.agents or ended:
-            return ""  # without agents the word may mean something else
-        if (agent := info.get("agent")) not in self.agents:
-            raise ValueError(f"info['agent'] is {agent!r}, but the agents are {', '.join(self.agents)}")
-        return agent
+    def _next_role(self, info: Mapping[str, Any], ended: bool) -> str:
+        if len(self.roles) == 1 or ended:
+            return self.roles[0]  # info["role"] may mean something else in an environment with one role
+        if (role := info.get("role")) not in self.roles:
+            raise ValueError(f"info['role'] is {role!r}, but the roles are {', '.join(self.roles)}")
+        return role

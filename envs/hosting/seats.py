@@ -53,7 +53,7 @@ class Seats(abc.ABC):
         has_expert, has_answer, has_progress, lists_parts: what it can tell; see ``Host``.
         wrappers: the turn-level rewards around it.
         user: whom the agent talks to, if anybody.
-        agents: who acts, where an episode has several agents.
+        roles: who acts, where an episode has several roles.
         limit: episodes that may run at once, which is less than was asked for where one process cannot hold as many.
     """
 
@@ -74,7 +74,7 @@ class Seats(abc.ABC):
         self.has_expert, self.has_answer = self._host.has_expert, self._host.has_answer
         self.has_progress, self.lists_parts = self._host.has_progress, self._host.lists_parts
         self.splits = self._host.splits
-        self.user, self.agents = self._host.user, self._host.agents
+        self.user, self.roles = self._host.user, self._host.roles
         self.part_names = self._host.part_names
         self._places = asyncio.Semaphore(self.limit)
         self._closed = False

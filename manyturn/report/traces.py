@@ -149,7 +149,7 @@ def _trace(turns: pa.Table, last: str) -> Trace:
         "observations": column["observation"],
         "replies": column["reply"],
         "actions": column["action"],
-        "agents": column["agent"],
+        "roles": column["role"],
         "valid": column["valid"],
         "rewards": _numbers(column["reward"]),
         "parts": [{name: number(value) for name, value in parts.items()} for parts in column["reward_parts"]],

@@ -72,14 +72,14 @@ def test_nobody_reads_what_only_the_other_side_knows(policy, roles):
         secrets = {agent: text.format(**episode.task.params) for agent, text in SECRET.items()}
         for number, turn in enumerate(episode.turns):
             seen = template.decode(episode.ledger.prompt(number))
-            if cast.roles[turn.agent] is not SCRIPTS["expert"]:
-                assert [agent for agent, secret in secrets.items() if secret in seen] == [turn.agent]
+            if cast.roles[turn.role] is not SCRIPTS["expert"]:
+                assert [agent for agent, secret in secrets.items() if secret in seen] == [turn.role]
 
 
 def test_a_policy_without_tokens_leaves_turns_of_none(policy):
     cast = Cast({"buyer": policy(1, BatchBarrier()), "seller": SCRIPTS["random"]})
     for episode in play(cast):
-        lengths = {(turn.agent, len(episode.ledger.reply(n)) > 0) for n, turn in enumerate(episode.turns)}
+        lengths = {(turn.role, len(episode.ledger.reply(n)) > 0) for n, turn in enumerate(episode.turns)}
         assert lengths <= {("buyer", True), ("seller", False)}
 
 
@@ -88,7 +88,7 @@ def test_demonstrations_of_a_cast_are_each_policys_own(policy):
     cast = Cast({agent: Demonstrator(policy(n, barrier), teacher) for n, agent in enumerate(SECRET)})
     for episode in play(cast):
         assert episode.success
-        assert [b.agent for b in episode.ledger.branches] == list(dict.fromkeys(turn.agent for turn in episode.turns))
+        assert [b.role for b in episode.ledger.branches] == list(dict.fromkeys(turn.role for turn in episode.turns))
 
 
 def test_chance_in_one_role_does_not_hang_on_the_other_role(policy):
@@ -96,6 +96,6 @@ def test_chance_in_one_role_does_not_hang_on_the_other_role(policy):
 
     def first(buyer):
         episodes = play(Cast({"buyer": buyer, "seller": SCRIPTS["random"]}))
-        return [e.turns[0].action for e in episodes if e.turns[0].agent == "seller"]
+        return [e.turns[0].action for e in episodes if e.turns[0].role == "seller"]
 
     assert first(SCRIPTS["random"]) == first(SCRIPTS["expert"]) != []

@@ -18,7 +18,7 @@ class Duet(TextEnv):
     """
 
     instructions = "Say odd or even."
-    agents = ("caller", "liar")
+    roles = ("caller", "liar")
     part_names = ("caller.true", "liar.false")
     max_turns = 2
 
@@ -51,4 +51,4 @@ class Duet(TextEnv):
 
     def _describe(self, info):
         super()._describe(info)
-        info["agent"] = self.agents[min(len(self._said), 1)]
+        info["role"] = self.roles[min(len(self._said), 1)]

@@ -13,7 +13,7 @@ import pytest
 from manyturn.recipes import load_recipe, methods
 from manyturn.recipes.stack import stacked
 from manyturn.trainers.recipe.config import RunConfig, configure, to_toml
-from manyturn.trainers.record.checkpoint import newest_checkpoint, read_state, save_checkpoint
+from manyturn.trainers.record.checkpoint import ONE_POLICY, newest_checkpoint, read_state, save_checkpoint
 from manyturn.trainers.run.loop import train
 from manyturn.trainers.run.run import open_run
 
@@ -48,7 +48,9 @@ async def plant(config: RunConfig, source: Path, folder: Path) -> None:
         run.only.learner.begin_reinforcement()
         plain = {**state, "learner": {**run.only.learner.plain(), "updates": state["learner"]["updates"]}}
         folder.mkdir()
-        save_checkpoint(folder / "checkpoints", 0, {"": (run.only.language, run.only.learner.tensors())}, plain, keep=1)
+        save_checkpoint(
+            folder / "checkpoints", 0, {ONE_POLICY: (run.only.language, run.only.learner.tensors())}, plain, keep=1
+        )
     shutil.copy(source / "metrics.jsonl", folder)
     (folder / "config.toml").write_text(to_toml(config))
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from manyturn.agents.episode import Episode
 from manyturn.agents.role_views import group_name
+from manyturn.envs.contract.roles import ONE_ROLE
 from manyturn.trainers.credit.pipeline import Credit
 from manyturn.trainers.play.pool import TaskFeedback, label_of
 from manyturn.trainers.play.rollouts import learnable
@@ -15,7 +16,10 @@ Taught = tuple[float, bool]
 
 
 def findings(
-    episodes: Sequence[Episode], numbers: Mapping[str, int], earned: Sequence[Credit], agents: Sequence[str] = ()
+    episodes: Sequence[Episode],
+    numbers: Mapping[str, int],
+    earned: Sequence[Credit],
+    roles: Sequence[str] = (ONE_ROLE,),
 ) -> list[TaskFeedback]:
     """One entry for each task of which an episode could be scored and says whether it reached the goal.
 
@@ -23,7 +27,7 @@ def findings(
         episodes: all that were played, whether they were learnt from or not.
         numbers: id of a task -> its place in the split.
         earned: the credit of those that were learnt from, of each policy; other tasks have taught nothing.
-        agents: of an episode, where it has several; a task has then taught what it taught them in the mean.
+        roles: of an episode, where it has several; a task has then taught what it taught them in the mean.
     """
     lessons, groups = dict[str, Taught](), defaultdict[str, list[Episode]](list)
     for credit in earned:
@@ -33,7 +37,7 @@ def findings(
             groups[episode.task.id].append(episode)
     found = []
     for task, members in groups.items():
-        taught = [lessons.get(group_name(task, agent), (0.0, False)) for agent in agents or ("",)]
+        taught = [lessons.get(group_name(task, role, roles), (0.0, False)) for role in roles]
         advantage, signal = float(np.mean([mean for mean, _ in taught])), any(signal for _, signal in taught)
         success, score = np.mean([(bool(e.success), e.outcome) for e in members], axis=0).tolist()
         label = label_of(members[0].task)

@@ -3,7 +3,7 @@
     round 1 plays N groups; round i plays N - (groups kept so far); a group is kept if max R > min R
     the last of ``rounds`` keeps everything
 
-Source: DAPO, arXiv 2503.14476, section 3.2; the filter, and keeping all of the last round, as in verl-agent
+Source: DAPO, arXiv 2503.14476, section 3.2; the filter, and keeping all of the last round, as in verl-role
 (``filter_group_data``).
 
 Implementation:
@@ -27,7 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyturn.agents.episode import Episode
-from manyturn.agents.role_views import returns_by_agent
+from manyturn.agents.role_views import returns_by_role
+from manyturn.envs.contract.roles import ONE_ROLE
 from manyturn.trainers.credit.groups import group_statistics
 from manyturn.trainers.credit.turn_batch import BoolK, IntK, ids_of
 
@@ -49,7 +50,7 @@ class Refill:
         groups: groups that the step is to have.
         size: episodes of a group.
         rounds: most rounds; 1 keeps every group.
-        agents: of an episode, where it has several; a group is kept if the returns of one of them differ.
+        roles: of an episode, where it has several; a group is kept if the returns of one of them differ.
         round: rounds that were played.
         played: their episodes, all members of a group next to each other.
         kept: whether the step learns from the episode, one per episode.
@@ -61,7 +62,7 @@ class Refill:
     groups: int
     size: int
     rounds: int
-    agents: tuple[str, ...] = ()
+    roles: tuple[str, ...] = (ONE_ROLE,)
     round: int = 0
     played: tuple[Episode, ...] = ()
     kept: tuple[bool, ...] = ()
@@ -76,8 +77,8 @@ class Refill:
         kept_E = np.full(len(episodes), True)
         if self.round + 1 < self.rounds:
             group_E = ids_of(episode.key.task for episode in episodes)
-            returns = [returns_by_agent(episode, self.agents) for episode in episodes]
-            columns = [np.array([earned[agent] for earned in returns]) for agent in self.agents or ("",)]
+            returns = [returns_by_role(episode, self.roles) for episode in episodes]
+            columns = [np.array([earned[role] for earned in returns]) for role in self.roles]
             kept_E = np.any([with_spread(return_E, group_E) for return_E in columns], axis=0)
         return replace(
             self,

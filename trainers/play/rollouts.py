@@ -10,7 +10,8 @@ import numpy as np
 
 from manyturn.agents.episode import Ending, Episode
 from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.role_views import returns_by_agent
+from manyturn.agents.role_views import returns_by_role
+from manyturn.envs.contract.roles import ONE_ROLE
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.turn import OUTCOME
 from manyturn.trainers.credit.turn_batch import FloatK, FloatT, TurnBatch
@@ -84,16 +85,16 @@ def _reply_lengths(episode: Episode) -> list[int]:
     return [span.end - span.start for span in episode.ledger.spans[: len(episode.turns)]]
 
 
-def describe(episodes: Sequence[Episode], agents: Sequence[str] = ()) -> dict[str, Any]:
+def describe(episodes: Sequence[Episode], roles: Sequence[str] = (ONE_ROLE,)) -> dict[str, Any]:
     """The metrics of what was played.
 
     Args:
-        agents: of an episode, where it has several: what each earned is told too.
+        roles: of an episode, where it has several: what each earned is told too.
     """
     told = [episode for episode in episodes if not episode.ending.is_error]
     turns = [turn for episode in told for turn in episode.turns]
     lengths = [n for episode in told for n in _reply_lengths(episode)]
-    earned = {agent: [returns_by_agent(episode, agents)[agent] for episode in told] for agent in agents}
+    earned = {role: [returns_by_role(episode, roles)[role] for episode in told] for role in roles if len(roles) > 1}
 
     def mean(values: Sequence[float]) -> float | None:
         return float(np.mean(values)) if len(values) else None
@@ -107,5 +108,5 @@ def describe(episodes: Sequence[Episode], agents: Sequence[str] = ()) -> dict[st
         "truncated": mean([episode.ending is Ending.TRUNCATED for episode in told]),
         "errors": len(episodes) - len(told),
         "retried": mean([episode.attempts > 1 for episode in episodes]),
-        **{f"{agent}/return": mean([r for r in returns if not math.isnan(r)]) for agent, returns in earned.items()},
+        **{f"{role}/return": mean([r for r in returns if not math.isnan(r)]) for role, returns in earned.items()},
     }

@@ -153,14 +153,14 @@ def _length_can_be_passed(config: Any) -> str | None:
 
 
 def _somebody_learns(config: Any) -> str | None:
-    if config.agents and set(config.agents.values()) <= SCRIPTS.keys():
-        return f"[agents] gives every role to {' and '.join(sorted(set(config.agents.values())))}: nobody would learn"
+    if config.roles and set(config.roles.values()) <= SCRIPTS.keys():
+        return f"[roles] gives every role to {' and '.join(sorted(set(config.roles.values())))}: nobody would learn"
     return None
 
 
 def _branches_are_of_one_policy(config: Any) -> str | None:
-    if config.agents and config.rollout.branching is not None:
-        return "rollout.branching repeats what one policy said, and [agents] names several: leave one of them out"
+    if config.roles and config.rollout.branching is not None:
+        return "rollout.branching repeats what one policy said, and [roles] names several: leave one of them out"
     return None
 
 

@@ -82,9 +82,9 @@ class RunConfig(Options):
     env: EnvConfig
     model: ModelConfig = TinyModel()
     agent: AgentConfig = AgentConfig(instructions=False)
-    agents: dict[str, Annotated[str, Field(pattern="^[A-Za-z0-9_]{1,40}$")]] = {}
-    """Who plays each agent of an environment with several. Those of one name share a policy, names are free, and each
-    learns from what its own agents earn; expert and random do not learn. Unset: one policy plays them all."""
+    roles: dict[str, Annotated[str, Field(pattern="^[A-Za-z0-9_]{1,40}$")]] = {}
+    """Who plays each role of an environment with several. Those of one name share a policy, names are free, and each
+    learns from what its own roles earn; expert and random do not learn. Unset: one policy plays them all."""
     sampling: Sampling = Sampling()
     warmup: WarmupConfig = WarmupConfig()
     rollout: RolloutConfig = RolloutConfig()

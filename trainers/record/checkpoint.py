@@ -18,7 +18,8 @@ from manyturn.agents.models import LanguageModel
 from manyturn.envs.contract.durable import clear_leftovers, sync
 
 MANIFEST = "manifest.json"
-FORMAT = 1  # of the files and of the state's entries; another number cannot be continued from
+FORMAT = 2  # of the files and of the state's entries; another number cannot be continued from
+ONE_POLICY = "policy"  # the policy of a run that trains only one
 _PACKAGES = ("manyturn", "torch", "transformers")  # what the bits of a run depend on
 
 
@@ -42,10 +43,10 @@ Saved = Mapping[str, tuple[LanguageModel, dict[str, torch.Tensor]]]
 def beside(what: str, policy: str) -> str:
     """What a policy's part of a checkpoint is called.
 
-    >>> beside("model", ""), beside("model", "seller")
+    >>> beside("model", ONE_POLICY), beside("model", "seller")
     ('model', 'model-seller')
     """
-    return f"{what}-{policy}" if policy else what
+    return what if policy == ONE_POLICY else f"{what}-{policy}"
 
 
 def save_checkpoint(folder: Path, step: int, policies: Saved, state: dict[str, Any], keep: int) -> Path:
@@ -134,7 +135,7 @@ def read_state(checkpoint: Path) -> dict[str, Any]:
     return json.loads((checkpoint / "state.json").read_text())
 
 
-def read_tensors(checkpoint: Path, policy: str = "") -> dict[str, torch.Tensor]:
+def read_tensors(checkpoint: Path, policy: str = ONE_POLICY) -> dict[str, torch.Tensor]:
     """The tensors of a policy in a checkpoint, without the model's weights."""
     return load_file(checkpoint / f"{beside('learner', policy)}.safetensors")
 

@@ -1,6 +1,6 @@
 """Every key of ``metrics.jsonl``, defined once. One line of the file is one step.
 
-Where an episode has several agents, ``AGENT/return`` is what one of them earned; where several policies learn, the
+Where an episode has several roles, ``ROLE/return`` is what one of them earned; where several policies learn, the
 figures of each stand under ``POLICY/...``.
 """
 

@@ -52,7 +52,7 @@ def batch_of(
         columns[DRIFT] = _drifts(trainee, episodes, memory)
         known_K = columns[DRIFT][~np.isnan(columns[DRIFT])]
         figures[DRIFT] = float(known_K.mean()) if len(known_K) else float("nan")
-    batch = turn_batch(episodes, own_parts(run.seats.part_names, run.agents), columns, token_columns)
+    batch = turn_batch(episodes, own_parts(run.seats.part_names, run.roles), columns, token_columns)
     if "contribution" in columns:
         figures["contribution_error"] = _unexplained(batch)
     return batch, figures

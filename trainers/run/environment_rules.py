@@ -48,7 +48,7 @@ def _progress_is_told(config: RunConfig, seats: Seats) -> str | None:
 
 def _parts_are_paid(config: RunConfig, seats: Seats) -> str | None:
     """A part that a stage names is one of the environment's, of its wrappers', or of a stage before."""
-    there = {OUTCOME, *own_parts(seats.part_names, seats.agents)}
+    there = {OUTCOME, *own_parts(seats.part_names, seats.roles)}
     for stage in config.credit.rewards if seats.lists_parts else ():
         if missing := sorted(named_parts(stage) - there):
             return (
@@ -78,13 +78,13 @@ def _curriculum_chooses(config: RunConfig, seats: Seats) -> str | None:
 
 def _agents_are_played(config: RunConfig, seats: Seats) -> str | None:
     """Everybody has a role, and nobody else."""
-    if not config.agents or set(config.agents) == set(seats.agents):
+    if not config.roles or set(config.roles) == set(seats.roles):
         return None
-    if not seats.agents:
-        return f"[agents] has no effect: an episode of {seats.name} has one agent; leave the section out"
+    if len(seats.roles) == 1:
+        return f"[roles] has no effect: an episode of {seats.name} has one role; leave the section out"
     return (
-        f"[agents] names {', '.join(sorted(config.agents))}, but those who act in {seats.name} are "
-        f"{', '.join(seats.agents)}: give each a policy"
+        f"[roles] names {', '.join(sorted(config.roles))}, but those who act in {seats.name} are "
+        f"{', '.join(seats.roles)}: give each a policy"
     )
 
 

@@ -1,4 +1,4 @@
-"""What one policy learns from a step: its agents' turns, the credit that they get, and the update."""
+"""What one policy learns from a step: its roles' turns, the credit that they get, and the update."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class PolicyUpdate:
     """The credit of one policy in a step.
 
     Attributes:
-        episodes: what its agents did, E episodes with K turns; of several agents in one episode each has its own.
+        episodes: what its roles did, E episodes with K turns; of several roles in one episode each has its own.
         places_K: where these turns stand among all turns of the step.
         batch: the turns as they were played, before the rewards stage.
         figures: what was measured on the way.
@@ -77,19 +77,17 @@ def policy_updates(run: Run, episodes: Sequence[Episode], kept: Sequence[bool], 
     turns_E = [len(episode.turns) for episode in episodes]
     first_E = np.cumsum(turns_E) - turns_E
     parted = [
-        (share, first + np.array(share.places))
+        (view, first + np.array(view.places))
         for episode, first, is_kept in zip(episodes, first_E.tolist(), kept, strict=True)
         if is_kept and is_learnable(episode)
-        for share in role_views(episode, run.agents)
+        for view in role_views(episode, run.roles)
     ]
-    played = {
-        t.name: [(share, places_K) for share, places_K in parted if share.agent in t.agents] for t in run.trainees
-    }
+    played = {t.name: [(view, places_K) for view, places_K in parted if view.role in t.roles] for t in run.trainees}
     return [_lesson(run, t, played[t.name], memory) for t in run.trainees if played[t.name]]
 
 
 def _lesson(run: Run, trainee: Trainee, played: Sequence[tuple[RoleView, IntK]], memory: Memory) -> PolicyUpdate:
-    episodes, recalled = [share.episode for share, _ in played], trainee.memory(memory)
+    episodes, recalled = [view.episode for view, _ in played], trainee.memory(memory)
     batch, figures = batch_of(run, trainee, episodes, recalled)
     earned = credit(batch, run.config.credit, recalled)
     return PolicyUpdate(trainee, episodes, np.concatenate([places_K for _, places_K in played]), batch, earned, figures)

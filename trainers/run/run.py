@@ -24,6 +24,7 @@ from manyturn.envs.hosting.host import Host
 from manyturn.envs.hosting.seats import Seats, open_seats
 from manyturn.trainers.learn.learner import Learner
 from manyturn.trainers.recipe.config import RunConfig
+from manyturn.trainers.record.checkpoint import ONE_POLICY
 from manyturn.trainers.run.environment_rules import check_environment
 from manyturn.trainers.run.trainee import Trainee
 
@@ -55,9 +56,9 @@ class Run:
         return trainee
 
     @property
-    def agents(self) -> tuple[str, ...]:
-        """The agents of an episode; empty where it has one."""
-        return self.seats.agents
+    def roles(self) -> tuple[str, ...]:
+        """The roles of an episode."""
+        return self.seats.roles
 
     @property
     def patience(self) -> Patience:
@@ -87,14 +88,14 @@ class Run:
 
     def _cast(self, play: Callable[[Trainee], Played]) -> Played | Cast:
         trained = {trainee.name: play(trainee) for trainee in self.trainees}
-        if not (roles := self.config.agents):
-            return trained[""]
-        return Cast({agent: trained[name] if name in trained else SCRIPTS[name] for agent, name in roles.items()})
+        if not (roles := self.config.roles):
+            return trained[ONE_POLICY]
+        return Cast({role: trained[name] if name in trained else SCRIPTS[name] for role, name in roles.items()})
 
     def told(self, of: Callable[[Trainee], T]) -> T | dict[str, T]:
         """What to tell of the policies: by name, if they have names."""
         values = {trainee.name: of(trainee) for trainee in self.trainees}
-        return values.get("", values)  # type: ignore[arg-type]
+        return values.get(ONE_POLICY, values)  # type: ignore[arg-type]
 
 
 def choose_device(name: str) -> torch.device:
@@ -127,22 +128,22 @@ async def open_run(config: RunConfig) -> AsyncIterator[Run]:
         check_environment(config, seats)
         refuse_unfit(config, seats)
         roles, barrier = _roles(config, seats), BatchBarrier()
-        trainees = tuple(_trainee(name, agents, config, device, barrier) for name, agents in roles.items())
+        trainees = tuple(_trainee(name, played, config, device, barrier) for name, played in roles.items())
         window = max(200, rollout.tasks * rollout.group)
         breaker = Breaker(rollout.error_share, window, least=window)
         yield Run(config, seats, seats.tasks("train"), trainees, breaker)
 
 
 def _roles(config: RunConfig, seats: Seats) -> dict[str, tuple[str, ...]]:
-    """Each policy that is trained, and the agents that it plays."""
-    if not config.agents:
-        return {"": seats.agents or ("",)}
-    names = dict.fromkeys(name for name in config.agents.values() if name not in SCRIPTS)
-    return {name: tuple(agent for agent, who in config.agents.items() if who == name) for name in names}
+    """Each policy that is trained, and the roles that it plays."""
+    if not config.roles:
+        return {ONE_POLICY: seats.roles}
+    names = dict.fromkeys(name for name in config.roles.values() if name not in SCRIPTS)
+    return {name: tuple(role for role, who in config.roles.items() if who == name) for name in names}
 
 
 def _trainee(
-    name: str, agents: tuple[str, ...], config: RunConfig, device: torch.device, barrier: BatchBarrier
+    name: str, roles: tuple[str, ...], config: RunConfig, device: torch.device, barrier: BatchBarrier
 ) -> Trainee:
     language = _language_model(config, device)
     if config.learner.lora_rank:
@@ -152,11 +153,13 @@ def _trainee(
     if device.type == "cuda" and not config.learner.lora_rank:
         drawn = copy.deepcopy(language.model).to(torch.bfloat16)  # type: ignore[arg-type]
     engine = TransformersEngine(drawn, language.template.end_ids, patience=config.rollout.patience, barrier=barrier)
-    agent = Agent(config.agent, language.template, engine, config.sampling, name=name or config.env.id)
+    agent = Agent(
+        config.agent, language.template, engine, config.sampling, name=config.env.id if name == ONE_POLICY else name
+    )
     learner = Learner(
         language, config.learner, config.objective, config.sampling.temperature, config.value, config.progress
     )
-    return Trainee(name, agents, language, engine, agent, learner)
+    return Trainee(name, roles, language, engine, agent, learner)
 
 
 def _language_model(config: RunConfig, device: torch.device) -> LanguageModel:

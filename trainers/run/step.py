@@ -45,10 +45,10 @@ async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any
     run.publish()
     state.seen |= {run.train[number].content for number in numbers.values()}
     credits = [lesson.credit for lesson in lessons]
-    state.found = [list(found) for found in findings(episodes, numbers, credits, run.agents)]
+    state.found = [list(found) for found in findings(episodes, numbers, credits, run.roles)]
     state.step, state.memory = step, dict(memory)
     return {
-        **describe(episodes, run.agents),
+        **describe(episodes, run.roles),
         **figures,
         "rounds": refill.round,
         "rollout_seconds": round(played - started, 3),
@@ -69,7 +69,7 @@ async def _play_rounds(run: Run, state: State, folder: RunFolder) -> tuple[Refil
         The episodes, task id -> number of each task that was drawn, and what the curriculum remembers.
     """
     config, rollout, step = run.config, run.config.rollout, state.step + 1
-    refill = Refill(rollout.tasks, rollout.group, rollout.rounds, run.agents)
+    refill = Refill(rollout.tasks, rollout.group, rollout.rounds, run.roles)
     numbers, memory = dict[str, int](), state.memory
     feedback = [TaskFeedback(*row) for row in state.found]
     while refill.missing:

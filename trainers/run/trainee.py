@@ -1,6 +1,6 @@
 """A policy that is trained: the model, the engine that draws with it, the agent that asks the engine, the learner.
 
-A run has one, or several where different policies play the agents of an environment.
+A run has one, or several where different policies play the roles of an environment.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from manyturn.agents.models import LanguageModel
 from manyturn.agents.transformers_engine import TransformersEngine
 from manyturn.envs.contract.registry import Memory
 from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.record.checkpoint import beside, read_tensors, weights_hash
+from manyturn.trainers.record.checkpoint import ONE_POLICY, beside, read_tensors, weights_hash
 
 
 @dataclass
@@ -22,15 +22,15 @@ class Trainee:
     """One policy of a run.
 
     Attributes:
-        name: tells the policies of a run apart; empty where there is one.
-        agents: those of the environment that it plays; one without a name where episodes have one agent.
+        name: which of the run's policies it is.
+        roles: those of the environment that it plays.
         language: model and tokenizer; the learner changes its weights in place.
         engine: draws replies with the learner's weights as of the last ``publish``.
         agent: the policy as it plays.
     """
 
     name: str
-    agents: tuple[str, ...]
+    roles: tuple[str, ...]
     language: LanguageModel
     engine: TransformersEngine
     agent: Agent
@@ -64,15 +64,15 @@ class Trainee:
 
     def labelled(self, figures: Mapping[str, Any]) -> dict[str, Any]:
         """Metrics under names that no other policy of the run uses."""
-        return {f"{self.name}/{name}" if self.name else name: value for name, value in figures.items()}
+        return {name if self.name == ONE_POLICY else f"{self.name}/{name}": value for name, value in figures.items()}
 
     def memory(self, whole: Memory) -> Memory:
         """What its credit remembers, of all that the run does."""
-        return whole.get(_place(self.name), {}) if self.name else whole
+        return whole.get(_place(self.name), {})
 
     def remembering(self, whole: Memory, own: Memory) -> dict[str, Any]:
         """What the run remembers, when this policy's credit remembers ``own``."""
-        return {**whole, _place(self.name): dict(own)} if self.name else dict(own)
+        return {**whole, _place(self.name): dict(own)}
 
 
 def _place(policy: str) -> str:

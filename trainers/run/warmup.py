@@ -97,7 +97,7 @@ async def validate(run: Run, stage: str, tasks: int) -> dict[str, Any]:
         patience=run.patience,
         breaker=run.breaker,
     )
-    return describe(episodes, run.agents)
+    return describe(episodes, run.roles)
 
 
 async def _demonstrations(run: Run) -> tuple[list[list[Sample]], set[str]]:
@@ -117,8 +117,8 @@ async def _demonstrations(run: Run) -> tuple[list[list[Sample]], set[str]]:
         breaker=run.breaker,
     )
     good = [episode for episode in episodes if episode.success]
-    parted = [share for episode in good for share in role_views(episode, run.agents)]
-    samples = [samples_of([share.episode for share in parted if share.agent in t.agents]) for t in run.trainees]
+    parted = [view for episode in good for view in role_views(episode, run.roles)]
+    samples = [samples_of([view.episode for view in parted if view.role in t.roles]) for t in run.trainees]
     if config.observed:
         samples = [[_with_observed(sample, config.observed) for sample in own] for own in samples]
     return samples, {episode.task.content for episode in good}

@@ -24,7 +24,7 @@ _LONGEST = 2_000  # characters of what one side says that the other reads
 class SelfPlay(TextEnv):
     """Two policies bargain with each other.
 
-    ``info["agent"]`` names the side that reads the observation and acts next; an observation holds nothing that only
+    ``info["role"]`` names the side that reads the observation and acts next; an observation holds nothing that only
     the other side knows. A deal pays each side what it is worth to it, less 10 % for each turn of that side; the part
     ``buyer.outcome`` is the buyer's, and so on: what stands before the dot is whose it is. The reward of a turn is the
     sum of both, which is the reward of a policy that plays both sides for the common good. Success is a fair deal: one
@@ -47,8 +47,8 @@ class SelfPlay(TextEnv):
         self.game = game
         self.instructions = INSTRUCTIONS[game]
         super().__init__(split, max_turns)
-        self.agents = PriceGame.sides if game == PRICE else ("first", "second")
-        self.part_names = tuple(f"{agent}.outcome" for agent in self.agents)  # type: ignore[misc]  # of this game
+        self.roles = PriceGame.sides if game == PRICE else ("first", "second")
+        self.part_names = tuple(f"{role}.outcome" for role in self.roles)  # type: ignore[misc]  # of this game
 
     def tasks(self, split: str) -> Sequence[Task]:
         prefix = f"{split}/{self.game}/"
@@ -90,7 +90,7 @@ class SelfPlay(TextEnv):
         return Turn("It is a deal.", self._paid, True, True, self._is_fair(self._standing))
 
     def _seen(self, said: str) -> str:
-        return f"You are the {self.agents[self._side]}. {self._game.told(self._side)}\n{said}"
+        return f"You are the {self.roles[self._side]}. {self._game.told(self._side)}\n{said}"
 
     def _product(self, terms: Terms) -> float:
         worths = [self._game.worth(side, terms) for side in range(2)]
@@ -131,4 +131,4 @@ class SelfPlay(TextEnv):
 
     def _describe(self, info: dict[str, Any]) -> None:
         super()._describe(info)
-        info["agent"] = self.agents[self._side]
+        info["role"] = self.roles[self._side]

@@ -238,7 +238,7 @@ class TraceView {
       make("span", {}, `Turn ${turn + 1} of ${this.#trace.replies.length}`),
       step("Previous turn", -1, "\u2190"),
       step("Next turn", 1, "\u2192"),
-      this.#trace.agents[turn] ? make("span", { class: "pill" }, this.#trace.agents[turn]) : null,
+      new Set(this.#trace.roles).size > 1 ? make("span", { class: "pill" }, this.#trace.roles[turn]) : null,
       this.#trace.valid[turn] ? null : make("span", { class: "pill failure" }, "invalid action"),
     );
   }

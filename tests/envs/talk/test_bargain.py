@@ -149,13 +149,13 @@ def both(game: str = "price") -> SelfPlay:
 def test_the_sides_take_turns_and_each_sees_its_own_secret_only():
     env = both()
     text, info = env.observation, env.reset(seed=1, options={"task": env.task})[1]
-    assert info["agent"] == "buyer" and "150" in text and "100" not in text
+    assert info["role"] == "buyer" and "150" in text and "100" not in text
     text, *_, info = env.step("I start low: offer 110")
-    assert info["agent"] == "seller" and "100" in text and "150" not in text and "I start low: offer 110" in text
+    assert info["role"] == "seller" and "100" in text and "150" not in text and "I start low: offer 110" in text
     text, *_, info = env.step("nonsense")
-    assert info["agent"] == "seller" and not info["valid"] and "150" not in text
+    assert info["role"] == "seller" and not info["valid"] and "150" not in text
     text, *_, info = env.step("offer 130")
-    assert info["agent"] == "buyer" and "150" in text
+    assert info["role"] == "buyer" and "150" in text
 
 
 def test_a_deal_pays_each_side_its_own_and_parts_say_whose_they_are():
@@ -163,7 +163,7 @@ def test_a_deal_pays_each_side_its_own_and_parts_say_whose_they_are():
     env.step("offer 110")
     env.step("offer 130")
     _, reward, ended, _, info = env.step("accept")
-    assert ended and info["agent"] == "buyer"
+    assert ended and info["role"] == "buyer"
     assert info["reward_parts"] == pytest.approx({"buyer.outcome": 0.4 * DISCOUNT, "seller.outcome": 0.6 * DISCOUNT})
     assert reward == pytest.approx(DISCOUNT) and set(info["reward_parts"]) == set(env.part_names)
     assert info["success"]  # 0.4 x 0.6 is 0.96 of what splitting the difference gives

@@ -52,7 +52,7 @@ def _trace(rows: list[dict[str, Any]], episode: Episode) -> Trace:
         "observations": [row["observation"] for row in rows],
         "replies": [row["reply"] for row in rows],
         "actions": [row["action"] for row in rows],
-        "agents": [row["agent"] for row in rows],
+        "roles": [row["role"] for row in rows],
         "valid": [row["valid"] for row in rows],
         "rewards": [row["reward"] for row in rows],
         "parts": [row["reward_parts"] for row in rows],
@@ -117,7 +117,7 @@ def hostile(texts: Sequence[str]) -> Report:
 
 def _hostile_trace(text: str) -> Trace:
     return {
-        **{name: [text, text] for name in ("observations", "replies", "anchors", "agents")},
+        **{name: [text, text] for name in ("observations", "replies", "anchors", "roles")},
         "actions": [f"{text}!", f"{text}!"],
         "valid": [False, False],
         **{name: [1.0, -1.0] for name in ("rewards", "to_go", "progress")},

@@ -94,7 +94,7 @@ OF_EPISODES = {
     "tags": ((list,), False),
 }
 OF_TURNS = {
-    **dict.fromkeys(("observations", "replies", "actions", "anchors", "agents"), (TEXT, False)),
+    **dict.fromkeys(("observations", "replies", "actions", "anchors", "roles"), (TEXT, False)),
     **dict.fromkeys(("rewards", "to_go", "progress"), (NUMBER, True)),
     "versions": (COUNT, True),
     "valid": (FLAG, False),

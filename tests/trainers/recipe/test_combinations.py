@@ -58,12 +58,12 @@ def run(**entries: Any) -> RunConfig:
 
 REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     (
-        {"agents": {"a": "expert", "b": "random"}},
-        r"\[agents\] gives every role to expert and random: nobody would learn",
-        {"agents": {"a": "expert", "b": "mine"}},
+        {"roles": {"a": "expert", "b": "random"}},
+        r"\[roles\] gives every role to expert and random: nobody would learn",
+        {"roles": {"a": "expert", "b": "mine"}},
     ),
     (
-        {"agents": {"a": "one", "b": "other"}, "rollout": {"group": 4, "branching": {"initial": 2}}},
+        {"roles": {"a": "one", "b": "other"}, "rollout": {"group": 4, "branching": {"initial": 2}}},
         "rollout.branching repeats what one policy said, .* leave one of them out",
         {"rollout": {"group": 4}},
     ),
@@ -310,14 +310,14 @@ UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"env.id": "manyturn/Household-v0"},
     ),
     (
-        {"env.id": GUESS, "agents": {"buyer": "one", "seller": "other"}},
-        r"\[agents\] has no effect: an episode of manyturn/GuessNumber-v0 has one agent",
+        {"env.id": GUESS, "roles": {"buyer": "one", "seller": "other"}},
+        r"\[roles\] has no effect: an episode of manyturn/GuessNumber-v0 has one role",
         {"env.id": "manyturn/Talk-SelfPlay-v0"},
     ),
     (
-        {"env.id": "manyturn/Talk-SelfPlay-v0", "agents": {"buyer": "one"}},
+        {"env.id": "manyturn/Talk-SelfPlay-v0", "roles": {"buyer": "one"}},
         "names buyer, but those who act in manyturn/Talk-SelfPlay-v0 are buyer, seller: give each a policy",
-        {"agents": {"buyer": "one", "seller": "expert"}},
+        {"roles": {"buyer": "one", "seller": "expert"}},
     ),
 ]
 

@@ -42,12 +42,12 @@ def run(path, **changes):
     return asyncio.run(train(duet(**changes), path))
 
 
-@pytest.mark.parametrize("agents", [{}, OWN], ids=["shared", "own"])
-def test_each_agent_learns_from_its_own_rewards(tmp_path, agents):
+@pytest.mark.parametrize("roles", [{}, OWN], ids=["shared", "own"])
+def test_each_agent_learns_from_its_own_rewards(tmp_path, roles):
     """The caller must tell the truth and the liar must not: rewards of the other, or of both, would teach neither."""
     summary = run(
         tmp_path / "run",
-        agents=agents,
+        roles=roles,
         model={"kind": "tiny", "width": 32, "layers": 2, "heads": 2, "sample_tasks": 8},
         warmup={"episodes": 30, "noise": 1.0, "until_success": 0.45, "max_updates": 80, "check_every": 5},
         learner={"lr": 4e-3, "minibatch": 24, "old_logprobs": "engine"},
@@ -61,13 +61,13 @@ def test_each_agent_learns_from_its_own_rewards(tmp_path, agents):
 
 
 def test_credit_stands_at_the_turns_of_those_who_earned_it(tmp_path):
-    run(tmp_path / "run", agents=OWN, steps=1)
+    run(tmp_path / "run", roles=OWN, steps=1)
     turns = read_turns(next((tmp_path / "run" / "turns").glob("*.parquet")))
-    assert {row["agent"] for row in turns} == set(OWN)
+    assert {row["role"] for row in turns} == set(OWN)
     for agent, part in (("caller", "caller.true"), ("liar", "liar.false")):
         groups: dict[str, list[tuple[float, float]]] = {}
         for row in turns:
-            if row["agent"] == agent:
+            if row["role"] == agent:
                 end = next(r for r in turns if (r["task"], r["member"], r["turn"]) == (row["task"], row["member"], 1))
                 groups.setdefault(row["task"], []).append((dict(end["reward_parts"])[part], row["advantage"]))
         for rows in groups.values():
@@ -78,7 +78,7 @@ def test_credit_stands_at_the_turns_of_those_who_earned_it(tmp_path):
 
 def test_a_run_of_several_policies_resumes_to_the_bit(tmp_path):
     warmup = {"episodes": 30, "noise": 1.0, "max_updates": 30, "check_every": 30}
-    whole = run(tmp_path / "whole", agents=OWN, warmup=warmup)
+    whole = run(tmp_path / "whole", roles=OWN, warmup=warmup)
     (tmp_path / "whole" / "checkpoints" / "step_000003" / "manifest.json").unlink()
     (tmp_path / "whole" / "summary.json").unlink()
     again = asyncio.run(train(None, tmp_path / "whole", resume=True))
@@ -87,7 +87,7 @@ def test_a_run_of_several_policies_resumes_to_the_bit(tmp_path):
 
 
 def test_who_plays_by_script_does_not_learn_and_has_no_weights(tmp_path):
-    summary = run(tmp_path / "run", agents={"caller": "me", "liar": "expert"})
+    summary = run(tmp_path / "run", roles={"caller": "me", "liar": "expert"})
     assert set(summary["weights"]) == {"me"}
     newest, _ = newest_checkpoint(tmp_path / "run" / "checkpoints")
     assert sorted(path.name for path in newest.iterdir() if path.suffix != ".json") == [
@@ -99,7 +99,7 @@ def test_who_plays_by_script_does_not_learn_and_has_no_weights(tmp_path):
 
 
 def test_an_evaluation_plays_the_cast_that_was_trained(tmp_path):
-    run(tmp_path / "run", agents=OWN)
+    run(tmp_path / "run", roles=OWN)
     found = find_policy(str(tmp_path / "run"), {})
     assert set(found.policy.roles) == set(OWN)
     hashes = json.loads((tmp_path / "run" / "summary.json").read_text())["weights"]
@@ -116,7 +116,7 @@ def test_rounds_keep_a_group_in_which_one_agents_returns_differ(tmp_path):
     def zero_sum(member, x):
         parts = {"a.outcome": x, "b.outcome": -x}
         turns = [
-            TurnRecord("", "", "", True, 0.0, given, "", None, (0, 0), agent=agent)
+            TurnRecord("", "", "", True, 0.0, given, "", None, (0, 0), role=agent)
             for agent, given in (("a", {}), ("b", parts))
         ]
         return Episode(EpisodeKey(0, "s", "t", member), Task("t", "train", {}), turns, Ending.COMPLETED, success=False)
@@ -129,12 +129,12 @@ def test_rounds_keep_a_group_in_which_one_agents_returns_differ(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"agents": {"caller": "a"}}, "those who act in .* are caller, liar: give each a policy"),
-        ({"agents": {"caller": "a", "liar": "b", "third": "b"}}, "give each a policy"),
-        ({"agents": {"caller": "expert", "liar": "random"}}, "nobody would learn"),
-        ({"agents": {"caller": "../x", "liar": "b"}}, "agents.caller"),
-        ({"agents": OWN, "env": {"id": "manyturn/Maze-v0"}}, "one agent; leave the section out"),
-        ({"agents": OWN, "rollout": {"group": 4, "branching": {"initial": 2}}}, "leave one of them out"),
+        ({"roles": {"caller": "a"}}, "those who act in .* are caller, liar: give each a policy"),
+        ({"roles": {"caller": "a", "liar": "b", "third": "b"}}, "give each a policy"),
+        ({"roles": {"caller": "expert", "liar": "random"}}, "nobody would learn"),
+        ({"roles": {"caller": "../x", "liar": "b"}}, "roles.caller"),
+        ({"roles": OWN, "env": {"id": "manyturn/Maze-v0"}}, "one role; leave the section out"),
+        ({"roles": OWN, "rollout": {"group": 4, "branching": {"initial": 2}}}, "leave one of them out"),
     ],
 )
 def test_roles_that_make_no_sense_are_refused(tmp_path, changes, told):
@@ -143,7 +143,7 @@ def test_roles_that_make_no_sense_are_refused(tmp_path, changes, told):
 
 
 def test_the_report_draws_the_curve_of_each_agent_and_policy(tmp_path):
-    run(tmp_path / "run", agents=OWN)
+    run(tmp_path / "run", roles=OWN)
     curves = {curve["title"]: [one["name"] for one in curve["series"]] for curve in run_head(tmp_path / "run").curves}
     assert curves["Return"] == ["return", "caller: return", "liar: return"]
     assert curves["Entropy"] == ["truth: entropy", "lies: entropy"]
@@ -151,6 +151,6 @@ def test_the_report_draws_the_curve_of_each_agent_and_policy(tmp_path):
 
 def test_a_policy_without_a_turn_in_a_step_learns_nothing_and_stops_nobody(tmp_path):
     """With one turn an episode the liar never speaks."""
-    summary = run(tmp_path / "run", agents=OWN, env={"id": DUET, "args": {"max_turns": 1}}, steps=1)
+    summary = run(tmp_path / "run", roles=OWN, env={"id": DUET, "args": {"max_turns": 1}}, steps=1)
     assert summary["updates"]["truth"] > 0 == summary["updates"]["lies"]
     assert "lies/loss" not in read_metrics(tmp_path / "run")[-1]
