@@ -29,7 +29,10 @@ def test_neighbouring_lone_surrogates_are_not_joined_to_one_sign():
 NUMBERS = st.dictionaries(ANY_TEXT, st.floats(-1, 1))
 
 
-@given(st.builds(Answer, ANY_TEXT, st.floats(allow_nan=False), parts=NUMBERS, measures=NUMBERS))
+FLOATS = st.floats(allow_nan=False)  # which would differ from itself
+
+
+@given(st.builds(Answer, ANY_TEXT, FLOATS, parts=NUMBERS, measures=NUMBERS, progress=st.none() | FLOATS))
 def test_a_step_comes_back_equal(step):
     assert step_from_wire(decode(encode({"step": step_to_wire(step)}))["step"]) == step
 
