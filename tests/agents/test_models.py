@@ -109,7 +109,6 @@ def test_models_that_the_engine_would_compute_wrongly_are_refused():
 
 
 def test_a_gguf_file_that_is_missing_or_damaged_is_a_model_error(tmp_path, monkeypatch):
-    pytest.importorskip("gguf", reason="pip install 'manyturn[gguf]'")
     monkeypatch.setenv("MANYTURN_CACHE", str(tmp_path / "cache"))
     (tmp_path / "bad.gguf").write_bytes(b"GGUF" + bytes(100))
     with pytest.raises(ModelError, match=r"no GGUF file 'other\.gguf'.*bad\.gguf"):

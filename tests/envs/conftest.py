@@ -1,7 +1,6 @@
-"""Chromium for the tests of environments in a browser, and an endpoint on loopback for those that ask a model."""
+"""An endpoint on loopback for environments that ask a model."""
 
 import json
-import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -9,20 +8,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-
-from manyturn.envs.contract.environments import NeedsSetup
-from manyturn.envs.web.chromium import require_browser
-
-
-@pytest.fixture(scope="session")
-def chromium() -> None:
-    """Skips visibly where there is no browser, and fails where MANYTURN_REQUIRE_BROWSER=1 says that there is one."""
-    try:
-        require_browser()
-    except NeedsSetup as reason:
-        if os.environ.get("MANYTURN_REQUIRE_BROWSER") == "1":
-            pytest.fail(f"MANYTURN_REQUIRE_BROWSER=1, but {reason}")
-        pytest.skip(str(reason))
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 """Nouns of titles must be the original's, and once found they need no model."""
 
-import importlib.util
 from pathlib import Path
 
 import pytest
+from needs import peer
 
 from manyturn.envs.shop import nouns as module
 from manyturn.envs.shop.nouns import SpacyNouns
@@ -41,9 +41,9 @@ def found_before(folder: Path, *titles: str) -> None:
             assert nouns(title) == nouns(title)
 
 
+@pytest.mark.slow
 def test_the_golden_nouns_come_out(golden, tmp_path: Path) -> None:
-    if not any(map(module._version, module._MODELS)) or importlib.util.find_spec("spacy") is None:
-        pytest.skip("spaCy and its model are not installed: pip install 'manyturn[webshop]'")
+    peer("spacy")
     nouns, cases = SpacyNouns(tmp_path), golden("webshop_reward_cases")["cases"]
     for case in cases:
         assert nouns(case["product"]["name"]) == tuple(case["purchased_nouns"])

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyturn.envs.software.libraries import LIBRARIES, PYTEST_INI, library
-from manyturn.envs.software.sources import missing, tree
 
 NAMES = st.sampled_from(
     ["..", ".", "", "tests", "test", "conftest.py", "test_x.py", "x_test.py", "x.py", "x.pth", "__pycache__", "src"]
@@ -44,24 +43,22 @@ def test_files_that_steer_tests_or_python_do_not_count(known):
     assert [path for path in steering if known.counts(path)] == []
 
 
-@pytest.mark.parametrize("known", LIBRARIES.values(), ids=LIBRARIES)
-def test_every_file_of_a_release_that_is_run_either_counts_or_grades(known):
-    if missing([known]):
-        pytest.skip(f'no source of {known.pin}: run "manyturn data software"')
-    files = tree(known)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if known.archive else name for name, known in LIBRARIES.items()]
+)
+def test_every_file_of_a_release_that_is_run_either_counts_or_grades(name, sources):
+    known, files = library(name), sources(name)
     assert {
         path for path in files if path.endswith(".py") and not known.counts(path) and not known.grades(path)
     } == set()
     assert any(known.counts(path) for path in files) and any(known.grades(path) for path in files)
 
 
-@pytest.mark.parametrize(
-    "known", [known for known in LIBRARIES.values() if known.archive], ids=lambda known: known.name
-)
-def test_a_licence_is_the_one_that_the_release_has(known):
-    if missing([known]):
-        pytest.skip(f'no source of {known.pin}: run "manyturn data software"')
-    words = " ".join(tree(known)[known.terms].decode().split())
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, known in LIBRARIES.items() if known.archive])
+def test_a_licence_is_the_one_that_the_release_has(name, sources):
+    known = library(name)
+    words = " ".join(sources(name)[known.terms].decode().split())
     assert all(phrase in words for phrase in TERMS[known.licence])
 
 

@@ -11,17 +11,14 @@ from manyturn.envs.software.entry import DIFFICULTIES, problem
 from manyturn.envs.software.libraries import library
 from manyturn.envs.software.mine import MOST_BROKEN
 from manyturn.envs.software.operators import OPERATORS, edits
-from manyturn.envs.software.sources import missing, sha256, tree
+from manyturn.envs.software.sources import sha256
 from manyturn.envs.software.tasks import problems_of
 
 OURS = lock.ours()
 LEAST = {"train": 300, "test": 60, "test_functions": 60, "validation": 15, "smoke": 12}
 
 
-def at_hand(name: str):
-    if missing([library(name)]):
-        pytest.skip(f'no source of {library(name).pin}: run "manyturn data software"')
-    return tree(library(name))
+RELEASES = [name if name == "networkx" else pytest.param(name, marks=pytest.mark.slow) for name in OURS.releases]
 
 
 def test_every_split_is_as_large_as_it_was_promised():
@@ -65,15 +62,15 @@ def test_difficulty_is_a_matter_of_what_is_edited_and_told():
         assert entry.difficulty != "easy" or entry.edits[0][1].pieces
 
 
-@pytest.mark.parametrize("name", OURS.releases)
-def test_files_are_those_that_were_edited(name):
-    files = at_hand(name)
+@pytest.mark.parametrize("name", RELEASES)
+def test_files_are_those_that_were_edited(name, sources):
+    files = sources(name)
     assert {path: sha256(files[path]) for path in OURS.releases[name].files} == OURS.releases[name].files
 
 
-@pytest.mark.parametrize("name", OURS.releases)
-def test_a_problem_differs_from_the_release_in_what_counts_and_is_mended_by_its_fix(name):
-    files, known = at_hand(name), library(name)
+@pytest.mark.parametrize("name", RELEASES)
+def test_a_problem_differs_from_the_release_in_what_counts_and_is_mended_by_its_fix(name, sources):
+    files, known = sources(name), library(name)
     for entry in [entry for entry in OURS.entries if entry.library == name]:
         given = problem(entry)
         assert dict(given.files) | dict(given.fix) == dict(files)
@@ -84,9 +81,9 @@ def test_a_problem_differs_from_the_release_in_what_counts_and_is_mended_by_its_
         assert known.version in given.statement and entry.library in given.statement
 
 
-@pytest.mark.parametrize("name", OURS.releases)
-def test_operators_still_make_the_edits_of_the_tasks(name):
-    files = at_hand(name)
+@pytest.mark.parametrize("name", RELEASES)
+def test_operators_still_make_the_edits_of_the_tasks(name, sources):
+    files = sources(name)
     made = {path: set(edits(files[path])) for path in OURS.releases[name].files}
     assert all(edit in made[path] for e in OURS.entries if e.library == name for path, edit in e.edits)
 
@@ -135,7 +132,6 @@ def test_a_file_of_something_else_is_refused(tmp_path, text):
 
 
 def test_tasks_from_a_users_file_are_played_and_of_one_difficulty_if_asked(tmp_path):
-    at_hand("networkx")
     file = tmp_path / "mine.jsonl"
     file.write_text(lock.save(OURS.split("smoke")[:5]))
     [(split, tasks)] = problems_of(f"tasks:{file}").tasks.items()

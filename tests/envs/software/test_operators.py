@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.envs.software.edits import applied
+from manyturn.envs.software.edits import Edit, applied
 from manyturn.envs.software.libraries import LIBRARIES, library
 from manyturn.envs.software.operators import OPERATORS, edits
-from manyturn.envs.software.sources import missing, tree
+from manyturn.envs.software.sources import tree
 
-_SMALL = 12_000  # bytes
+INSTALLED = "networkx"  # with the project, so that it is always there
+_SMALL = 5_000  # bytes
 CASES = {
     "comparison": ("return a < b", {"return a <= b"}),
     "arithmetic": ("return a + b", {"return a - b"}),
@@ -88,16 +89,12 @@ def test_functions_have_the_names_that_python_gives_them():
 
 
 @functools.cache
-def real_edits():
-    """Every edit of small files of the libraries whose source is at hand; that of networkx always is."""
-    absent = missing(LIBRARIES.values())
-    found = []
-    for known in LIBRARIES.values():
-        files = [] if known in absent else [path for path in tree(known) if known.counts(path)]
-        files = [path for path in files if known.archive or "/components/" in path]
-        small = [path for path in files if len(tree(known)[path]) < _SMALL]
-        found += [(known.name, path, edit) for path in small for edit in edits(tree(known)[path])]
-    return found
+def real_edits(name: str) -> list[tuple[str, Edit]]:
+    """Every edit of the small files of a library."""
+    known = library(name)
+    files = tree(known)
+    small = [path for path in files if known.counts(path) and len(files[path]) < _SMALL]
+    return [(path, edit) for path in small for edit in edits(files[path])]
 
 
 @functools.cache
@@ -105,11 +102,7 @@ def dumped(name: str, path: str) -> str:
     return ast.dump(ast.parse(tree(library(name))[path]))
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.data())
-def test_an_edit_of_real_code_parses_differs_and_keeps_all_else(data):
-    some = real_edits()
-    name, path, edit = some[data.draw(st.integers(0, len(some) - 1))]
+def check_an_edit(name: str, path: str, edit: Edit) -> None:
     source = tree(library(name))[path]
     broken = applied(source, [edit])
     start, end = edit.span
@@ -118,5 +111,20 @@ def test_an_edit_of_real_code_parses_differs_and_keeps_all_else(data):
     assert ast.dump(ast.parse(broken)) != dumped(name, path)
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_an_edit_of_real_code_parses_differs_and_keeps_all_else(data):
+    some = real_edits(INSTALLED)
+    check_an_edit(INSTALLED, *some[data.draw(st.integers(0, len(some) - 1))])
+
+
 def test_every_operator_acts_on_real_code():
-    assert {edit.operator for _, _, edit in real_edits()} == set(OPERATORS)
+    assert {edit.operator for _, edit in real_edits(INSTALLED)} == set(OPERATORS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, known in LIBRARIES.items() if known.archive])
+def test_every_edit_of_a_library_parses_differs_and_keeps_all_else(name, sources):
+    assert sources(name)
+    for path, edit in real_edits(name):
+        check_an_edit(name, path, edit)

@@ -10,7 +10,6 @@ from manyturn.envs.contract.keys import seed_of
 from manyturn.envs.software import lock
 from manyturn.envs.software.entry import Entry, problem
 from manyturn.envs.software.libraries import library
-from manyturn.envs.software.sources import missing
 from manyturn.envs.software.trials import Trials, Wanted
 
 OURS = lock.ours()
@@ -60,9 +59,8 @@ def test_smoke_tasks_pass_as_released(trials_of):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in OURS.releases if name != "networkx"])
-def test_tasks_of_a_library_fail_as_given_and_pass_as_released(name, trials_of):
-    if missing([library(name)]):
-        pytest.skip(f'no source of {library(name).pin}: run "manyturn data software"')
+def test_tasks_of_a_library_fail_as_given_and_pass_as_released(name, trials_of, sources):
+    assert sources(name)
     every = [entry for entry in OURS.entries if entry.library == name]
     check_released(every, trials_of(name))
     for entry in sorted(every, key=lambda entry: seed_of("sample", entry.id))[:3]:

@@ -11,9 +11,6 @@ from typing import Any
 
 import pytest
 
-from manyturn.envs.contract.environments import NeedsSetup
-from manyturn.envs.web.chromium import launch_options
-
 
 def _beside(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"report_{name}", Path(__file__).with_name(f"{name}.py"))
@@ -72,15 +69,12 @@ class Seen:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def browser(chromium) -> Iterator[Any]:
     """Chromium through Playwright, for one module: its driver holds a running event loop in this thread."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    try:
-        options = launch_options()
-    except NeedsSetup as reason:
-        pytest.skip(str(reason))
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(**options)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(**chromium)
         yield browser
         browser.close()
 

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from needs import absent
 
 from manyturn.envs.benchmarks.appworld.confine import CannotConfine, require
 
@@ -44,8 +45,6 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def python(tmp_path_factory: pytest.TempPathFactory) -> str:
     """An interpreter of its own, in which ``appworld`` is the stand-in."""
-    if find_spec("uvicorn") is None:
-        pytest.skip("no uvicorn: pip install 'manyturn[web]'")
     folder = tmp_path_factory.mktemp("python")
     venv.create(folder, with_pip=False, symlinks=True)
     (packages,) = folder.glob("lib/python3.*/site-packages")
@@ -73,5 +72,5 @@ def real() -> dict[str, str]:
     names = {"python": "MANYTURN_APPWORLD_PYTHON", "root": "MANYTURN_APPWORLD_ROOT"}
     missing = [name for name in names.values() if name not in os.environ]
     if missing:
-        pytest.skip(f"no AppWorld: set {' and '.join(missing)}")
+        absent("APPWORLD", f"no AppWorld: set {' and '.join(missing)}")
     return {argument: os.environ[name] for argument, name in names.items()}

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from needs import peer
 
 from manyturn.envs.benchmarks.swebench.evaluation import test_script as script_of
 from manyturn.envs.benchmarks.swebench.grader import END, EXIT, START
@@ -44,8 +45,9 @@ def test_the_harness_own_script_gets_to_tell_the_exit_code_of_the_tests():
     assert (END in lines[place + 2], lines[place + 3]) == (True, f'echo "{EXIT}: $manyturn_code"')
 
 
+@pytest.mark.slow
 def test_the_harness_writes_the_same_script():
-    theirs = pytest.importorskip("swebench.harness.utils", reason="compares with pip install swebench==5.0.2")
+    theirs = peer("swebench.harness.utils")
     script = f"set -x\n: '{START}'\npytest -rA\n: '{END}'\ngit checkout x"
     expected = "\n".join(theirs.record_test_exit_code(theirs.parse_eval_script(script))) + "\n"
     assert script_of(replace(ROW, script=script)).replace("manyturn_code", "SWEBENCH_TEST_EXIT_CODE") == expected

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from needs import peer
 
 from manyturn.envs.benchmarks.swebench.grader import BAD, END, EXIT, START, Resolved, as_expected, grade
 from manyturn.envs.benchmarks.swebench.log_parsers import pytest_log
@@ -104,7 +105,7 @@ _parsers = ("pytest", "pytest_options", "pytest_v2", "django", "sympy", "seaborn
 
 @pytest.fixture
 def their_report(tmp_path):
-    theirs = pytest.importorskip("swebench.harness.grading", reason="compares with pip install swebench==5.0.2")
+    theirs = peer("swebench.harness.grading")
     path = tmp_path / "log"
 
     def report(log, parser, f2p, p2p):
@@ -121,6 +122,7 @@ def their_report(tmp_path):
     return report
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parser", [f"parse_log_{name}" for name in _parsers])
 def test_the_harness_reports_the_same(parser, their_report):
     from manyturn.envs.benchmarks.swebench.log_parsers import parser_of
@@ -139,6 +141,7 @@ def test_the_harness_reports_the_same(parser, their_report):
     same()
 
 
+@pytest.mark.slow
 def test_the_harness_reports_the_same_on_whole_logs(their_report, golden_logs):
     """The recorded verdicts are the harness's own."""
     for case in golden_logs:

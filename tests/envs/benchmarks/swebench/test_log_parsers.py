@@ -5,6 +5,7 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from needs import peer
 
 from manyturn.envs.benchmarks.swebench import log_parsers as ours
 
@@ -128,9 +129,10 @@ _chosen = st.sampled_from([line for log, _ in LOGS.values() for line in log.spli
 logs = st.lists(st.one_of(_line, _chosen, st.just("ok")), max_size=25).map("\n".join)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOGS)
 def test_the_harness_reads_the_same(name):
-    theirs = pytest.importorskip("swebench.harness.log_parsers", reason="compares with pip install swebench==5.0.2")
+    theirs = peer("swebench.harness.log_parsers")
     parse = theirs.PARSER_REGISTRY[f"parse_log_{name}"]
 
     @settings(deadline=None)
@@ -146,10 +148,9 @@ def test_the_harness_reads_the_same(name):
     same()
 
 
+@pytest.mark.slow
 def test_every_name_of_the_harness_for_python_is_known():
-    theirs = pytest.importorskip(
-        "swebench.harness.log_parsers.python", reason="compares with pip install swebench==5.0.2"
-    )
+    theirs = peer("swebench.harness.log_parsers.python")
     for name in (name for name in vars(theirs) if name.startswith("parse_log_")):
         ours.parser_of("", name)
     for repository, parser in theirs.MAP_REPO_TO_PARSER_PY.items():

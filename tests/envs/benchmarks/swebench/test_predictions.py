@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from needs import peer
 
 pytest.importorskip("pyarrow")
 import pyarrow as pa
@@ -50,8 +51,9 @@ def test_another_attempt_is_another_file(tmp_path):
         write_predictions(tmp_path, out, "me", attempt=2)
 
 
+@pytest.mark.slow
 def test_the_harness_can_read_the_file(tmp_path):
-    theirs = pytest.importorskip("swebench.harness.utils", reason="compares with pip install swebench==5.0.2")
+    theirs = peer("swebench.harness.utils")
     out = tmp_path / "predictions.jsonl"
     write_predictions(evaluation(tmp_path, *ROWS), out, "me")
     found = theirs.get_predictions_from_file(str(out), "", "")
