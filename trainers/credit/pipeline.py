@@ -75,6 +75,11 @@ class Credit:
     targets_T: FloatT | None
     memory: Memory
 
+    @property
+    def advantage_T(self) -> FloatT:
+        """The advantage of every reply token (T), turn after turn in the order of the batch."""
+        return np.repeat(self.advantage_K, self.batch.tokens_K) if self.token_T is None else self.token_T
+
 
 def credit(batch: TurnBatch, config: CreditConfig, memory: Memory | None = None) -> Credit:
     """Run the stages on a batch.

@@ -1,0 +1,42 @@
+"""Credit for turns as a library: numpy in, numpy out, no torch. Use it in any trainer.
+
+>>> import manyturn.credit as mc
+>>> batch = mc.TurnBatch.from_episodes(
+...     rewards=[[0, 0, 1], [0, 0]],  # a reward for each turn of each episode
+...     groups=["task 7", "task 7"],  # episodes of one group are compared with each other
+...     anchors=[["hall", "kitchen", "hall"], ["hall", "cellar"]],  # equal anchors: the same situation
+...     tokens=[[2, 1, 2], [1, 3]],  # how many tokens each reply has
+... )
+>>> earned = mc.credit(batch, mc.CreditConfig(advantage={"name": "gigpo", "gamma": 0.9}))
+>>> earned.advantage_K.shape, earned.advantage_T.shape  # of K turns, and of T reply tokens
+((5,), (9,))
+
+``docs/credit.md`` tells how to choose a method; ``manyturn recipes`` shows each with its formula and source.
+A package can register its own under the entry-point group ``manyturn.plugins``.
+"""
+
+from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.registry import Memory, Registry
+from manyturn.trainers.credit.pipeline import Credit, CreditConfig, credit
+from manyturn.trainers.credit.stages import ADVANTAGES, MODULATIONS, REWARDS, Advantage, Rewarded, StageConfig
+from manyturn.trainers.credit.turn_batch import BoolK, FloatK, FloatT, IntK, TurnBatch
+
+__all__ = [
+    "ADVANTAGES",
+    "MODULATIONS",
+    "REWARDS",
+    "Advantage",
+    "BoolK",
+    "ConfigError",
+    "Credit",
+    "CreditConfig",
+    "FloatK",
+    "FloatT",
+    "IntK",
+    "Memory",
+    "Registry",
+    "Rewarded",
+    "StageConfig",
+    "TurnBatch",
+    "credit",
+]

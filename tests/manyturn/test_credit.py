@@ -1,0 +1,54 @@
+"""Credit is a library of its own: what its page shows runs, in any trainer, without torch."""
+
+import ast
+import doctest
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import manyturn.credit as mc
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "credit.md").read_text(encoding="utf-8")
+
+
+def test_the_library_imports_no_torch():
+    heavy = {"torch", "transformers", "pyarrow", "scipy", "peft"}
+    code = (
+        f"import sys, manyturn.credit as mc; mc.ADVANTAGES.names(), mc.REWARDS.names(), mc.MODULATIONS.names(); "
+        f"print({heavy} & set(sys.modules) or '')"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert found.stdout.strip() == ""
+
+
+def test_the_room_of_credit_never_names_torch():
+    for path in (ROOT / "trainers" / "credit").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not [name for name in names if name.split(".")[0] == "torch"], path
+
+
+def test_the_examples_of_the_page_run_as_they_stand():
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 2
+    found = subprocess.run(
+        [sys.executable, "-c", "\n".join(blocks)], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert found.returncode == 0, found.stderr
+    numbers = ast.literal_eval(found.stdout)
+    # The first three replies are the better attempt's: it went on to the kitchen where the other went to the garden.
+    assert len(numbers) == 5 and min(numbers[:3]) > 0 > max(numbers[3:])
+
+
+def test_the_docstring_of_the_library_holds():
+    assert doctest.testmod(mc).failed == 0
+
+
+def test_every_token_of_a_turn_gets_the_turns_credit():
+    batch = mc.TurnBatch.from_episodes([[0, 1], [0]], groups=["a", "a"], tokens=[[2, 0], [3]])
+    earned = mc.credit(batch, mc.CreditConfig(advantage="grpo"))
+    first, _, third = earned.advantage_K
+    assert earned.advantage_T.tolist() == [first, first, third, third, third]
