@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 from provenance import RESULTS, origin, write
 
-from manyturn.containers.container_engine import Engine, client
+from manyturn.containers.container_engine import ContainerEngine, client
 from manyturn.containers.docker_sandbox import DockerSandbox
-from manyturn.containers.inside.archive import FILE, FOLDER, Entry, pack
-from manyturn.containers.pool import Pool
-from manyturn.containers.sandbox import Limits, Snapshot
+from manyturn.containers.inside.archive import FILE, FOLDER, ArchivedPath, pack
+from manyturn.containers.pool import SandboxPool
+from manyturn.containers.sandbox import SandboxLimits, Snapshot
 from manyturn.envs.contract.keys import generator
 
 OUT = RESULTS / "sandbox.json"
@@ -59,13 +59,13 @@ def percentiles(taken: list[float]) -> dict[str, float]:
 def workspace() -> Snapshot:
     """Files of noise in a few folders."""
     rng = generator("sandbox workspace")
-    folders = [Entry(f"d{number:02}", FOLDER) for number in range(_FOLDERS)]
-    files = [Entry(f"d{n % _FOLDERS:02}/f{n:03}.py", FILE, rng.bytes(_FILE_BYTES)) for n in range(_FILES)]
+    folders = [ArchivedPath(f"d{number:02}", FOLDER) for number in range(_FOLDERS)]
+    files = [ArchivedPath(f"d{n % _FOLDERS:02}/f{n:03}.py", FILE, rng.bytes(_FILE_BYTES)) for n in range(_FILES)]
     return Snapshot(*pack(sorted([*folders, *files])))
 
 
 @contextmanager
-def started(engine: Engine) -> Iterator[DockerSandbox]:
+def started(engine: ContainerEngine) -> Iterator[DockerSandbox]:
     """A sandbox that answers."""
     sandbox = DockerSandbox(engine)
     sandbox.start()
@@ -99,7 +99,7 @@ def overhead(found: dict[str, dict[str, float]]) -> dict[str, float]:
     return {name: round((exec_[name] - alone["p50"]) / (server[name] - alone["p50"]), 1) for name in ("p50", "p95")}
 
 
-def turns(engine: Engine, repeats: int) -> dict[str, dict[str, float]]:
+def turns(engine: ContainerEngine, repeats: int) -> dict[str, dict[str, float]]:
     """What one turn costs, and what its parts do."""
     full = workspace()
     with started(engine) as sandbox:
@@ -118,7 +118,7 @@ def turns(engine: Engine, repeats: int) -> dict[str, dict[str, float]]:
     return found
 
 
-def starts(engine: Engine, repeats: int) -> dict[str, dict[str, float]]:
+def starts(engine: ContainerEngine, repeats: int) -> dict[str, dict[str, float]]:
     """From nothing, and from the pool."""
 
     def cold() -> None:
@@ -130,7 +130,7 @@ def starts(engine: Engine, repeats: int) -> dict[str, dict[str, float]]:
     for _ in range(repeats // 10):
         began = time.perf_counter()
         cold()
-    pool = Pool(2)
+    pool = SandboxPool(2)
     try:
 
         def warm() -> None:
@@ -142,7 +142,7 @@ def starts(engine: Engine, repeats: int) -> dict[str, dict[str, float]]:
         pool.close()
 
 
-def side_by_side(engine: Engine, count: int) -> dict[str, Any]:
+def side_by_side(engine: ContainerEngine, count: int) -> dict[str, Any]:
     """Many at once: how fast they start, what they take, and whether all answer."""
     sandboxes = [DockerSandbox(engine) for _ in range(count)]
     with ThreadPoolExecutor(_THREADS) as threads:
@@ -209,13 +209,13 @@ def show(record: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="What a sandbox costs.")
-    parser.add_argument("--image", default=Engine().image)
+    parser.add_argument("--image", default=ContainerEngine().image)
     parser.add_argument("--repeats", type=int, default=300)
     parser.add_argument("--count", type=int, default=64, help="containers side by side")
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
     about = origin(options.out, ("docker",))
-    engine, load = Engine(image=options.image, limits=Limits(memory_mb=256)), os.getloadavg()[0]
+    engine, load = ContainerEngine(image=options.image, limits=SandboxLimits(memory_mb=256)), os.getloadavg()[0]
     found = turns(engine, options.repeats) | starts(engine, options.repeats)
     record = {
         "engine": engine_facts(),

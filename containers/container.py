@@ -3,8 +3,8 @@
 from typing import Any
 
 from manyturn.containers import bootstrap, owner
-from manyturn.containers.container_engine import LABEL, Engine, client
-from manyturn.containers.sandbox import WORKSPACE, Limits
+from manyturn.containers.container_engine import LABEL, ContainerEngine, client
+from manyturn.containers.sandbox import WORKSPACE, SandboxLimits
 from manyturn.containers.seccomp import option
 
 SCRATCH = ("/tmp", "/dev/shm")
@@ -16,7 +16,7 @@ _OPEN_FILES = 1024
 _FILE_MB = 16  # at least this, since the tool server is bound by it too
 
 
-def arguments(engine: Engine, name: str, podman: bool = False) -> dict[str, Any]:
+def arguments(engine: ContainerEngine, name: str, podman: bool = False) -> dict[str, Any]:
     """Arguments of APIClient.create_container, in the dialect of one of the two engines."""
     return {
         "image": engine.image,
@@ -33,7 +33,7 @@ def arguments(engine: Engine, name: str, podman: bool = False) -> dict[str, Any]
     }
 
 
-def _host_config(engine: Engine, podman: bool) -> Any:
+def _host_config(engine: ContainerEngine, podman: bool) -> Any:
     from docker.types import LogConfig
 
     limits = engine.limits
@@ -56,7 +56,7 @@ def _host_config(engine: Engine, podman: bool) -> Any:
     )
 
 
-def _tmpfs(limits: Limits, agent: int) -> dict[str, str]:
+def _tmpfs(limits: SandboxLimits, agent: int) -> dict[str, str]:
     common = f"rw,nosuid,nodev,nr_inodes={limits.files}"
     return {
         WORKSPACE: f"{common},exec,size={limits.workspace_mb}m,mode=0755,uid={agent},gid={agent}",
@@ -65,7 +65,7 @@ def _tmpfs(limits: Limits, agent: int) -> dict[str, str]:
     }
 
 
-def _podmans_tmpfs(limits: Limits) -> dict[str, str]:
+def _podmans_tmpfs(limits: SandboxLimits) -> dict[str, str]:
     """Podman knows neither owners nor inodes: the tool server takes the workspace over, memory bounds the inodes.
 
     Beside a read-only image it puts file systems of its own, without bounds; ours in their place are closed.
@@ -80,7 +80,7 @@ def _podmans_tmpfs(limits: Limits) -> dict[str, str]:
     }
 
 
-def _ulimits(limits: Limits) -> list[Any]:
+def _ulimits(limits: SandboxLimits) -> list[Any]:
     from docker.types import Ulimit
 
     largest = max(limits.workspace_mb, limits.scratch_mb, _FILE_MB) * _MB

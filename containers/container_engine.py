@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from manyturn.containers.sandbox import EngineUnavailable, Limits
+from manyturn.containers.sandbox import EngineUnavailable, SandboxLimits
 
 LABEL = "manyturn"
 _SECONDS = 60
@@ -21,7 +21,7 @@ _REMEDIES = (
 )
 
 
-class Engine(BaseModel):
+class ContainerEngine(BaseModel):
     """What is asked of the engine for each container.
 
     Attributes:
@@ -35,7 +35,7 @@ class Engine(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     image: str = "manyturn-python:1"
-    limits: Limits = Limits()
+    limits: SandboxLimits = SandboxLimits()
     runtime: str | None = None
     agent: int = Field(default=1000, gt=0, lt=65_536)
     python: str = "python3"

@@ -12,9 +12,17 @@ from typing import Any
 
 from manyturn.containers import bootstrap, preflight
 from manyturn.containers.container import SCRATCH, arguments
-from manyturn.containers.container_engine import Engine, client, ending, engine_errors, remove
+from manyturn.containers.container_engine import ContainerEngine, client, ending, engine_errors, remove
 from manyturn.containers.inside import wire
-from manyturn.containers.sandbox import WORKSPACE, EngineUnavailable, Limits, Ran, SandboxLost, SandboxRefused, Snapshot
+from manyturn.containers.sandbox import (
+    WORKSPACE,
+    EngineUnavailable,
+    Ran,
+    SandboxLimits,
+    SandboxLost,
+    SandboxRefused,
+    Snapshot,
+)
 from manyturn.containers.stream import Stream, StreamEnded
 
 _ENVIRON_CHARACTERS = 100_000
@@ -35,8 +43,8 @@ class DockerSandbox:
         spent: why it should not serve another episode, or "".
     """
 
-    def __init__(self, engine: Engine | None = None) -> None:
-        self.engine, self.spent = engine or Engine(), ""
+    def __init__(self, engine: ContainerEngine | None = None) -> None:
+        self.engine, self.spent = engine or ContainerEngine(), ""
         self.name = f"manyturn-{os.getpid()}-{secrets.token_hex(4)}"
         self._pid, self._nonce = os.getpid(), secrets.token_hex(16)
         self._stream: Stream | None = None
@@ -184,13 +192,13 @@ def _joined(head: bytes, tail: bytes, left_out: int) -> str:
     return f"{first}\n... {left_out} bytes left out ...\n{last}"
 
 
-def _snapshot_bytes(limits: Limits) -> int:
+def _snapshot_bytes(limits: SandboxLimits) -> int:
     """No more than the tool server has memory for: the files themselves are in memory, and it holds them twice."""
     room = max((limits.memory_mb - _SERVER_MB) // 3, 1)
     return min(limits.workspace_mb, room, wire.MAX_BODY // _MB // 2) * _MB
 
 
-def _who_and_where(engine: Engine) -> dict[str, Any]:
+def _who_and_where(engine: ContainerEngine) -> dict[str, Any]:
     limits = engine.limits
     places = {
         "workspace": WORKSPACE,

@@ -14,7 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 
 from manyturn.containers import preflight, reaper
-from manyturn.containers.container_engine import Engine
+from manyturn.containers.container_engine import ContainerEngine
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.inside.archive import pack
 from manyturn.containers.sandbox import EngineUnavailable, SandboxLost, SandboxRefused, Snapshot
@@ -27,7 +27,7 @@ _FILLER_SECONDS = 10.0
 _FEW = 16  # an idle container costs little but memory
 
 
-class Pool:
+class SandboxPool:
     """Sandboxes of one process, for any number of threads.
 
     Args:
@@ -44,16 +44,16 @@ class Pool:
         self._memory_mb = (found.memory >> 20) // 2
         self._ahead, self._leases = ahead, leases
         self._changed = threading.Condition()
-        self._alive: list[Engine] = []  # one for each sandbox that exists or is being started
+        self._alive: list[ContainerEngine] = []  # one for each sandbox that exists or is being started
         self._idle: list[DockerSandbox] = []
         self._leased: set[DockerSandbox] = set()
         self._served: Counter[DockerSandbox] = Counter()
         self._queue: deque[object] = deque()
-        self._last_taken: Engine | None = None
+        self._last_taken: ContainerEngine | None = None
         self._closed = False
         self._filler: threading.Thread | None = None
 
-    def take(self, engine: Engine, seconds: float = 600.0) -> DockerSandbox:
+    def take(self, engine: ContainerEngine, seconds: float = 600.0) -> DockerSandbox:
         """An empty sandbox that answers; who has waited longest is served first.
 
         Raises:
@@ -91,7 +91,7 @@ class Pool:
             self._keep(sandbox)
 
     @contextlib.contextmanager
-    def lease(self, engine: Engine) -> Iterator[DockerSandbox]:
+    def lease(self, engine: ContainerEngine) -> Iterator[DockerSandbox]:
         """Take and give back."""
         sandbox = self.take(engine)
         try:
@@ -112,7 +112,9 @@ class Pool:
         if self._filler is not None:
             self._filler.join(_FILLER_SECONDS)
 
-    def _await_turn(self, engine: Engine, last: float, queue_up: Callable[[object], None]) -> DockerSandbox | None:
+    def _await_turn(
+        self, engine: ContainerEngine, last: float, queue_up: Callable[[object], None]
+    ) -> DockerSandbox | None:
         """An idle sandbox, of another kind only if it has to go; or None, which is the right to start one."""
         ticket = object()
 
@@ -132,7 +134,7 @@ class Pool:
                 self._queue.remove(ticket)
                 self._changed.notify_all()
 
-    def _grab(self, engine: Engine) -> DockerSandbox | None:
+    def _grab(self, engine: ContainerEngine) -> DockerSandbox | None:
         for index, sandbox in enumerate(self._idle):
             if sandbox.engine == engine:
                 return self._idle.pop(index)
@@ -141,11 +143,11 @@ class Pool:
             return None
         return self._idle.pop(0)
 
-    def _room(self, engine: Engine) -> bool:
+    def _room(self, engine: ContainerEngine) -> bool:
         memory = sum(other.limits.memory_mb for other in self._alive) + engine.limits.memory_mb
         return not self._alive or (len(self._alive) < self.size and memory <= self._memory_mb)
 
-    def _start(self, engine: Engine) -> DockerSandbox:
+    def _start(self, engine: ContainerEngine) -> DockerSandbox:
         """By the right to do so, which is lost if it fails."""
         sandbox = DockerSandbox(engine)
         try:
@@ -170,7 +172,7 @@ class Pool:
             self._served.pop(sandbox, None)
         self._release(sandbox.engine)
 
-    def _release(self, engine: Engine) -> None:
+    def _release(self, engine: ContainerEngine) -> None:
         with self._changed:
             self._alive.remove(engine)
             self._changed.notify_all()
@@ -190,7 +192,7 @@ class Pool:
                 return  # the next taker hears of it
             self._keep(sandbox)
 
-    def _missing(self) -> Engine | None:
+    def _missing(self) -> ContainerEngine | None:
         with self._changed:
             engine = self._last_taken
             if engine is None or self._closed or self._queue or not self._room(engine):
@@ -219,22 +221,22 @@ def _succeeds(call: Callable[[], None]) -> bool:
 
 
 _lock = threading.Lock()
-_current: Pool | None = None
+_current: SandboxPool | None = None
 
 
-def the_pool() -> Pool:
+def the_pool() -> SandboxPool:
     """This process's pool; a fork has one of its own. Raises EngineUnavailable."""
     global _current
     with _lock:
         if _current is None or _current.pid != os.getpid():
-            _current = Pool()
+            _current = SandboxPool()
         return _current
 
 
 @contextlib.contextmanager
-def lease(engine: Engine | None = None) -> Iterator[DockerSandbox]:
+def lease(engine: ContainerEngine | None = None) -> Iterator[DockerSandbox]:
     """An empty sandbox of this process's pool, for as long as the block runs. Raises EngineUnavailable."""
-    with the_pool().lease(engine or Engine()) as sandbox:
+    with the_pool().lease(engine or ContainerEngine()) as sandbox:
         yield sandbox
 
 

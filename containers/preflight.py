@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from manyturn.containers.container_engine import Engine, client, engine_errors
+from manyturn.containers.container_engine import ContainerEngine, client, engine_errors
 from manyturn.containers.sandbox import WORKSPACE, EngineUnavailable
 
 _CAPABILITIES = 0b1110_0001  # CAP_SETUID, CAP_SETGID, CAP_KILL, and CAP_CHOWN under Podman
@@ -87,7 +87,7 @@ def examined() -> Facts:
     return _known[key]
 
 
-def demand(found: Facts, engine: Engine) -> None:
+def demand(found: Facts, engine: ContainerEngine) -> None:
     """Raises EngineUnavailable for an engine that would not hold the limits. Swap is the engine's machine's affair."""
     missing = [name for name, held in found.enforced.items() if not held and name != "swap"]
     if not found.system.startswith("linux/"):
@@ -103,7 +103,7 @@ def demand(found: Facts, engine: Engine) -> None:
         raise EngineUnavailable(f"the engine has no runtime {engine.runtime!r}, only {', '.join(found.runtimes)}")
 
 
-def confirm(seen: Mapping[str, Any], engine: Engine) -> None:
+def confirm(seen: Mapping[str, Any], engine: ContainerEngine) -> None:
     """Raises EngineUnavailable if what a container sees of itself is not what was demanded of the engine.
 
     A runtime that hides a fact (gVisor has no Seccomp line) is believed.

@@ -21,7 +21,7 @@ class SandboxRefused(ValueError):
     """The tool server declined a request: a path outside, a file too large, a snapshot that is none."""
 
 
-class Limits(BaseModel):
+class SandboxLimits(BaseModel):
     """What one container may use. All of it is enforced by the engine or refused at start."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from manyturn.envs.conformance.conformance import speed
-from manyturn.envs.conformance.probe import Played, Policy, Subject, by_chance, by_expert, text_env_of
+from manyturn.envs.conformance.probe import Policy, ProbedEpisode, Subject, by_chance, by_expert, text_env_of
 from manyturn.envs.contract.text_env import TextEnv
 from manyturn.visible import visible
 
@@ -121,7 +121,7 @@ def _measure(subject: Subject, difficulty: str | None) -> Level:
     )
 
 
-def _won(played: Played) -> bool:
+def _won(played: ProbedEpisode) -> bool:
     """As in evaluation: an environment that never speaks of success is judged by whether it paid anything."""
     if played.success is not None:
         return played.success

@@ -46,11 +46,11 @@ def containers_check() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from manyturn.containers.container_engine import Engine
+    from manyturn.containers.container_engine import ContainerEngine
     from manyturn.containers.images import resolve
     from manyturn.containers.preflight import demand, examined
 
-    found, engine, table = examined(), Engine(), Table(show_header=False)
+    found, engine, table = examined(), ContainerEngine(), Table(show_header=False)
     for line in found.lines():
         table.add_row(*line.split(maxsplit=1))
     Console(highlight=False).print(table)

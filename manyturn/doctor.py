@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from manyturn.machine import Finding, folders, hardware, hub
+from manyturn.machine import Diagnosis, folders, hardware, hub
 
 _EXTRAS = {
     "train": "training, and models as policies",
@@ -26,19 +26,19 @@ _COMPARE |= {"<": operator.lt}
 Version = Callable[[str], str]
 
 
-def examine(folder: Path = Path(".")) -> list[Finding]:
+def examine(folder: Path = Path(".")) -> list[Diagnosis]:
     """Everything that was found, for a person who would work in ``folder``."""
     try:
         about = importlib.metadata.metadata("manyturn")
     except importlib.metadata.PackageNotFoundError:
         mend = f"in its folder, run {sys.executable} -m pip install --editable ."
-        return [Finding("problem", "manyturn", f"is not installed, so its needs are unknown: {mend}")]
+        return [Diagnosis("problem", "manyturn", f"is not installed, so its needs are unknown: {mend}")]
     requires = importlib.metadata.requires("manyturn") or []
     installed = [*dependencies(requires), *extras(requires)]
     return [python(about["Requires-Python"]), *installed, *hardware(), *engines(installed), *folders(folder), hub()]
 
 
-def print_findings(findings: Iterable[Finding], console: Console) -> bool:
+def print_findings(findings: Iterable[Diagnosis], console: Console) -> bool:
     """Print a line for each; returns whether there was no problem."""
     findings, styles = list(findings), {"ok": "green", "note": "yellow", "problem": "bold red"}
     width = max(len(finding.subject) for finding in findings)
@@ -81,14 +81,14 @@ def _needs(requires: Iterable[str], extra: str | None) -> Iterator[tuple[str, st
             yield match[1], ",".join(sorted(match[2].strip().split(","), reverse=True))  # lower bound first
 
 
-def python(ranges: str | None) -> Finding:
+def python(ranges: str | None) -> Diagnosis:
     """The interpreter."""
     version = ".".join(map(str, sys.version_info[:3]))
     if ranges and not within(version, ranges):
-        return Finding(
+        return Diagnosis(
             "problem", "python", f"{version} is outside {ranges}: make a new environment with another Python"
         )
-    return Finding("ok", "python", f"{version} ({sys.executable})")
+    return Diagnosis("ok", "python", f"{version} ({sys.executable})")
 
 
 def _look(needs: Iterable[tuple[str, str]], version: Version) -> tuple[list[str], list[str], list[str]]:
@@ -108,24 +108,24 @@ def _look(needs: Iterable[tuple[str, str]], version: Version) -> tuple[list[str]
     return good, bad, wanted
 
 
-def dependencies(requires: Iterable[str], version: Version = importlib.metadata.version) -> list[Finding]:
+def dependencies(requires: Iterable[str], version: Version = importlib.metadata.version) -> list[Diagnosis]:
     """What manyturn cannot do without."""
     found = []
     for need in _needs(requires, None):
         good, bad, wanted = _look([need], version)
-        found += [Finding("ok", line.split()[0], f"{line.split()[1]} ({need[1]})") for line in good]
-        found += [Finding("problem", need[0], f"{line}: {_pip(wanted)}") for line in bad]
+        found += [Diagnosis("ok", line.split()[0], f"{line.split()[1]} ({need[1]})") for line in good]
+        found += [Diagnosis("problem", need[0], f"{line}: {_pip(wanted)}") for line in bad]
     return found
 
 
-def extras(requires: Iterable[str], version: Version = importlib.metadata.version) -> list[Finding]:
+def extras(requires: Iterable[str], version: Version = importlib.metadata.version) -> list[Diagnosis]:
     """What is installed on request."""
     requires, found = list(requires), []
     for extra in dict.fromkeys(re.findall(r"extra\s*==\s*['\"]([\w-]+)['\"]", "\n".join(requires))):
         good, bad, wanted = _look(_needs(requires, extra), version)
         use = f" ({_EXTRAS[extra]})" if extra in _EXTRAS else ""
         text = f"{'; '.join(bad)}{use}: {_pip(wanted)}" if bad else f"{', '.join(good)}{use}"
-        found.append(Finding("note" if bad else "ok", f"extra {extra}", text))
+        found.append(Diagnosis("note" if bad else "ok", f"extra {extra}", text))
     return found
 
 
@@ -133,7 +133,7 @@ def _pip(wanted: Iterable[str]) -> str:
     return f"{shlex.quote(sys.executable)} -m pip install {' '.join(wanted)}"
 
 
-def engines(installed: Iterable[Finding]) -> list[Finding]:
+def engines(installed: Iterable[Diagnosis]) -> list[Diagnosis]:
     """What can compute replies here, given the findings about extras."""
     whole = {found.subject.removeprefix("extra ") for found in installed if found.status == "ok"}
     found = []
@@ -147,5 +147,5 @@ def engines(installed: Iterable[Finding]) -> list[Finding]:
         if name == "openai" and not missing and not os.environ.get("OPENAI_BASE_URL"):
             use += "; set OPENAI_BASE_URL to its address, such as http://127.0.0.1:8000/v1"
         text = f"cannot be used: see extra {' and extra '.join(missing)}" if missing else use
-        found.append(Finding("note" if missing else "ok", f"engine {name}", text))
+        found.append(Diagnosis("note" if missing else "ok", f"engine {name}", text))
     return found

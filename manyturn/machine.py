@@ -17,7 +17,7 @@ _CGROUP = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnosis:
     """One line.
 
     Attributes:
@@ -31,10 +31,13 @@ class Finding:
     text: str
 
 
-def hardware() -> list[Finding]:
+def hardware() -> list[Diagnosis]:
     """Cores, memory, GPUs, and what fits."""
     memory, free = _memory()
-    found = [Finding("ok", "cpu", f"{_cores()} cores"), Finding("ok", "memory", f"{size(memory)}, {size(free)} free")]
+    found = [
+        Diagnosis("ok", "cpu", f"{_cores()} cores"),
+        Diagnosis("ok", "memory", f"{size(memory)}, {size(free)} free"),
+    ]
     gpu, gpu_memory = _gpus()
     found += gpu
     on_gpu = gpu_memory is not None
@@ -42,7 +45,7 @@ def hardware() -> list[Finding]:
     return found + [fits(name, count, room, on_gpu) for name, count in _MODELS]
 
 
-def fits(name: str, parameters: int, memory: float, on_gpu: bool) -> Finding:
+def fits(name: str, parameters: int, memory: float, on_gpu: bool) -> Diagnosis:
     """Whether a model can be trained in so much memory; weights, gradients and AdamW's two moments are float32.
 
     Args:
@@ -54,11 +57,11 @@ def fits(name: str, parameters: int, memory: float, on_gpu: bool) -> Finding:
     what = f"training takes {size(whole)} ({each} bytes a parameter) and activations"
     where = f"{size(memory)} of {'GPU memory' if on_gpu else 'memory'}"
     if whole <= _ROOM * memory:
-        return Finding("ok", f"fits {name}", f"{what}: fits in {where}")
+        return Diagnosis("ok", f"fits {name}", f"{what}: fits in {where}")
     if adapters <= _ROOM * memory:
         mend = f"--learner.lora_rank 16 keeps {size(adapters)} of frozen weights instead"
-        return Finding("note", f"fits {name}", f"{what}: too much for {where}; {mend}")
-    return Finding("note", f"fits {name}", f"{what}: too much for {where}, with LoRA too; take a larger machine")
+        return Diagnosis("note", f"fits {name}", f"{what}: too much for {where}; {mend}")
+    return Diagnosis("note", f"fits {name}", f"{what}: too much for {where}, with LoRA too; take a larger machine")
 
 
 def size(count: float) -> str:
@@ -99,10 +102,10 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _gpus() -> tuple[list[Finding], float | None]:
+def _gpus() -> tuple[list[Diagnosis], float | None]:
     """The GPUs that torch sees, and the memory of the first."""
     if find_spec("torch") is None:
-        return [Finding("note", "gpu", "unknown without torch: see extra train")], None
+        return [Diagnosis("note", "gpu", "unknown without torch: see extra train")], None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an old driver is told of below, in one line
@@ -112,26 +115,26 @@ def _gpus() -> tuple[list[Finding], float | None]:
                 cards = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
                 lines = [f"cuda:{i} {card.name}, {size(card.total_memory)}" for i, card in enumerate(cards)]
                 used = ["device = 'auto' takes it", *["not used: one process learns on one device"] * (len(cards) - 1)]
-                told = [Finding("ok", "gpu", f"{line}; {use}") for line, use in zip(lines, used, strict=True)]
+                told = [Diagnosis("ok", "gpu", f"{line}; {use}") for line, use in zip(lines, used, strict=True)]
                 return told, float(cards[0].total_memory)
     except (ImportError, OSError, RuntimeError) as error:
-        return [Finding("note", "gpu", f"torch cannot tell, install it anew: {' '.join(str(error).split())}")], None
+        return [Diagnosis("note", "gpu", f"torch cannot tell, install it anew: {' '.join(str(error).split())}")], None
     if Path("/dev/nvidia0").exists():
         built = torch.version.cuda
         mend = "a newer driver is needed" if built else "install torch's CUDA build in its place"
-        return [Finding("note", "gpu", f"there is one, but torch {torch.__version__} sees none: {mend}")], None
-    return [Finding("ok", "gpu", "none; models learn on the CPU")], None
+        return [Diagnosis("note", "gpu", f"there is one, but torch {torch.__version__} sees none: {mend}")], None
+    return [Diagnosis("ok", "gpu", "none; models learn on the CPU")], None
 
 
-def folders(folder: Path) -> Iterable[Finding]:
+def folders(folder: Path) -> Iterable[Diagnosis]:
     """Space and permission to write where runs are kept."""
     free = shutil.disk_usage(folder).free
     if free < _LITTLE_DISK:
-        yield Finding(
+        yield Diagnosis(
             "note", "disk", f"{size(free)} free in {folder.resolve()}: make room, or keep runs elsewhere: --out"
         )
     else:
-        yield Finding("ok", "disk", f"{size(free)} free in {folder.resolve()}")
+        yield Diagnosis("ok", "disk", f"{size(free)} free in {folder.resolve()}")
     runs = folder / "runs"
     made = not runs.exists()
     try:
@@ -145,19 +148,19 @@ def folders(folder: Path) -> Iterable[Finding]:
             if made:
                 runs.rmdir()
     except OSError as error:
-        yield Finding(
+        yield Diagnosis(
             "note", "runs", f"{runs}/ cannot be written ({error.strerror}): give runs another folder with --out"
         )
     else:
-        yield Finding("ok", "runs", f"{runs}/ can be written")
+        yield Diagnosis("ok", "runs", f"{runs}/ can be written")
 
 
-def hub() -> Finding:
+def hub() -> Diagnosis:
     """Whether models may be downloaded."""
     # huggingface_hub reads both variables, in this way
     wish = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE") or ""
     if wish.upper() in ("1", "ON", "YES", "TRUE"):
-        return Finding(
+        return Diagnosis(
             "ok", "hub", "HF_HUB_OFFLINE is set: nothing is downloaded, models come from folders or the cache"
         )
-    return Finding("ok", "hub", "HF_HUB_OFFLINE is not set: a model named by an id is downloaded if it is not cached")
+    return Diagnosis("ok", "hub", "HF_HUB_OFFLINE is not set: a model named by an id is downloaded if it is not cached")

@@ -30,7 +30,7 @@ _ALWAYS = ("success", "return", "groups_without_signal", "advantage_std", "grad_
 
 
 @dataclass(frozen=True)
-class Head:
+class RecipeHead:
     """The comment that a recipe begins with: what it is, its paper (of methods only), and what else there is to say."""
 
     about: str
@@ -38,7 +38,7 @@ class Head:
     notes: str
 
     @classmethod
-    def of(cls, name: str) -> "Head":
+    def of(cls, name: str) -> "RecipeHead":
         """That of a recipe which comes along, or of a file."""
         lines = file_of(name).read_text(encoding="utf-8").splitlines()
         comment = [line.removeprefix("#").strip() for line in takewhile(lambda line: line.startswith("#"), lines)]
@@ -133,7 +133,7 @@ def recipe_rows() -> list[dict[str, str]]:
         config = parse_config(load_recipe(name))
         model = config.model
         size = f"tiny, {model.width} wide, {model.layers} layers" if model.kind == "tiny" else model.path
-        row = {"name": name, "about": Head.of(name).about, "env": config.env.id, "model": size}
+        row = {"name": name, "about": RecipeHead.of(name).about, "env": config.env.id, "model": size}
         row |= {"advantage": config.credit.advantage.name, "objective": config.objective.name}
         rows.append(row)
     return rows
@@ -143,7 +143,7 @@ def method_rows() -> list[dict[str, str]]:
     """For each recipe of a method: name, what it is, paper, and its stages."""
     rows = []
     for name in methods():
-        head, found = Head.of(name), pieces(name)
+        head, found = RecipeHead.of(name), pieces(name)
         stages = ", ".join(f"{piece.place.removeprefix('credit.')} {piece.name}".strip() for piece in found)
         rows.append({"name": name, "about": head.about, "paper": head.paper, "stages": stages})
     return rows
@@ -172,7 +172,7 @@ def print_recipes(console: Console) -> None:
 
 def print_page(name: str, console: Console) -> None:
     """All there is to know about a recipe."""
-    head, found = Head.of(name), pieces(name)
+    head, found = RecipeHead.of(name), pieces(name)
     _say(console, name, "bold")
     _say(console, "\n".join(filter(None, (head.about, head.paper and f"{_PAPER}{head.paper}.", head.notes))))
     for piece in found:

@@ -27,7 +27,7 @@ class BadArchive(ValueError):
     """No archive of a workspace, or one beyond the limits."""
 
 
-class Entry(NamedTuple):
+class ArchivedPath(NamedTuple):
     """One path of a workspace.
 
     Attributes:
@@ -48,16 +48,16 @@ def order(path: str) -> bytes:
     return path.encode("utf-8", "surrogateescape")
 
 
-def complete(entries: Iterable[Entry]) -> list[Entry]:
+def complete(entries: Iterable[ArchivedPath]) -> list[ArchivedPath]:
     """In order and with the folders above each, as a workspace has them; ``pack`` then gives that workspace's key."""
     found = {entry.path: entry for entry in entries}
     for path in list(found):
         while path := path.rpartition("/")[0]:
-            found.setdefault(path, Entry(path, FOLDER))
+            found.setdefault(path, ArchivedPath(path, FOLDER))
     return sorted(found.values(), key=lambda entry: order(entry.path))
 
 
-def pack(entries: Iterable[Entry]) -> tuple[str, bytes]:
+def pack(entries: Iterable[ArchivedPath]) -> tuple[str, bytes]:
     """Key and archive of entries, which come in order and with every folder above them."""
     digest, blocks = hashlib.sha256(), []
     for path, kind, content, executable in entries:
@@ -74,7 +74,7 @@ def pack(entries: Iterable[Entry]) -> tuple[str, bytes]:
     return digest.hexdigest(), b"".join(blocks)
 
 
-def unpack(archive: bytes, max_entries: int, max_bytes: int) -> Iterator[Entry]:
+def unpack(archive: bytes, max_entries: int, max_bytes: int) -> Iterator[ArchivedPath]:
     """Entries in the archive's order, folders before what is in them. Raises BadArchive, before the first one."""
     members, total, kinds = [], 0, {"": FOLDER}
     for member in _members(archive):
@@ -100,9 +100,9 @@ class _Member(NamedTuple):
     size: int
 
 
-def _entry(archive: bytes, member: _Member) -> Entry:
+def _entry(archive: bytes, member: _Member) -> ArchivedPath:
     content = member.target if member.kind == LINK else archive[member.start : member.start + member.size]
-    return Entry(member.path, member.kind, content, member.executable)
+    return ArchivedPath(member.path, member.kind, content, member.executable)
 
 
 def _header(name: bytes, letter: bytes, size: int, mode: bytes = b"0000644\0", target: bytes = b"") -> bytes:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from manyturn.containers.inside import agent
-from manyturn.containers.inside.archive import FILE, FOLDER, LINK, BadArchive, Entry, order, pack, unpack
+from manyturn.containers.inside.archive import FILE, FOLDER, LINK, ArchivedPath, BadArchive, order, pack, unpack
 
 LEFT_OUT = frozenset({"__pycache__", ".pytest_cache"})
 _KINDS = {stat.S_IFREG: FILE, stat.S_IFDIR: FOLDER, stat.S_IFLNK: LINK}
@@ -181,16 +181,16 @@ def _walk(places: Places) -> list[tuple[str, int]]:
     return found
 
 
-def _load(places: Places, path: str, mode: int) -> Entry:
+def _load(places: Places, path: str, mode: int) -> ArchivedPath:
     full, kind, executable = os.path.join(places.workspace, path), _KINDS[stat.S_IFMT(mode)], bool(mode & 0o100)
     if kind == FOLDER:
-        return Entry(path, kind)
+        return ArchivedPath(path, kind)
     if kind == LINK:
-        return Entry(path, kind, os.readlink(os.fsencode(full)))
+        return ArchivedPath(path, kind, os.readlink(os.fsencode(full)))
     if not mode & 0o400:
         os.chmod(full, 0o755 if executable else 0o644)
     with os.fdopen(os.open(full, _READ), "rb", buffering=0) as file:
-        return Entry(path, kind, file.readall(), executable)
+        return ArchivedPath(path, kind, file.readall(), executable)
 
 
 def _empty(place: str) -> None:

@@ -12,7 +12,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from manyturn.containers.container_engine import Engine
+from manyturn.containers.container_engine import ContainerEngine
 from manyturn.containers.pool import lease
 from manyturn.containers.sandbox import WORKSPACE, Ran, SandboxRefused
 from manyturn.envs.software.display import bounded
@@ -52,7 +52,7 @@ class Session:
         cells: those that ran to their end.
     """
 
-    def __init__(self, engine: Engine, seconds: int = SECONDS):
+    def __init__(self, engine: ContainerEngine, seconds: int = SECONDS):
         self._engine, self._seconds = engine, seconds
         self.cells: list[str] = []
 

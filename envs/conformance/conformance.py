@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 
-from manyturn.envs.conformance.probe import ODD_ACTIONS, Played, Subject, by_chance, by_whim, text_env_of
+from manyturn.envs.conformance.probe import ODD_ACTIONS, ProbedEpisode, Subject, by_chance, by_whim, text_env_of
 from manyturn.envs.contract.environments import load_plugins
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.task import Task
@@ -228,7 +228,7 @@ def info_keys(subject: Subject) -> Result:
     return "all keys on every turn", {}
 
 
-def _rate(episodes: list[Played]) -> float:
+def _rate(episodes: list[ProbedEpisode]) -> float:
     known = [played.success for played in episodes if played.success is not None]
     if not known:
         raise Skip("success is not known: put 'success' into info at the end")

@@ -32,7 +32,7 @@ Policy = Callable[[Host, Answer, np.random.Generator], str]
 
 
 @dataclass(frozen=True)
-class Played:
+class ProbedEpisode:
     """One episode: ``steps[0]`` is the reset, ``steps[k]`` the answer to ``actions[k - 1]``."""
 
     task: Task
@@ -125,7 +125,7 @@ class Subject:
         self._many[split] = found
         return found
 
-    def play(self, task: Task, policy: Policy, host: Host | None = None) -> Played:
+    def play(self, task: Task, policy: Policy, host: Host | None = None) -> ProbedEpisode:
         """One episode, to its end or to a length that nobody needs."""
         host = host or self.host
         rng = generator("play", self.seed, task.id, policy.__name__)
@@ -136,29 +136,29 @@ class Subject:
         while not steps[-1].ended and len(actions) < _LONGEST:
             actions.append(policy(host, steps[-1], rng))
             steps.append(host.step(actions[-1]))
-        return Played(task, seed, actions, steps, answer)
+        return ProbedEpisode(task, seed, actions, steps, answer)
 
-    def replay(self, played: Played, host: Host, turns: int | None = None) -> list[Answer]:
+    def replay(self, played: ProbedEpisode, host: Host, turns: int | None = None) -> list[Answer]:
         """The steps that the same task, seed and actions bring in another instance."""
         return [host.reset(played.task, played.seed), *map(host.step, played.actions[:turns])]
 
     @cached_property
-    def expert_episodes(self) -> dict[str, list[Played]]:
+    def expert_episodes(self) -> dict[str, list[ProbedEpisode]]:
         """Split -> episodes of the expert; empty without one."""
         if not self.host.has_expert:
             return {}
         return {s: [self.play(t, by_expert) for t in self.some_tasks(self.samples, s)] for s in self.host.splits}
 
     @cached_property
-    def chance_episodes(self) -> dict[str, list[Played]]:
+    def chance_episodes(self) -> dict[str, list[ProbedEpisode]]:
         """Split -> episodes of the random policy."""
         return {s: [self.play(t, by_chance) for t in self.some_tasks(self.samples, s)] for s in self.host.splits}
 
     @cached_property
-    def whim_episodes(self) -> list[Played]:
+    def whim_episodes(self) -> list[ProbedEpisode]:
         return [self.play(task, by_whim) for task in self.a_few_tasks()]
 
-    def all_episodes(self) -> Iterator[Played]:
+    def all_episodes(self) -> Iterator[ProbedEpisode]:
         """Every episode played so far for the checks."""
         for episodes in (*self.expert_episodes.values(), *self.chance_episodes.values(), self.whim_episodes):
             yield from episodes

@@ -18,7 +18,7 @@ from manyturn.envs.desk.people import FEWEST, MOST
 from manyturn.envs.desk.shapes import LEVELS
 from manyturn.envs.desk.store import Store
 from manyturn.envs.desk.tasks import tasks
-from manyturn.envs.tools.calls import Request, call_text, is_call
+from manyturn.envs.tools.calls import CallRequest, call_text, is_call
 from manyturn.envs.tools.told import told
 from manyturn.envs.tools.toolset import Call, Toolset
 from manyturn.envs.users.agenda import AgendaOptions
@@ -213,7 +213,7 @@ class Desk(UserEnv):
         move = next(self._moves())
         return move if isinstance(move, str) else call_text(move.name, **move.arguments)
 
-    def _moves(self) -> Iterator[str | Request]:
+    def _moves(self) -> Iterator[str | CallRequest]:
         """What is left to do, in order; the first of them is the next."""
         job = self._job
         yield from self._questions(identity(job))
@@ -231,14 +231,14 @@ class Desk(UserEnv):
         yield from self._unread(job.asked_reads)
         if job.asked and not self._written and not job.tells_figure(self._said):
             yield f"The {job.asked[0]} is {job.asked[1]}."
-        yield Request("close", {"answer": job.answer if self._written else "done"})
+        yield CallRequest("close", {"answer": job.answer if self._written else "done"})
 
     def _questions(self, facts: Mapping[str, str]) -> Iterator[str]:
         for slot, value in facts.items():
             if not self._written and value.lower() not in self._heard.lower():
                 yield f"What is the {nouns(self._pack)[slot]}?"
 
-    def _unread(self, reads: Sequence[Request]) -> Iterator[Request]:
+    def _unread(self, reads: Sequence[CallRequest]) -> Iterator[CallRequest]:
         return (read for read in reads if call_text(read.name, **read.arguments) not in self._learnt)
 
     def state(self) -> Any:

@@ -11,7 +11,7 @@ from manyturn.envs.desk.pack import Kind, Pack
 from manyturn.envs.desk.packs import PACKS
 from manyturn.envs.desk.store import Place, Store
 from manyturn.envs.desk.tasks import owned, perform, tables_of
-from manyturn.envs.tools.calls import Request
+from manyturn.envs.tools.calls import CallRequest
 
 _RULE = re.compile(r"(?<!\w)r\d+(?!\w)")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)*(?!\w)")
@@ -32,8 +32,8 @@ class Errand:
     """
 
     kind: Kind
-    call: Request
-    reads: tuple[Request, ...]
+    call: CallRequest
+    reads: tuple[CallRequest, ...]
     told: Mapping[str, str]
     words: str
     rule: str
@@ -65,7 +65,7 @@ class Job:
     way: str
     errands: tuple[Errand, ...]
     asked: tuple[str, str] | None
-    asked_reads: tuple[Request, ...]
+    asked_reads: tuple[CallRequest, ...]
     delta: Mapping[Place, Mapping[str, Any]]
 
     @property
@@ -74,7 +74,7 @@ class Job:
         return frozenset(errand.rule for errand in self.errands if errand.rule)
 
     @property
-    def reads(self) -> Iterator[Request]:
+    def reads(self) -> Iterator[CallRequest]:
         """Every read that is needed, in order; some occur twice."""
         for errand in self.errands:
             yield from errand.reads
@@ -131,7 +131,7 @@ def _job(problem: _Problem) -> Job:
     drafts = []
     for request in params["requests"]:
         kind = kinds[request["kind"]]
-        call = Request(kind.tool, dict(request["arguments"]))
+        call = CallRequest(kind.tool, dict(request["arguments"]))
         changed = store.delta()
         if not request["rule"]:
             perform(pack, store, call)
@@ -153,16 +153,20 @@ def _job(problem: _Problem) -> Job:
     return Job(pack, record, user, way, tuple(errands), asked, asked_reads, delta)
 
 
-def _lookup(pack: Pack, store: Store, user: str, about: str, key: str, way: str) -> tuple[Request, ...]:
+def _lookup(pack: Pack, store: Store, user: str, about: str, key: str, way: str) -> tuple[CallRequest, ...]:
     """The calls that find a thing: at once by its id, else through the customer, one after the other."""
     thing, record = pack.things[about], store["users", user]
     if way == "id":
-        return (Request(thing.get, {about: key}),)
+        return (CallRequest(thing.get, {about: key}),)
     found = {
         "user": (),
-        "email": (Request("find_user_by_email", {"email": record["email"]}),),
-        "name": (Request("find_user_by_name", {"name": record["name"], "zip_code": record["zip_code"]}),),
+        "email": (CallRequest("find_user_by_email", {"email": record["email"]}),),
+        "name": (CallRequest("find_user_by_name", {"name": record["name"], "zip_code": record["zip_code"]}),),
     }[way]
     keys = owned(store, user, thing)
     tried = () if thing.table == "users" else keys[: keys.index(key) + 1]
-    return (*found, Request("get_user", {"user_id": user}), *(Request(thing.get, {about: one}) for one in tried))
+    return (
+        *found,
+        CallRequest("get_user", {"user_id": user}),
+        *(CallRequest(thing.get, {about: one}) for one in tried),
+    )

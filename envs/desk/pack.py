@@ -7,7 +7,7 @@ from typing import Any
 from manyturn.envs.contract.draws import Draws
 from manyturn.envs.desk.counter import Counter
 from manyturn.envs.desk.store import Store, Tables
-from manyturn.envs.tools.calls import Request
+from manyturn.envs.tools.calls import CallRequest
 
 Arguments = Mapping[str, Any]
 
@@ -72,7 +72,7 @@ class Kind:
     wish: str
     slots: Mapping[str, str]
     draw: Callable[[Draws, Store, str], tuple[Arguments, Mapping[str, str]] | None]
-    reads: Callable[[Store, Arguments], tuple[Request, ...]] = lambda store, arguments: ()
+    reads: Callable[[Store, Arguments], tuple[CallRequest, ...]] = lambda store, arguments: ()
     simple: bool = False
 
 
@@ -104,6 +104,6 @@ class Pack:
     brief: Mapping[str, tuple[str, ...]]
     ids: Mapping[str, str]
 
-    def forbidding(self, store: Store, call: Request) -> list[Rule]:
+    def forbidding(self, store: Store, call: CallRequest) -> list[Rule]:
         """The rules that a call would break."""
         return [rule for rule in self.rules if call.name in rule.tools and rule.broken(store, call.arguments)]

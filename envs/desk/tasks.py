@@ -15,7 +15,7 @@ from manyturn.envs.desk.packs import PACKS
 from manyturn.envs.desk.people import split_of_user
 from manyturn.envs.desk.shapes import LEVELS, Shape, draw_shape
 from manyturn.envs.desk.store import Store, Tables
-from manyturn.envs.tools.calls import Request
+from manyturn.envs.tools.calls import CallRequest
 from manyturn.envs.tools.tool import ToolError
 
 SIZES = {"train": 100_000, "validation": 5_000, "test": 5_000}
@@ -94,7 +94,7 @@ def _request(
     if drawn is None:
         return None
     arguments, told = drawn
-    call = Request(kind.tool, {kind.about: key, **arguments})
+    call = CallRequest(kind.tool, {kind.about: key, **arguments})
     breaks = [[found.name for found in desk.forbidding(view, call)] for view in stores]
     # What is refused must be forbidden whatever was done before.
     if breaks[1] != ([rule] if rule else []) or (rule and breaks[0] != breaks[1]):
@@ -105,7 +105,7 @@ def _request(
     return {"kind": kind.name, "key": key, "arguments": call.arguments, **said, "rule": rule}
 
 
-def perform(desk: Pack, store: Store, call: Request) -> bool:
+def perform(desk: Pack, store: Store, call: CallRequest) -> bool:
     """Make a call on a store; whether the tool did it and it changed something."""
     before = store.delta()
     try:

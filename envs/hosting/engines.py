@@ -5,26 +5,26 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from manyturn.containers.container_engine import Engine
+from manyturn.containers.container_engine import ContainerEngine
 from manyturn.containers.images import resolve
 from manyturn.containers.preflight import demand, examined
 from manyturn.containers.sandbox import EngineUnavailable
 from manyturn.envs.contract.environments import NeedsSetup
 
 
-def usable(engine: Mapping[str, Any] | None, what: str) -> Engine:
+def usable(engine: Mapping[str, Any] | None, what: str) -> ContainerEngine:
     """An engine that answers, enforces what is demanded and has the image.
 
     Args:
-        engine: arguments of ``Engine``, such as ``image``.
+        engine: arguments of ``ContainerEngine``, such as ``image``.
         what: needs it, in the plural.
 
     Raises:
-        ValueError: an argument that ``Engine`` does not take.
+        ValueError: an argument that ``ContainerEngine`` does not take.
         NeedsSetup: what is missing.
     """
     try:
-        made = Engine.model_validate(engine or {})
+        made = ContainerEngine.model_validate(engine or {})
     except ValidationError as error:
         fault = error.errors()[0]
         raise ValueError(f"engine: {'.'.join(map(str, fault['loc']))}: {fault['msg']}") from None

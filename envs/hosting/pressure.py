@@ -12,7 +12,7 @@ from manyturn.envs.contract.options import Options
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-class Limits(Options):
+class WorkerLimits(Options):
     """What one worker may hold together with all processes that it started, before it is replaced.
 
     A worker above a limit gets no new episode and ends after its last one; above twice the limit it is killed.
@@ -32,11 +32,11 @@ class Limits(Options):
         return max((held[name] / most, name) for name, most in self)
 
 
-USUAL = Limits()
+USUAL = WorkerLimits()
 
 
 def held_below(root: int) -> Counter[str]:
-    """What the processes below ``root`` hold, the first of them being the worker; names as in ``Limits``."""
+    """What the processes below ``root`` hold, the first of them being the worker; names as in ``WorkerLimits``."""
     held: Counter[str] = Counter(processes=-1)
     for pid in _below(root):
         held["processes"] += 1

@@ -23,7 +23,7 @@ from gymnasium.error import ResetNeeded
 from manyturn.envs.contract.environments import spec_of
 from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.host import Answer, EnvError, Host
-from manyturn.envs.hosting.pressure import USUAL, Limits
+from manyturn.envs.hosting.pressure import USUAL, WorkerLimits
 from manyturn.envs.hosting.wire import step_from_wire, task_to_wire
 from manyturn.envs.hosting.worker import WorkerError
 from manyturn.envs.hosting.worker_pool import PooledWorker, WorkerPool
@@ -249,7 +249,7 @@ class WorkerSeats(Seats):
         limit: int = 64,
         workers: int = 4,
         timeout: float = 60.0,
-        limits: Limits = USUAL,
+        limits: WorkerLimits = USUAL,
     ):
         if timeout <= 0:
             raise ValueError(f"timeout = {timeout} must be above 0")
@@ -321,7 +321,7 @@ def open_seats(
     limit: int = 64,
     workers: int = 0,
     timeout: float = 60.0,
-    limits: Limits = USUAL,
+    limits: WorkerLimits = USUAL,
 ) -> Seats:
     """Seats in this process for ``workers`` 0, else in that many child processes.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from manyturn.envs.hosting.pressure import Limits, held_below
+from manyturn.envs.hosting.pressure import WorkerLimits, held_below
 from manyturn.envs.hosting.worker import Worker
 
 _LOOK_SECONDS = 0.25  # between two looks at what the workers hold
@@ -35,7 +35,7 @@ class WorkerPool:
         replaced: how many workers were replaced for going beyond each limit.
     """
 
-    def __init__(self, hello: Mapping[str, Any], size: int, timeout: float, limits: Limits):
+    def __init__(self, hello: Mapping[str, Any], size: int, timeout: float, limits: WorkerLimits):
         self._hello, self._timeout, self._limits = hello, timeout, limits
         self._places: list[PooledWorker | None] = [None] * size
         self._locks = [asyncio.Lock() for _ in range(size)]

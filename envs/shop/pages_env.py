@@ -16,7 +16,7 @@ from manyturn.envs.shop.visit import Visit
 from manyturn.envs.shop.visit_env import VisitEnv
 from manyturn.envs.web.browser import BrowserError
 from manyturn.envs.web.chromium import require_browser
-from manyturn.envs.web.reader import INSTRUCTIONS, Action, Reader, clean, parse
+from manyturn.envs.web.reader import INSTRUCTIONS, Action, PageReader, clean, parse
 from manyturn.envs.web.snapshot import Control
 from manyturn.envs.web.tab import Tab
 
@@ -80,7 +80,7 @@ type of product, its attributes, the options and the price; buying ends the visi
         self._address = site.open(self._visit)
         if self._tab is None:
             self._tab = Tab(f"{site.origin}/")
-            self._reader = Reader(self._tab)
+            self._reader = PageReader(self._tab)
         self._tab.open(f"{self._address}0")
         self._path, self._words = [0], ""  # states in the browser's history, and what stands in the search bar
         self._see()

@@ -11,9 +11,9 @@ import weakref
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from manyturn.containers.container_engine import Engine
+from manyturn.containers.container_engine import ContainerEngine
 from manyturn.containers.docker_sandbox import DockerSandbox
-from manyturn.containers.pool import Pool, the_pool
+from manyturn.containers.pool import SandboxPool, the_pool
 from manyturn.containers.sandbox import WORKSPACE, EngineUnavailable, Ran, SandboxLost, SandboxRefused, Snapshot
 
 _SCRATCH = "/tmp"
@@ -44,7 +44,7 @@ class Desk:
     A sandbox that was lost stays lost: the desk is of no use afterwards.
     """
 
-    def __init__(self, engine: Engine, files: Files):
+    def __init__(self, engine: ContainerEngine, files: Files):
         self._engine = engine
         self._aside: Files | None = files
         self._sandbox: DockerSandbox | None = None
@@ -147,7 +147,7 @@ class Desk:
             self._busy.release()
 
 
-def _take(engine: Engine) -> DockerSandbox:
+def _take(engine: ContainerEngine) -> DockerSandbox:
     """A sandbox, if need be from the episode that has rested longest."""
     while _resting:
         with contextlib.suppress(EngineUnavailable):
@@ -157,7 +157,7 @@ def _take(engine: Engine) -> DockerSandbox:
     return the_pool().take(engine)
 
 
-def _give_back(pool: Pool, sandbox: DockerSandbox) -> None:
+def _give_back(pool: SandboxPool, sandbox: DockerSandbox) -> None:
     pool.give_back(sandbox)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from manyturn.containers.container_engine import Engine
+from manyturn.containers.container_engine import ContainerEngine
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.envs.contract.durable import replace_text
 from manyturn.envs.contract.environments import NeedsSetup
@@ -36,7 +36,7 @@ def make(names: Sequence[str], out: Path, count: int, seed: int, tell: Callable[
     if count < len(libraries):
         raise ValueError(f"{count} tasks of {len(libraries)} libraries: ask for at least one of each")
     journal = Journal(out.with_name(out.name + ".journal"), seed)
-    found = search(libraries, count, journal, seed, lambda: DockerSandbox(Engine()), tell)
+    found = search(libraries, count, journal, seed, lambda: DockerSandbox(ContainerEngine()), tell)
     entries = [entry_of(*task) for task in found]
     tried = [one for one in journal.found.values() if one.fault.library in {known.name for known in libraries}]
     replace_text(out, lock.save(entries))

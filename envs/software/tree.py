@@ -7,7 +7,7 @@ import base64
 from collections.abc import Mapping
 from typing import Any
 
-from manyturn.containers.inside.archive import FILE, FOLDER, Entry, order, pack, unpack
+from manyturn.containers.inside.archive import FILE, FOLDER, ArchivedPath, order, pack, unpack
 from manyturn.containers.sandbox import Snapshot
 
 Tree = Mapping[str, bytes]
@@ -25,8 +25,8 @@ def tree_of(snapshot: Snapshot) -> dict[str, bytes]:
 def snapshot_of(tree: Tree) -> Snapshot:
     """The workspace that holds a tree's files and no more."""
     folders = {path[:place] for path in tree for place, sign in enumerate(path) if sign == "/"}
-    entries = [Entry(folder, FOLDER) for folder in folders]
-    entries += [Entry(path, FILE, content) for path, content in tree.items()]
+    entries = [ArchivedPath(folder, FOLDER) for folder in folders]
+    entries += [ArchivedPath(path, FILE, content) for path, content in tree.items()]
     return Snapshot(*pack(sorted(entries, key=lambda entry: order(entry.path))))
 
 
@@ -56,9 +56,9 @@ def patched(before: Snapshot, difference: Mapping[str, Any]) -> Snapshot:
     for path in difference["gone"]:
         del entries[path]
     for path, kind, content, executable in difference["changed"]:
-        entries[path] = Entry(path, kind, base64.b64decode(content), executable)
+        entries[path] = ArchivedPath(path, kind, base64.b64decode(content), executable)
     return Snapshot(*pack(sorted(entries.values(), key=lambda entry: order(entry.path))))
 
 
-def _entries(snapshot: Snapshot) -> dict[str, Entry]:
+def _entries(snapshot: Snapshot) -> dict[str, ArchivedPath]:
     return {entry.path: entry for entry in unpack(snapshot.archive, _MOST_ENTRIES, _MOST_BYTES)}

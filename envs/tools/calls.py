@@ -23,7 +23,7 @@ class BadCall(ValueError):
     """The text is no tool call; what it says names the mend."""
 
 
-class Request(NamedTuple):
+class CallRequest(NamedTuple):
     """A call as it was asked for, before anybody looked whether there is such a tool."""
 
     name: str
@@ -56,7 +56,7 @@ def calls_text(calls: Iterable[tuple[str, Mapping[str, Any]]]) -> str:
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
-def read_calls(action: str, most: int = 16, longest: int = LONGEST) -> list[Request]:
+def read_calls(action: str, most: int = 16, longest: int = LONGEST) -> list[CallRequest]:
     """The calls that an action asks for, in order. Raises BadCall.
 
     Args:
@@ -93,7 +93,7 @@ def _depth(text: str) -> int:
     return deepest
 
 
-def _request(call: Any) -> Request:
+def _request(call: Any) -> CallRequest:
     if not isinstance(call, dict):
         raise BadCall(f"a call is a JSON object: write {_SHAPE}")
     if call.keys() != _KEYS:
@@ -103,7 +103,7 @@ def _request(call: Any) -> Request:
     name, arguments = call["name"], call["arguments"]
     if not isinstance(name, str) or not isinstance(arguments, dict):
         raise BadCall(f"a call is {_SHAPE}: the name is a string, and the arguments are an object")
-    return Request(name, arguments)
+    return CallRequest(name, arguments)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
-from manyturn.envs.tools.calls import LONGEST, BadCall, Request, read_calls
+from manyturn.envs.tools.calls import LONGEST, BadCall, CallRequest, read_calls
 from manyturn.envs.tools.tool import BadArguments, Schema, Tool, ToolError, tool_of
 
 
@@ -89,7 +89,7 @@ class Toolset:
         calls = tuple(self.call(request) for request in requests)
         return Answered("\n".join(call.text for call in calls), calls, all(call.valid for call in calls))
 
-    def call(self, request: Request) -> Call:
+    def call(self, request: CallRequest) -> Call:
         """Run one call. Raises ToolFault."""
         name, arguments = request
         tool = self._tools.get(name)

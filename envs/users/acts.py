@@ -67,7 +67,7 @@ class Slot:
         return _any_of(self.values) if self.values else None
 
 
-class Act(NamedTuple):
+class DialogueAct(NamedTuple):
     """One dialogue act; ``slot`` and ``value`` are empty where an act has none."""
 
     kind: str
@@ -75,7 +75,7 @@ class Act(NamedTuple):
     value: str = ""
 
 
-def understand(text: str, slots: Sequence[Slot], facts: Mapping[str, str]) -> list[Act]:
+def understand(text: str, slots: Sequence[Slot], facts: Mapping[str, str]) -> list[DialogueAct]:
     """The acts in an agent's text, in order, each once.
 
     Args:
@@ -83,33 +83,33 @@ def understand(text: str, slots: Sequence[Slot], facts: Mapping[str, str]) -> li
         slots: what can be understood.
         facts: values that the listener knows, found in a text even where a slot lists no values.
     """
-    found: dict[Act, None] = {}
+    found: dict[DialogueAct, None] = {}
     for sentence in _sentences(text[:LONGEST]):
         found.update(dict.fromkeys(_acts_of(sentence, slots, facts)))
     return list(found)
 
 
-def _acts_of(sentence: str, slots: Sequence[Slot], facts: Mapping[str, str]) -> Iterator[Act]:
+def _acts_of(sentence: str, slots: Sequence[Slot], facts: Mapping[str, str]) -> Iterator[DialogueAct]:
     lowered = sentence.lower()
     asks, asks_yes = sentence.endswith("?") or bool(_ASKS.search(lowered)), bool(_YES_NO.search(lowered))
     if _NOTHING.search(lowered) and not asks:  # what is not there is not what the agent says is wanted
-        yield Act(NOTHING_FOUND)
+        yield DialogueAct(NOTHING_FOUND)
         return
     about = False
     for slot in slots:
         values = _values_in(sentence, slot, facts)
         for value in values:
             about = True
-            yield Act(CONFIRM if asks else INFORM, slot.name, value)
+            yield DialogueAct(CONFIRM if asks else INFORM, slot.name, value)
         if asks and not values and slot.named.search(sentence):
             about = True
-            yield Act(REQUEST, slot.name)
+            yield DialogueAct(REQUEST, slot.name)
     if asks and asks_yes and not about:
-        yield Act(CONFIRM)
+        yield DialogueAct(CONFIRM)
     if _MORE.search(lowered):
-        yield Act(MORE)
+        yield DialogueAct(MORE)
     if _BYE.search(lowered):
-        yield Act(BYE)
+        yield DialogueAct(BYE)
 
 
 def _values_in(sentence: str, slot: Slot, facts: Mapping[str, str]) -> list[str]:

@@ -15,7 +15,7 @@ from pydantic import Field
 from manyturn.envs.contract.options import Options
 from manyturn.envs.contract.task import Task
 from manyturn.envs.users import acts
-from manyturn.envs.users.acts import Act, Slot, understand
+from manyturn.envs.users.acts import DialogueAct, Slot, understand
 from manyturn.envs.users.phrases import AGENDA, UNSEEN_SPLIT, Phrases
 from manyturn.envs.users.protocol import NOTHING, Heard, User
 
@@ -120,12 +120,12 @@ class AgendaUser(User):
         self._told: list[str] = []
         self._learnt: dict[str, str] = {}
         self._done: list[str] = []
-        self._stack: list[Act] = []
+        self._stack: list[DialogueAct] = []
 
     def _opening(self, act: str) -> str:
         wish = next(iter(self._goal.wishes.values()), "")
         first = [self._say(act, wish=wish)] if wish else []
-        return " ".join(first + [self._voice(Act("inform", slot)) for slot in self._goal.opening])
+        return " ".join(first + [self._voice(DialogueAct("inform", slot)) for slot in self._goal.opening])
 
     # ---- what is heard goes on the stack ----------------------------------------------------------------------
 
@@ -135,29 +135,29 @@ class AgendaUser(User):
         self._done += new
         return bool(new)
 
-    def _react(self, act: Act) -> None:
+    def _react(self, act: DialogueAct) -> None:
         match act.kind:
             case acts.REQUEST if act.slot in self._facts:
-                self._push(Act("repeat" if act.slot in self._told else "inform", act.slot))
+                self._push(DialogueAct("repeat" if act.slot in self._told else "inform", act.slot))
             case acts.REQUEST if act.slot not in self._goal.requests:
-                self._push(Act("any", act.slot))
+                self._push(DialogueAct("any", act.slot))
             case acts.INFORM | acts.CONFIRM if act.slot in self._facts:
                 if act.value.lower() != self._facts[act.slot].lower():
-                    self._push(Act("negate", act.slot, act.value))
-                    self._push(Act("inform", act.slot))
+                    self._push(DialogueAct("negate", act.slot, act.value))
+                    self._push(DialogueAct("inform", act.slot))
                 elif act.kind == acts.CONFIRM:
-                    self._push(Act("confirm"))
+                    self._push(DialogueAct("confirm"))
             case acts.INFORM if act.slot in self._goal.requests:
                 self._learnt[act.slot] = act.value
             case acts.CONFIRM:
-                self._push(Act("confirm"))
+                self._push(DialogueAct("confirm"))
             case acts.NOTHING_FOUND:
                 self._fall_back()
             case acts.MORE:
                 untold = [slot for slot in self._facts if slot not in self._told]
-                self._stack += [Act("inform", untold[0])] if untold else []
+                self._stack += [DialogueAct("inform", untold[0])] if untold else []
 
-    def _push(self, act: Act) -> None:
+    def _push(self, act: DialogueAct) -> None:
         if act not in self._stack:
             self._stack.append(act)
 
@@ -166,7 +166,7 @@ class AgendaUser(User):
         slot = next((slot for slot in self._fallbacks if slot in self._told), None)
         if slot is not None:
             self._facts[slot] = self._fallbacks.pop(slot)
-            self._push(Act("inform", slot))
+            self._push(DialogueAct("inform", slot))
 
     def _plan(self, finished: bool) -> None:
         """What the user says of its own accord: at most one thing, and only when it need not answer."""
@@ -178,17 +178,17 @@ class AgendaUser(User):
         waiting = [wish for wish in self._goal.wishes if wish not in self._done]
         wanted = [slot for slot in self._goal.requests if slot not in self._learnt]
         if waiting and finished:
-            self._push(Act("next", "", waiting[0]))
+            self._push(DialogueAct("next", "", waiting[0]))
         elif waiting:
-            self._push(Act("again"))
+            self._push(DialogueAct("again"))
         elif wanted:
-            self._push(Act("request", wanted[0]))
+            self._push(DialogueAct("request", wanted[0]))
         elif not self._stack:
-            self._push(Act("bye"))
+            self._push(DialogueAct("bye"))
 
     # ---- and is said ----------------------------------------------------------------------------------------
 
-    def _voice(self, act: Act) -> str:
+    def _voice(self, act: DialogueAct) -> str:
         slot = self._slots.get(act.slot)
         noun, value = slot.noun if slot else "", act.value
         if act.kind in ("inform", "repeat"):

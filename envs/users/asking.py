@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from manyturn.envs.contract.options import Options
-from manyturn.envs.users.endpoint import Choice, Passing, Refused, complete
+from manyturn.envs.users.endpoint import Choice, EndpointRefused, Passing, complete
 
 T = TypeVar("T")
 Message = dict[str, Any]
@@ -110,7 +110,7 @@ class AskedModel:
                 if choice.finish == "length" or len(choice.text) > options.longest:
                     raise Passing(f"a reply that does not end within {options.max_tokens} tokens")
                 return read(choice)
-            except Refused as refusal:
+            except EndpointRefused as refusal:
                 raise Unanswered(f"at {self._url} was refused: {refusal}") from refusal
             except Passing as fault:
                 if attempt + 1 == options.attempts:

@@ -21,11 +21,11 @@ class Passing(Exception):
     """A fault that may pass when the request is made again."""
 
 
-class Refused(Exception):
+class EndpointRefused(Exception):
     """The endpoint will not answer this request, however often it is made."""
 
 
-class ToolCall(NamedTuple):
+class CompletionCall(NamedTuple):
     """A tool call of a completion; the arguments are the text that the model wrote."""
 
     name: str
@@ -37,7 +37,7 @@ class Choice(NamedTuple):
 
     text: str
     finish: str
-    calls: tuple[ToolCall, ...] = ()
+    calls: tuple[CompletionCall, ...] = ()
 
 
 def complete(url: str, key: str, body: Mapping[str, Any], seconds: float) -> Choice:
@@ -51,7 +51,7 @@ def complete(url: str, key: str, body: Mapping[str, Any], seconds: float) -> Cho
 
     Raises:
         Passing: no or a broken answer: it may pass.
-        Refused: another status than 200 that will not pass.
+        EndpointRefused: another status than 200 that will not pass.
         ImportError: httpx is missing.
     """
     # A thread of its own, because an environment may run inside somebody's event loop.
@@ -61,7 +61,7 @@ def complete(url: str, key: str, body: Mapping[str, Any], seconds: float) -> Cho
     if status in _MAY_PASS or status >= 500:
         raise Passing(f"status {status}: {told}")
     if status != 200:
-        raise Refused(f"status {status}: {told}")
+        raise EndpointRefused(f"status {status}: {told}")
     return _choice(raw, told, bool(body.get("tools")))
 
 
@@ -113,13 +113,13 @@ def _choice(raw: bytes, told: str, tools: bool) -> Choice:
     return Choice(clean(text) if isinstance(text, str) else "", str(finish), calls)
 
 
-def _tool_call(function: Mapping[str, Any]) -> ToolCall:
+def _tool_call(function: Mapping[str, Any]) -> CompletionCall:
     name, arguments = function["name"], function.get("arguments") or "{}"
     if not _NAME.fullmatch(name):
         raise ValueError(f"{name!r:.80} is no name of a tool")
     if not isinstance(arguments, str):  # some servers send the object itself
         arguments = json.dumps(arguments)
-    return ToolCall(name, clean(arguments))
+    return CompletionCall(name, clean(arguments))
 
 
 def clean(text: str) -> str:

@@ -10,7 +10,7 @@ from manyturn.envs.contract.task import Task
 from manyturn.envs.tools.calls import BadCall, read_calls
 from manyturn.envs.tools.tool import Schema
 from manyturn.envs.users.asking import AskedModel, ModelOptions, Unanswered
-from manyturn.envs.users.endpoint import ToolCall, clean
+from manyturn.envs.users.endpoint import CompletionCall, clean
 from manyturn.envs.users.protocol import NOTHING, Heard, User, UserError
 
 _RULES = (
@@ -97,12 +97,12 @@ class ModelUser(User):
         return Heard(reply.text[: min(found, default=None)].strip(), done=bool(found))
 
 
-def _written(call: ToolCall) -> str:
+def _written(call: CompletionCall) -> str:
     """A call as its text, which the environment reads as strictly as an agent's; arguments may hold anything."""
     return f'{{"name": {json.dumps(call.name)}, "arguments": {call.arguments}}}'
 
 
-def _said_again(call: ToolCall, number: int) -> dict[str, Any]:
+def _said_again(call: CompletionCall, number: int) -> dict[str, Any]:
     """A call in the next request; servers refuse arguments that are no object, so those are left out."""
     try:
         arguments = json.dumps(read_calls(_written(call), 1)[0].arguments)

@@ -4,7 +4,7 @@ import re
 from typing import NamedTuple
 
 from manyturn.envs.web.browser import BrowserError
-from manyturn.envs.web.snapshot import FIELDS, Control, Snapshot, SnapshotError, read
+from manyturn.envs.web.snapshot import FIELDS, Control, PageSnapshot, SnapshotError, read
 from manyturn.envs.web.tab import Tab
 
 INSTRUCTIONS = """\
@@ -47,7 +47,7 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-class Reader:
+class PageReader:
     """One reader of one tab.
 
     Attributes:
@@ -57,7 +57,7 @@ class Reader:
 
     def __init__(self, tab: Tab):
         self._tab = tab
-        self.snapshot = Snapshot(("",), ())
+        self.snapshot = PageSnapshot(("",), ())
         self.screen = 0
 
     @property

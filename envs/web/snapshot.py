@@ -68,7 +68,7 @@ class Control:
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class PageSnapshot:
     """A page.
 
     Attributes:
@@ -80,7 +80,7 @@ class Snapshot:
     controls: tuple[Control, ...]
 
 
-def read(tree: str) -> Snapshot:
+def read(tree: str) -> PageSnapshot:
     """A page's text and controls. Raises SnapshotError."""
     nodes = [_node(line) for line in tree.split("\n") if line.strip()]
     screens, controls = [""], list[Control]()
@@ -99,7 +99,7 @@ def read(tree: str) -> Snapshot:
         _append(screens, line)
         if number:
             controls.append(_control(node, below, len(screens) - 1))
-    return Snapshot(tuple(screens), tuple(controls))
+    return PageSnapshot(tuple(screens), tuple(controls))
 
 
 def _control(node: _Node, below: list[_Node], screen: int) -> Control:

@@ -14,7 +14,7 @@ from manyturn.report.head import ReportError
 _FOLDERS = ("", "episodes", "turns", "evaluation")
 
 
-class Answer(NamedTuple):
+class TaggedDocument(NamedTuple):
     """A document as JSON, and a tag that tells it from every other."""
 
     body: bytes
@@ -36,9 +36,9 @@ class Follower:
         self._lock = threading.Lock()
         self._seen: dict[str, tuple[int, int]] | None = None
         self._document = waiting_document(path, "")
-        self._answer = Answer(b"", "")
+        self._answer = TaggedDocument(b"", "")
 
-    def newest(self) -> Answer:
+    def newest(self) -> TaggedDocument:
         """The document as the files are now."""
         with self._lock:
             # Looked at before they are read: what changes meanwhile is read the next time.
@@ -46,7 +46,7 @@ class Follower:
             if seen != self._seen:
                 self._seen, plain = seen, self._read()
                 body = _json(plain)
-                self._answer = Answer(body, f'"{hashlib.sha256(body).hexdigest()[:32]}"')
+                self._answer = TaggedDocument(body, f'"{hashlib.sha256(body).hexdigest()[:32]}"')
             return self._answer
 
     def chunk(self, index: int, tag: str) -> bytes:

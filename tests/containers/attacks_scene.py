@@ -19,10 +19,10 @@ from attacks_signs import Seen
 from attacks_watch import Inside, Watching, kernel_log, machine
 
 from manyturn.containers.container_engine import client
-from manyturn.containers.sandbox import Limits, Sandbox, SandboxLost, SandboxRefused
+from manyturn.containers.sandbox import Sandbox, SandboxLimits, SandboxLost, SandboxRefused
 from manyturn.visible import visible
 
-LIMITS = Limits(memory_mb=128, cpus=1.0, processes=32, workspace_mb=8, scratch_mb=8, files=500)
+LIMITS = SandboxLimits(memory_mb=128, cpus=1.0, processes=32, workspace_mb=8, scratch_mb=8, files=500)
 _NEIGHBOUR = "neighbour.txt"
 
 

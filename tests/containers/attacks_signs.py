@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from attacks import Attack
 
-from manyturn.containers.sandbox import Limits, Ran
+from manyturn.containers.sandbox import Ran, SandboxLimits
 
 GRACE = 5.0
 """Seconds that a command may take beyond its deadline, and a neighbour to answer, on a machine that is busy."""
@@ -38,7 +38,7 @@ class Seen:
 
     attack: Attack
     mark: str
-    limits: Limits
+    limits: SandboxLimits
     secrets: Mapping[str, str]
     answers: list[object] = field(default_factory=list)
     ran: Ran | None = None

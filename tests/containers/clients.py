@@ -4,14 +4,14 @@ import os
 import sys
 import time
 
-from manyturn.containers.container_engine import Engine
+from manyturn.containers.container_engine import ContainerEngine
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.pool import lease, the_pool
 
 
 def hold(image: str) -> None:
     """Run a command for a long time."""
-    sandbox = DockerSandbox(Engine(image=image))
+    sandbox = DockerSandbox(ContainerEngine(image=image))
     sandbox.start()
     print(sandbox.name, flush=True)
     sandbox.run("sleep 100", seconds=100)
@@ -19,7 +19,7 @@ def hold(image: str) -> None:
 
 def fork(image: str) -> None:
     """A child outlives its parent, which held a sandbox; it had a pool of its own and could not use the parent's."""
-    with lease(Engine(image=image)) as sandbox:
+    with lease(ContainerEngine(image=image)) as sandbox:
         print(sandbox.name, flush=True)
         pool = the_pool()
         if os.fork():
@@ -30,7 +30,7 @@ def fork(image: str) -> None:
         except Exception as error:
             print(type(error).__name__, flush=True)
         sandbox.stop()
-        with lease(Engine(image=image)) as other:
+        with lease(ContainerEngine(image=image)) as other:
             print(other.name, flush=True)
             print(other.run("echo from the child").output.strip(), flush=True)
         os.close(1)
@@ -39,8 +39,8 @@ def fork(image: str) -> None:
 
 def leave(image: str) -> None:
     """End with sandboxes that are leased, idle and being started."""
-    print(the_pool().take(Engine(image=image)).name, flush=True)
-    with lease(Engine(image=image)) as sandbox:
+    print(the_pool().take(ContainerEngine(image=image)).name, flush=True)
+    with lease(ContainerEngine(image=image)) as sandbox:
         print(sandbox.name, flush=True)
 
 

@@ -4,17 +4,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from manyturn.containers.container_engine import Engine, client
+from manyturn.containers.container_engine import ContainerEngine, client
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.inside.archive import pack
-from manyturn.containers.sandbox import Limits, Snapshot
+from manyturn.containers.sandbox import SandboxLimits, Snapshot
 
 EMPTY = Snapshot(*pack([]))
 
 
 @pytest.fixture(scope="module")
 def started(engine: str) -> Iterator[DockerSandbox]:
-    found = DockerSandbox(Engine(image=engine, limits=Limits(memory_mb=256, workspace_mb=8, scratch_mb=8, files=2000)))
+    found = DockerSandbox(
+        ContainerEngine(image=engine, limits=SandboxLimits(memory_mb=256, workspace_mb=8, scratch_mb=8, files=2000))
+    )
     found.start()
     yield found
     found.stop()

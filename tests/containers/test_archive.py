@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyturn.containers.inside.archive import FILE, FOLDER, LINK, BadArchive, Entry, complete, pack, unpack
+from manyturn.containers.inside.archive import FILE, FOLDER, LINK, ArchivedPath, BadArchive, complete, pack, unpack
 
 MANY = 1 << 20
 names = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=130).filter(
@@ -22,15 +22,15 @@ leaves = st.one_of(
 trees = st.recursive(leaves, lambda inner: st.dictionaries(names, inner, max_size=4), max_leaves=8)
 
 
-def entries_of(tree: object, path: str = "") -> list[Entry]:
+def entries_of(tree: object, path: str = "") -> list[ArchivedPath]:
     """A dictionary is a folder; everything else is what a path leads to."""
     if isinstance(tree, dict):
         below = [
             entry for name, inner in tree.items() for entry in entries_of(inner, f"{path}/{name}" if path else name)
         ]
-        return [*([Entry(path, FOLDER)] if path else []), *below]
+        return [*([ArchivedPath(path, FOLDER)] if path else []), *below]
     assert isinstance(tree, tuple)
-    return [Entry(path or "x", *tree)]
+    return [ArchivedPath(path or "x", *tree)]
 
 
 @given(trees, st.randoms(use_true_random=False))
@@ -61,7 +61,7 @@ def test_different_workspaces_have_different_keys(one: object, other: object) ->
 
 
 def test_folders_that_nobody_named_are_there() -> None:
-    assert [entry.path for entry in complete([Entry("a/b/c", FILE, b"1"), Entry("a-", FILE)])] == [
+    assert [entry.path for entry in complete([ArchivedPath("a/b/c", FILE, b"1"), ArchivedPath("a-", FILE)])] == [
         "a",
         "a-",
         "a/b",
@@ -109,8 +109,8 @@ def _member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "", size: in
         b"x" * 1024,
         b"",
         _tar(_member("x", tarfile.DIRTYPE, size=512)),
-        pack([Entry("x", FILE)])[1].replace(b"00000000000", b"-0000000001", 1),
-        pack([Entry("x", FILE)])[1][:300],
+        pack([ArchivedPath("x", FILE)])[1].replace(b"00000000000", b"-0000000001", 1),
+        pack([ArchivedPath("x", FILE)])[1][:300],
     ],
 )
 def test_hostile_archives_are_refused_before_the_first_entry(archive: bytes) -> None:
@@ -120,7 +120,9 @@ def test_hostile_archives_are_refused_before_the_first_entry(archive: bytes) -> 
 
 @given(st.binary(max_size=2000))
 def test_any_bytes_are_an_archive_or_refused(noise: bytes) -> None:
-    archive = bytearray(pack([Entry("a", FOLDER), Entry("a/b", FILE, b"content"), Entry("l", LINK, b"a")])[1])
+    archive = bytearray(
+        pack([ArchivedPath("a", FOLDER), ArchivedPath("a/b", FILE, b"content"), ArchivedPath("l", LINK, b"a")])[1]
+    )
     archive[: len(noise)] = bytes(left ^ right for left, right in zip(archive, noise, strict=False))
     for data in (noise, bytes(archive)):
         with contextlib.suppress(BadArchive):

@@ -21,7 +21,7 @@ from attacks_naive import NaiveSandbox
 from attacks_scene import LIMITS, Host, Neighbour, Scene
 from attacks_signs import GRACE, SIGNS, Seen, succeeded
 
-from manyturn.containers.container_engine import Engine, client
+from manyturn.containers.container_engine import ContainerEngine, client
 from manyturn.containers.docker_sandbox import DockerSandbox
 
 MODULES = (
@@ -71,7 +71,7 @@ def _parameters() -> list[object]:
 @pytest.fixture(scope="session")
 def here(engine: str) -> None:
     """Skips where containers run, but not as processes that can be looked at."""
-    box = DockerSandbox(Engine(image=engine, limits=LIMITS))
+    box = DockerSandbox(ContainerEngine(image=engine, limits=LIMITS))
     box.start()
     pid = client().inspect_container(box.name)["State"]["Pid"]
     seen = Path(f"/proc/{pid}/cgroup").is_file() and box.name not in Path(f"/proc/{pid}/cmdline").read_text()
@@ -89,7 +89,7 @@ def host() -> Iterator[Host]:
 
 @pytest.fixture(scope="session")
 def neighbour(here: None, engine: str) -> Iterator[Neighbour]:
-    box = DockerSandbox(Engine(image=engine, limits=LIMITS))
+    box = DockerSandbox(ContainerEngine(image=engine, limits=LIMITS))
     box.start()
     yield Neighbour(box)
     box.stop()
@@ -100,7 +100,7 @@ def scene(host: Host, neighbour: Neighbour, engine: str) -> Iterator[Scene]:
     names = []
 
     def make() -> DockerSandbox:
-        box = DockerSandbox(Engine(image=engine, limits=LIMITS))
+        box = DockerSandbox(ContainerEngine(image=engine, limits=LIMITS))
         names.append(box.name)
         return box
 
@@ -154,7 +154,9 @@ def test_sign_shows_where_nothing_is_protected(sign: str, host: Host, neighbour:
 def test_sign_of_the_screen_shows_where_output_is_printed_as_it_is(
     host: Host, neighbour: Neighbour, engine: str
 ) -> None:
-    scene = Scene(host, lambda: DockerSandbox(Engine(image=engine, limits=LIMITS)), neighbour, show=lambda text: text)
+    scene = Scene(
+        host, lambda: DockerSandbox(ContainerEngine(image=engine, limits=LIMITS)), neighbour, show=lambda text: text
+    )
     try:
         for attack in CORPUS:
             if attack.name in ("escapes: clipboard", "escapes: right to left", "escapes: line written over"):
@@ -175,8 +177,8 @@ def test_a_process_that_is_killed_leaves_no_sandbox_under_attack(engine: str) ->
     code = (
         "import os, signal, sys, threading\n"
         "from manyturn.containers.docker_sandbox import DockerSandbox\n"
-        "from manyturn.containers.container_engine import Engine\n"
-        f"box = DockerSandbox(Engine(image={engine!r}))\nbox.start()\nprint(box.name, flush=True)\n"
+        "from manyturn.containers.container_engine import ContainerEngine\n"
+        f"box = DockerSandbox(ContainerEngine(image={engine!r}))\nbox.start()\nprint(box.name, flush=True)\n"
         "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGKILL)).start()\n"
         "box.run(\"trap '' TERM HUP; setsid sleep 600 & :(){ :|:& };: ; sleep 600\", seconds=600)\n"
     )

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from running import is_there
 
-from manyturn.containers.container_engine import Engine, client
+from manyturn.containers.container_engine import ContainerEngine, client
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.sandbox import EngineUnavailable, SandboxLost
 
@@ -21,7 +21,7 @@ from manyturn.containers.sandbox import EngineUnavailable, SandboxLost
 def test_no_engine_is_one_line_with_the_remedies(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", address)
     with pytest.raises(EngineUnavailable) as caught:
-        DockerSandbox(Engine()).start()
+        DockerSandbox(ContainerEngine()).start()
     text = str(caught.value)
     assert "\n" not in text and address in text
     assert all(remedy in text for remedy in ("start Docker or Podman", "set DOCKER_HOST", ".ci/engine start"))
@@ -81,13 +81,13 @@ def test_an_engine_that_goes_away_in_the_middle_of_a_command(engine: str, monkey
         path = str(Path(folder, "s"))
         relay = Relay(path, host.removeprefix("unix://"))
         monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
-        sandbox = DockerSandbox(Engine(image=engine))
+        sandbox = DockerSandbox(ContainerEngine(image=engine))
         sandbox.start()
         threading.Timer(0.3, relay.cut).start()
         with pytest.raises(SandboxLost, match="ended during run"):
             sandbox.run("sleep 60", seconds=60)
         with pytest.raises(EngineUnavailable):
-            DockerSandbox(Engine(image=engine)).start()
+            DockerSandbox(ContainerEngine(image=engine)).start()
     monkeypatch.setenv("DOCKER_HOST", host)
     with contextlib.suppress(Exception):
         client().wait(sandbox.name, condition="removed", timeout=20)

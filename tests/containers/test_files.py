@@ -8,7 +8,7 @@ from running import EMPTY, sandbox, started
 from test_archive import entries_of, trees
 
 from manyturn.containers.docker_sandbox import DockerSandbox
-from manyturn.containers.inside.archive import FILE, FOLDER, Entry, complete, pack, unpack
+from manyturn.containers.inside.archive import FILE, FOLDER, ArchivedPath, complete, pack, unpack
 from manyturn.containers.sandbox import SandboxRefused, Snapshot
 
 __all__ = ["sandbox", "started"]
@@ -129,7 +129,12 @@ def test_the_key_knows_contents_and_executable_bits_but_no_times(sandbox: Docker
 def test_a_snapshot_is_made_of_what_the_agent_locked_or_buried(sandbox: DockerSandbox) -> None:
     sandbox.run("mkdir -p a/b; echo x > a/b/c; ln a/b/c hard; chmod 0 a/b/c; chmod 0 a/b a /workspace")
     found = list(unpack(sandbox.snapshot().archive, 100, 10_000))
-    wanted = [Entry("a", FOLDER), Entry("a/b", FOLDER), Entry("a/b/c", FILE, b"x\n"), Entry("hard", FILE, b"x\n")]
+    wanted = [
+        ArchivedPath("a", FOLDER),
+        ArchivedPath("a/b", FOLDER),
+        ArchivedPath("a/b/c", FILE, b"x\n"),
+        ArchivedPath("hard", FILE, b"x\n"),
+    ]
     assert found == wanted
     sandbox.run("chmod 400 a; chmod 100 a/b; chmod 200 a/b/c")
     assert list(unpack(sandbox.snapshot().archive, 100, 10_000)) == wanted
@@ -184,8 +189,8 @@ os.chmod(".", 0o3777)
 
 def test_a_snapshot_that_is_none_changes_nothing(sandbox: DockerSandbox) -> None:
     sandbox.run("echo x > x; echo y > /tmp/y")
-    many = Snapshot("", pack([Entry(f"{number:05}", FILE) for number in range(2001)])[1])
-    large = Snapshot("", pack([Entry("x", FILE, bytes((8 << 20) + 1))])[1])
+    many = Snapshot("", pack([ArchivedPath(f"{number:05}", FILE) for number in range(2001)])[1])
+    large = Snapshot("", pack([ArchivedPath("x", FILE, bytes((8 << 20) + 1))])[1])
     for bad in (Snapshot("", b"x" * 2000), many, large):
         with pytest.raises(SandboxRefused):
             sandbox.restore(bad)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from manyturn.containers.container_engine import Engine, client
+from manyturn.containers.container_engine import ContainerEngine, client
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.images import NAME, RECIPE, ImageMissing, build, images, resolve
 from manyturn.containers.sandbox import EngineUnavailable
@@ -122,7 +122,7 @@ def test_without_an_engine_the_reason_and_the_remedies_are_named(monkeypatch: py
 
 
 def test_image_holds_what_environments_need(engine: str) -> None:
-    box = DockerSandbox(Engine(image=engine))
+    box = DockerSandbox(ContainerEngine(image=engine))
     box.start()
     try:
         ran = box.run("python3 -m pytest --version && git --version && bash --version | head -1 && locale")

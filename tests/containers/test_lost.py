@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from running import is_there
 
 from manyturn.containers import docker_sandbox
-from manyturn.containers.container_engine import Engine, client
+from manyturn.containers.container_engine import ContainerEngine, client
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.inside import wire
 from manyturn.containers.sandbox import SandboxLost
@@ -23,7 +23,7 @@ from manyturn.containers.stream import Stream
 
 @pytest.fixture
 def fresh(engine: str) -> Iterator[DockerSandbox]:
-    sandbox = DockerSandbox(Engine(image=engine, margin=1.0))
+    sandbox = DockerSandbox(ContainerEngine(image=engine, margin=1.0))
     sandbox.start()
     yield sandbox
     sandbox.stop()
@@ -82,7 +82,7 @@ def _answered(reply: bytes, monkeypatch: pytest.MonkeyPatch) -> DockerSandbox:
     monkeypatch.setattr(docker_sandbox, "remove", lambda name: None)
     monkeypatch.setattr(docker_sandbox, "ending", lambda name: "")
     near, far = socket.socketpair()
-    sandbox = DockerSandbox(Engine())
+    sandbox = DockerSandbox(ContainerEngine())
     sandbox._stream = Stream(near)
     far.sendall(reply)
     far.shutdown(socket.SHUT_WR)

@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterator
 import pytest
 from running import is_there
 
-from manyturn.containers.container_engine import Engine, client
-from manyturn.containers.pool import SIZE_VARIABLE, Pool
-from manyturn.containers.sandbox import EngineUnavailable, Limits, SandboxLost
+from manyturn.containers.container_engine import ContainerEngine, client
+from manyturn.containers.pool import SIZE_VARIABLE, SandboxPool
+from manyturn.containers.sandbox import EngineUnavailable, SandboxLimits, SandboxLost
 
-SMALL = Limits(memory_mb=128, workspace_mb=4, scratch_mb=4, files=500)
+SMALL = SandboxLimits(memory_mb=128, workspace_mb=4, scratch_mb=4, files=500)
 
 
 @pytest.fixture
-def make(engine: str) -> Iterator[Callable[..., Pool]]:
-    made = list[Pool]()
+def make(engine: str) -> Iterator[Callable[..., SandboxPool]]:
+    made = list[SandboxPool]()
 
-    def one(*args: int, **fields: int) -> Pool:
-        made.append(Pool(*args, **fields))
+    def one(*args: int, **fields: int) -> SandboxPool:
+        made.append(SandboxPool(*args, **fields))
         return made[-1]
 
     yield one
@@ -28,11 +28,11 @@ def make(engine: str) -> Iterator[Callable[..., Pool]]:
 
 
 @pytest.fixture
-def kind(engine: str) -> Engine:
-    return Engine(image=engine, limits=SMALL)
+def kind(engine: str) -> ContainerEngine:
+    return ContainerEngine(image=engine, limits=SMALL)
 
 
-def test_a_sandbox_comes_back_empty(make: Callable[..., Pool], kind: Engine) -> None:
+def test_a_sandbox_comes_back_empty(make: Callable[..., SandboxPool], kind: ContainerEngine) -> None:
     pool = make(1)
     with pool.lease(kind) as first:
         first.run("echo x > x; echo y > /tmp/y; echo z > /dev/shm/z")
@@ -43,7 +43,7 @@ def test_a_sandbox_comes_back_empty(make: Callable[..., Pool], kind: Engine) -> 
 
 
 @pytest.mark.parametrize("script", ["sleep 9", "python3 -c 'x = bytearray(10**9)'"], ids=["deadline", "memory"])
-def test_one_that_was_worn_is_replaced(make: Callable[..., Pool], kind: Engine, script: str) -> None:
+def test_one_that_was_worn_is_replaced(make: Callable[..., SandboxPool], kind: ContainerEngine, script: str) -> None:
     pool = make(1)
     with pool.lease(kind) as first:
         first.run(script, seconds=3.0 if "python" in script else 0.2)
@@ -52,7 +52,7 @@ def test_one_that_was_worn_is_replaced(make: Callable[..., Pool], kind: Engine, 
         assert second is not first and second.run("echo on").output == "on\n"
 
 
-def test_one_that_served_often_is_replaced(make: Callable[..., Pool], kind: Engine) -> None:
+def test_one_that_served_often_is_replaced(make: Callable[..., SandboxPool], kind: ContainerEngine) -> None:
     pool, names = make(1, leases=2), []
     for _ in range(4):
         with pool.lease(kind) as sandbox:
@@ -60,7 +60,9 @@ def test_one_that_served_often_is_replaced(make: Callable[..., Pool], kind: Engi
     assert names[0] == names[1] != names[2] == names[3]
 
 
-def test_one_that_died_while_it_waited_is_never_handed_out(make: Callable[..., Pool], kind: Engine) -> None:
+def test_one_that_died_while_it_waited_is_never_handed_out(
+    make: Callable[..., SandboxPool], kind: ContainerEngine
+) -> None:
     pool = make(1)
     with pool.lease(kind) as first:
         pass
@@ -69,7 +71,7 @@ def test_one_that_died_while_it_waited_is_never_handed_out(make: Callable[..., P
         assert second.run("echo on").output == "on\n"
 
 
-def test_an_exception_leaks_nothing(make: Callable[..., Pool], kind: Engine) -> None:
+def test_an_exception_leaks_nothing(make: Callable[..., SandboxPool], kind: ContainerEngine) -> None:
     pool = make(1, ahead=0)
     for error in (ValueError, KeyboardInterrupt, SandboxLost):
         with pytest.raises(error), pool.lease(kind) as sandbox:
@@ -86,7 +88,7 @@ def test_an_exception_leaks_nothing(make: Callable[..., Pool], kind: Engine) -> 
 
 
 def test_there_are_never_more_than_allowed_and_who_waited_longest_is_served(
-    make: Callable[..., Pool], kind: Engine
+    make: Callable[..., SandboxPool], kind: ContainerEngine
 ) -> None:
     pool, order = make(1), list[int]()
     with pytest.raises(EngineUnavailable, match=SIZE_VARIABLE), pool.lease(kind):
@@ -116,7 +118,7 @@ def test_there_are_never_more_than_allowed_and_who_waited_longest_is_served(
     assert order == [0, 1, 2, 3] and counts == [1, 1, 1, 1]
 
 
-def test_the_memory_of_the_engine_bounds_it(make: Callable[..., Pool], kind: Engine) -> None:
+def test_the_memory_of_the_engine_bounds_it(make: Callable[..., SandboxPool], kind: ContainerEngine) -> None:
     pool = make(ahead=0)
     pool._memory_mb = 2 * SMALL.memory_mb
     first, second = pool.take(kind), pool.take(kind)
@@ -128,7 +130,7 @@ def test_the_memory_of_the_engine_bounds_it(make: Callable[..., Pool], kind: Eng
         assert len(pool._alive) == 1
 
 
-def test_the_next_is_started_ahead(make: Callable[..., Pool], kind: Engine) -> None:
+def test_the_next_is_started_ahead(make: Callable[..., SandboxPool], kind: ContainerEngine) -> None:
     pool = make(2)
     first = pool.take(kind)
     last = time.monotonic() + 20
@@ -139,7 +141,7 @@ def test_the_next_is_started_ahead(make: Callable[..., Pool], kind: Engine) -> N
     assert second is not first and time.monotonic() - began < 0.25
 
 
-def test_many_threads_share_a_few(make: Callable[..., Pool], kind: Engine) -> None:
+def test_many_threads_share_a_few(make: Callable[..., SandboxPool], kind: ContainerEngine) -> None:
     pool, told = make(3), list[str]()
 
     def work(number: int) -> None:
@@ -154,7 +156,7 @@ def test_many_threads_share_a_few(make: Callable[..., Pool], kind: Engine) -> No
     assert sorted(told) == sorted(f"{number}\n" for number in range(12))
 
 
-def test_a_closed_pool_has_nothing_and_gives_nothing(make: Callable[..., Pool], kind: Engine) -> None:
+def test_a_closed_pool_has_nothing_and_gives_nothing(make: Callable[..., SandboxPool], kind: ContainerEngine) -> None:
     pool = make(3)
     leased, idle = pool.take(kind), pool.take(kind)
     pool.give_back(idle)
@@ -169,4 +171,4 @@ def test_a_closed_pool_has_nothing_and_gives_nothing(make: Callable[..., Pool], 
 def test_a_size_that_is_none_is_refused(engine: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SIZE_VARIABLE, value)
     with pytest.raises(ValueError, match=SIZE_VARIABLE):
-        Pool()
+        SandboxPool()

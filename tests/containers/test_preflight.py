@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from manyturn.containers.container_engine import Engine, client
+from manyturn.containers.container_engine import ContainerEngine, client
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.preflight import confirm, demand, examined, facts
-from manyturn.containers.sandbox import EngineUnavailable, Limits
+from manyturn.containers.sandbox import EngineUnavailable, SandboxLimits
 
 GOOD = {
     "Name": "machine",
@@ -42,7 +42,7 @@ SEEN = {
 
 def test_a_good_engine_is_good_enough_also_without_accounting_of_swap() -> None:
     for info in (GOOD, {**GOOD, "SwapLimit": False}, {**GOOD, "SecurityOptions": ["name=seccomp,profile=default"]}):
-        demand(facts(info), Engine(runtime="runsc"))
+        demand(facts(info), ContainerEngine(runtime="runsc"))
     assert facts(GOOD).security == ("apparmor", "seccomp", "rootless")
 
 
@@ -62,14 +62,14 @@ def test_a_good_engine_is_good_enough_also_without_accounting_of_swap() -> None:
 )
 def test_what_is_not_enforced_is_refused(change: dict[str, Any], reason: str) -> None:
     with pytest.raises(EngineUnavailable, match=reason) as caught:
-        demand(facts({**GOOD, **change}), Engine(runtime="runsc"))
+        demand(facts({**GOOD, **change}), ContainerEngine(runtime="runsc"))
     assert "\n" not in str(caught.value)
 
 
 def test_an_engine_that_says_nothing_is_refused_and_its_report_can_be_read() -> None:
     assert len(facts({}).lines()) == 6
     with pytest.raises(EngineUnavailable):
-        demand(facts({}), Engine())
+        demand(facts({}), ContainerEngine())
 
 
 @pytest.mark.parametrize(
@@ -88,14 +88,14 @@ def test_an_engine_that_says_nothing_is_refused_and_its_report_can_be_read() -> 
     ],
 )
 def test_a_promise_that_is_not_kept_inside_is_found_out(change: dict[str, Any], reason: str) -> None:
-    confirm(SEEN, Engine())
+    confirm(SEEN, ContainerEngine())
     with pytest.raises(EngineUnavailable, match=reason):
-        confirm({**SEEN, **change}, Engine())
+        confirm({**SEEN, **change}, ContainerEngine())
 
 
 def test_the_engine_here_is_examined_once(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = examined()
-    demand(found, Engine(image=engine))
+    demand(found, ContainerEngine(image=engine))
     monkeypatch.setattr(client(), "info", None)
     assert examined() is found
 
@@ -106,7 +106,7 @@ def test_an_image_with_volumes_is_refused(engine: str) -> None:
     try:
         client().commit(name, repository=name, tag="1", changes=["VOLUME /data"])
         with pytest.raises(EngineUnavailable, match=r"declares volumes \(/data\)"):
-            DockerSandbox(Engine(image=f"{name}:1")).start()
+            DockerSandbox(ContainerEngine(image=f"{name}:1")).start()
     finally:
         client().remove_container(name, v=True)
         client().remove_image(f"{name}:1")
@@ -115,14 +115,16 @@ def test_an_image_with_volumes_is_refused(engine: str) -> None:
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [
-        (Engine(image="manyturn-no-such-image:1"), "(?i)no such image"),
-        (Engine(runtime="no-such-runtime"), "no-such-runtime"),
-        (Engine(python="no-such-python"), "no-such-python"),
-        (Engine(python="/bin/true"), "does not start"),
-        (Engine(limits=Limits(cpus=10_000.0)), "start a container"),
+        (ContainerEngine(image="manyturn-no-such-image:1"), "(?i)no such image"),
+        (ContainerEngine(runtime="no-such-runtime"), "no-such-runtime"),
+        (ContainerEngine(python="no-such-python"), "no-such-python"),
+        (ContainerEngine(python="/bin/true"), "does not start"),
+        (ContainerEngine(limits=SandboxLimits(cpus=10_000.0)), "start a container"),
     ],
 )
-def test_a_container_that_cannot_start_says_why_and_is_not_left_behind(engine: str, asked: Engine, reason: str) -> None:
+def test_a_container_that_cannot_start_says_why_and_is_not_left_behind(
+    engine: str, asked: ContainerEngine, reason: str
+) -> None:
     sandbox = DockerSandbox(asked)
     with pytest.raises(EngineUnavailable, match=reason):
         sandbox.start()

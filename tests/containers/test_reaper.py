@@ -13,7 +13,7 @@ import pytest
 from running import is_there
 
 from manyturn.containers import container, owner
-from manyturn.containers.container_engine import LABEL, Engine, client, remove
+from manyturn.containers.container_engine import LABEL, ContainerEngine, client, remove
 from manyturn.containers.owner import Owner, read_labels, this_process
 from manyturn.containers.reaper import reap
 
@@ -73,7 +73,7 @@ def test_a_process_that_ends_stops_its_sandboxes_itself(engine: str) -> None:
 @contextmanager
 def _left_behind(image: str, name: str, whose: Owner | None) -> Iterator[str]:
     """A container that does not end by itself."""
-    asked = container.arguments(Engine(image=image), name)
+    asked = container.arguments(ContainerEngine(image=image), name)
     asked |= {"entrypoint": ["sleep", "1000"], "labels": {LABEL: "1", **(whose.labels if whose else {})}}
     client().create_container(**asked)
     try:

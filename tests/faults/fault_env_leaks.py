@@ -9,11 +9,11 @@ from tally import Tally
 from trial import Trial
 
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.hosting.pressure import Limits
+from manyturn.envs.hosting.pressure import WorkerLimits
 from manyturn.envs.hosting.seats import WorkerSeats
 
 SHORT, LONG = 4, 20
-LIMITS = Limits(memory_mb=140, files=50, threads=25, processes=5)
+LIMITS = WorkerLimits(memory_mb=140, files=50, threads=25, processes=5)
 
 
 def run(count: int, seed: int, folder: Path) -> Tally:

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from manyturn import machine
 from manyturn.doctor import dependencies, engines, examine, extras, print_findings, python, within
-from manyturn.machine import Finding, fits, folders, hub, size
+from manyturn.machine import Diagnosis, fits, folders, hub, size
 
 REQUIRES = [
     "gymnasium<1.5,>=1.2",
@@ -80,7 +80,7 @@ def test_an_old_python_is_a_problem():
 
 def test_the_address_of_an_endpoint_is_asked_for_and_not_shown(monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "https://user:secret@host/v1")
-    whole = [Finding("ok", f"extra {name}", "") for name in ("train", "openai")]
+    whole = [Diagnosis("ok", f"extra {name}", "") for name in ("train", "openai")]
     assert not any("secret" in found.text or "OPENAI_BASE_URL" in found.text for found in engines(whole))
     monkeypatch.delenv("OPENAI_BASE_URL")
     assert any("OPENAI_BASE_URL" in found.text for found in engines(whole))
@@ -136,8 +136,8 @@ def test_this_installation_is_healthy_and_each_finding_is_one_line(tmp_path):
 
 def test_only_a_problem_fails():
     console = Console(file=io.StringIO())
-    assert print_findings([Finding("note", "a", "[b] limits"), Finding("ok", "b", "is fine")], console)
-    assert not print_findings([Finding("problem", "a", "is missing")], console)
+    assert print_findings([Diagnosis("note", "a", "[b] limits"), Diagnosis("ok", "b", "is fine")], console)
+    assert not print_findings([Diagnosis("problem", "a", "is missing")], console)
     assert "[b] limits" in console.file.getvalue()
 
 

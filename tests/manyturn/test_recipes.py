@@ -16,7 +16,7 @@ from short_runs import figures
 
 from manyturn import trainers
 from manyturn.envs.contract.options import ConfigError
-from manyturn.methods import Head, method_rows, pieces, print_page, print_recipes, recipe_rows, telling_metrics
+from manyturn.methods import RecipeHead, method_rows, pieces, print_page, print_recipes, recipe_rows, telling_metrics
 from manyturn.recipes import load_recipe, methods, names, stack, whole_runs
 from manyturn.recipes.stack import stacked
 from manyturn.trainers.recipe.config import configure, overlay, parse_config, to_toml
@@ -283,7 +283,7 @@ def test_a_page_tells_formulas_options_and_metrics(name):
     for piece in pieces(name):
         assert piece.text and piece.text in text
         assert all(option.about and option.name in text for option in piece.options), piece
-    assert set(telling_metrics(name)) <= METRICS.keys() and Head.of(name).notes in text
+    assert set(telling_metrics(name)) <= METRICS.keys() and RecipeHead.of(name).notes in text
     assert all(f"  {key}: " in text for key in telling_metrics(name))
 
 

@@ -34,7 +34,7 @@ class TaskFeedback(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
+class TaskPool:
     """Tasks to draw from. A split may have a million, each made when it is asked for: ask for few.
 
     Attributes:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from manyturn.trainers.play.pool import Pool, label_of
+from manyturn.trainers.play.pool import TaskPool, label_of
 
 CANDIDATES = 16  # for each task to be drawn
 
@@ -38,7 +38,7 @@ def softmax(score_N: ArrayLike) -> NDArray[np.float64]:
     return raised_N / raised_N.sum()
 
 
-def draw_by_label(pool: Pool, scores: Callable[[Sequence[str]], ArrayLike]) -> list[int]:
+def draw_by_label(pool: TaskPool, scores: Callable[[Sequence[str]], ArrayLike]) -> list[int]:
     """Draw a label for each task by the softmax of its score, then a task that has it; each task at most once.
 
     The labels are those of some candidates, 16 for each task to be drawn, or all if there are fewer. A label whose

@@ -12,7 +12,7 @@ from manyturn.agents.engine import Sampling
 from manyturn.agents.model_config import ModelConfig, TinyModel
 from manyturn.envs.contract.options import UNFINISHED, ConfigError, Options, check, one_line
 from manyturn.envs.contract.refusals import refuse_unfit
-from manyturn.envs.hosting.pressure import Limits
+from manyturn.envs.hosting.pressure import WorkerLimits
 from manyturn.trainers.credit.pipeline import CreditConfig
 from manyturn.trainers.learn.head_config import ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.learn.learner_config import LearnerConfig
@@ -35,7 +35,7 @@ class EnvConfig(Options):
     """Processes that host the environment; 0 keeps it in this process."""
     timeout: float = Field(60.0, gt=0)
     """Seconds after which a worker counts as hung."""
-    limits: Limits = Limits()
+    limits: WorkerLimits = WorkerLimits()
     """What a worker may hold before it is replaced."""
 
 

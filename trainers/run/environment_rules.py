@@ -12,7 +12,7 @@ from manyturn.envs.contract.turn import OUTCOME
 from manyturn.envs.hosting.seats import Seats
 from manyturn.trainers.credit.rules import named_parts
 from manyturn.trainers.play.curricula.uniform import UniformConfig
-from manyturn.trainers.play.pool import CURRICULA, Pool
+from manyturn.trainers.play.pool import CURRICULA, TaskPool
 from manyturn.trainers.recipe.config import RunConfig
 
 Rule = Callable[[RunConfig, Seats], str | None]
@@ -70,7 +70,7 @@ def _curriculum_chooses(config: RunConfig, seats: Seats) -> str | None:
             f"has {len(tasks)}: lower rollout.tasks, or leave the section out"
         )
     try:
-        CURRICULA.apply_remembering(config.curriculum, {}, Pool(tasks, wanted, config.seed, step=1))
+        CURRICULA.apply_remembering(config.curriculum, {}, TaskPool(tasks, wanted, config.seed, step=1))
     except ValueError as error:
         return str(error)
     return None

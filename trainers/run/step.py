@@ -10,7 +10,7 @@ from manyturn.agents.episode import Episode
 from manyturn.envs.contract.registry import Memory
 from manyturn.trainers.play.branching import drawn_tokens, repeats
 from manyturn.trainers.play.feedback import findings
-from manyturn.trainers.play.pool import CURRICULA, Pool, TaskFeedback
+from manyturn.trainers.play.pool import CURRICULA, TaskFeedback, TaskPool
 from manyturn.trainers.play.refill import Refill
 from manyturn.trainers.play.rollouts import describe, is_learnable, plan_groups
 from manyturn.trainers.record.run_folder import RunFolder
@@ -73,7 +73,7 @@ async def _play_rounds(run: Run, state: State, folder: RunFolder) -> tuple[Refil
     numbers, memory = dict[str, int](), state.memory
     feedback = [TaskFeedback(*row) for row in state.found]
     while refill.missing:
-        pool = Pool(run.train, refill.missing, config.seed, step, feedback, frozenset(numbers.values()))
+        pool = TaskPool(run.train, refill.missing, config.seed, step, feedback, frozenset(numbers.values()))
         drawn, memory = CURRICULA.apply_remembering(config.curriculum, memory, pool)
         tasks = [run.train[number] for number in drawn]
         numbers |= {task.id: number for task, number in zip(tasks, drawn, strict=True)}

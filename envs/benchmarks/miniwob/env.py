@@ -12,7 +12,7 @@ from manyturn.envs.contract.text_env import TextEnv
 from manyturn.envs.contract.turn import Turn
 from manyturn.envs.web.browser import BrowserError
 from manyturn.envs.web.chromium import require_browser
-from manyturn.envs.web.reader import INSTRUCTIONS, Reader
+from manyturn.envs.web.reader import INSTRUCTIONS, PageReader
 from manyturn.envs.web.tab import Tab
 
 _NO_LIMIT_MS = 10**9
@@ -45,7 +45,7 @@ class MiniWoB(TextEnv):
         super().__init__(split, max_turns)
         self._tasks = {split: Variants(split, names) for split in self.splits}
         self._tab = Tab(f"{folder().as_uri()}/", scripts=True)
-        self._reader = Reader(self._tab)
+        self._reader = PageReader(self._tab)
 
     def tasks(self, split: str) -> Sequence[Task]:
         return self._tasks[split]

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from manyturn.containers.container_engine import Engine
+from manyturn.containers.container_engine import ContainerEngine
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.preflight import examined
-from manyturn.containers.sandbox import WORKSPACE, Limits, Sandbox
+from manyturn.containers.sandbox import WORKSPACE, Sandbox, SandboxLimits
 from manyturn.envs.benchmarks.swebench.evaluation import LOG_BYTES, evaluate
 from manyturn.envs.benchmarks.swebench.grader import Grade, Resolved
 from manyturn.envs.benchmarks.swebench.image_names import image_of
@@ -33,7 +33,7 @@ A repository lies in {WORKSPACE}, which /testbed links to, in a sandbox without 
 in it, or of something that it lacks. Change the repository's source files so that this is mended, and submit. Hidden \
 tests decide; changes of tests do not count, and work that is not submitted counts for nothing."""
 COMMAND_SECONDS = 60.0
-LIMITS = Limits(memory_mb=4096, cpus=2.0, processes=512, workspace_mb=1536, scratch_mb=512, files=200_000)
+LIMITS = SandboxLimits(memory_mb=4096, cpus=2.0, processes=512, workspace_mb=1536, scratch_mb=512, files=200_000)
 """Workspace and scratch folder lie in memory, and count towards ``memory_mb``."""
 _TEST_SET = frozenset({SWEBENCH})
 
@@ -53,7 +53,7 @@ class SWEBench(TextEnv):
         rows: a file of rows; see ``rows``.
         image: from the name of a row's image to the one that is used; see ``image_names.image_of``.
         hints: tell what the row gives as hints too; SWE-bench's rules forbid it.
-        engine: what sandboxes are made with: arguments of ``container_engine.Engine`` besides ``image`` and
+        engine: what sandboxes are made with: arguments of ``container_engine.ContainerEngine`` besides ``image`` and
             ``python``, such as ``{"limits": {"workspace_mb": 4000}}``.
         max_turns: default 75.
 
@@ -181,14 +181,14 @@ def _task(row: Row) -> Task:
     return Task(row.instance, split_of(task.content), params, tags=task.tags)
 
 
-def _engine_of(given: Mapping[str, Any]) -> Engine:
-    """Raises ValueError for arguments that Engine does not take."""
+def _engine_of(given: Mapping[str, Any]) -> ContainerEngine:
+    """Raises ValueError for arguments that ContainerEngine does not take."""
     named = sorted({"image", "python"} & given.keys())
     if named:
         raise ValueError(f"engine takes no {named[0]!r} here, each row has its own: give image=RULE to the environment")
     limits = {**LIMITS.model_dump(), **given.get("limits", {})}
     try:
-        return Engine.model_validate({**given, "limits": limits})
+        return ContainerEngine.model_validate({**given, "limits": limits})
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))

@@ -9,7 +9,7 @@ from manyturn.envs.desk.people import address
 from manyturn.envs.desk.retail.tables import tables
 from manyturn.envs.desk.retail.tools import Reason, ShopCounter
 from manyturn.envs.desk.store import Record, Store
-from manyturn.envs.tools.calls import Request
+from manyturn.envs.tools.calls import CallRequest
 
 _PENDING = frozenset({"cancel_order", "set_order_address", "set_order_payment", "change_item"})
 _BACK = frozenset({"return_item", "exchange_item"})
@@ -146,14 +146,18 @@ def _exchange(draws: Draws, store: Store, key: str) -> Drawn:
     return {**swap[0], "payment_id": payment["payment_id"]}, {**swap[1], "payment": payment["type"]}
 
 
-def _look_at_items(store: Store, call: Arguments) -> tuple[Request, ...]:
+def _look_at_items(store: Store, call: Arguments) -> tuple[CallRequest, ...]:
     new = _new(store, call)["product_id"]
-    listed = () if new == _old(store, call)["product_id"] else (Request("list_products", {}),)
-    return (Request("get_item", {"item_id": call["item_id"]}), *listed, Request("get_product", {"product_id": new}))
+    listed = () if new == _old(store, call)["product_id"] else (CallRequest("list_products", {}),)
+    return (
+        CallRequest("get_item", {"item_id": call["item_id"]}),
+        *listed,
+        CallRequest("get_product", {"product_id": new}),
+    )
 
 
-def _look_at_user(store: Store, call: Arguments) -> tuple[Request, ...]:
-    return (Request("get_user", {"user_id": _order(store, call)["user_id"]}),)
+def _look_at_user(store: Store, call: Arguments) -> tuple[CallRequest, ...]:
+    return (CallRequest("get_user", {"user_id": _order(store, call)["user_id"]}),)
 
 
 KINDS = (
@@ -205,7 +209,7 @@ KINDS = (
         "a return of an item of {object}",
         {"item": "item to be returned"},
         _return,
-        lambda store, call: (Request("get_item", {"item_id": call["item_id"]}),),
+        lambda store, call: (CallRequest("get_item", {"item_id": call["item_id"]}),),
         simple=True,
     ),
     Kind(

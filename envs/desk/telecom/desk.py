@@ -7,7 +7,7 @@ from manyturn.envs.desk.pack import Arguments, Kind, Pack, Rule, Thing
 from manyturn.envs.desk.store import Record, Store
 from manyturn.envs.desk.telecom.tables import tables
 from manyturn.envs.desk.telecom.tools import PhoneCounter
-from manyturn.envs.tools.calls import Request
+from manyturn.envs.tools.calls import CallRequest
 
 Drawn = tuple[Arguments, Mapping[str, str]] | None
 _LINES = frozenset({"set_plan", "suspend_line", "resume_line", "set_roaming", "add_data", "replace_sim"})
@@ -131,23 +131,23 @@ def _sim(draws: Draws, store: Store, key: str) -> Drawn:
     return {"sim": sim}, {"sim": sim}
 
 
-def _look_at_plans(store: Store, call: Arguments) -> tuple[Request, ...]:
-    return (Request("list_plans", {}),)
+def _look_at_plans(store: Store, call: Arguments) -> tuple[CallRequest, ...]:
+    return (CallRequest("list_plans", {}),)
 
 
-def _look_at_bills(store: Store, call: Arguments) -> tuple[Request, ...]:
+def _look_at_bills(store: Store, call: Arguments) -> tuple[CallRequest, ...]:
     """All bills of the customer, to see that none is overdue."""
     user = _line(store, call)["user_id"]
     bills = store["users", user]["bills"]
-    return (Request("get_user", {"user_id": user}), *(Request("get_bill", {"bill_id": key}) for key in bills))
+    return (CallRequest("get_user", {"user_id": user}), *(CallRequest("get_bill", {"bill_id": key}) for key in bills))
 
 
-def _look_at_plans_and_bills(store: Store, call: Arguments) -> tuple[Request, ...]:
+def _look_at_plans_and_bills(store: Store, call: Arguments) -> tuple[CallRequest, ...]:
     return (*_look_at_plans(store, call), *_look_at_bills(store, call))
 
 
-def _look_at_user(store: Store, call: Arguments) -> tuple[Request, ...]:
-    return (Request("get_user", {"user_id": _bill(store, call)["user_id"]}),)
+def _look_at_user(store: Store, call: Arguments) -> tuple[CallRequest, ...]:
+    return (CallRequest("get_user", {"user_id": _bill(store, call)["user_id"]}),)
 
 
 KINDS = (

@@ -8,7 +8,7 @@ from manyturn.envs.desk.people import full_name
 from manyturn.envs.desk.store import Record, Store
 from manyturn.envs.desk.travel.tables import CABINS, tables
 from manyturn.envs.desk.travel.tools import AirlineCounter
-from manyturn.envs.tools.calls import Request
+from manyturn.envs.tools.calls import CallRequest
 
 Drawn = tuple[Arguments, Mapping[str, str]] | None
 _CHANGES = frozenset({"cancel_booking", "move_booking", "set_cabin", "set_bags", "rename_passenger", "add_insurance"})
@@ -157,13 +157,13 @@ def _rename(draws: Draws, store: Store, key: str) -> Drawn:
     return {"old_name": old, "new_name": new}, {"old": old, "new": new}
 
 
-def _look_at_flight(store: Store, call: Arguments) -> tuple[Request, ...]:
-    return (Request("get_flight", {"flight_id": _booking(store, call)["flight_id"]}),)
+def _look_at_flight(store: Store, call: Arguments) -> tuple[CallRequest, ...]:
+    return (CallRequest("get_flight", {"flight_id": _booking(store, call)["flight_id"]}),)
 
 
-def _look_for_flights(store: Store, call: Arguments) -> tuple[Request, ...]:
+def _look_for_flights(store: Store, call: Arguments) -> tuple[CallRequest, ...]:
     new = store["flights", call["flight_id"]]
-    return (Request("search_flights", {"origin": new["origin"], "destination": new["destination"]}),)
+    return (CallRequest("search_flights", {"origin": new["origin"], "destination": new["destination"]}),)
 
 
 KINDS = (

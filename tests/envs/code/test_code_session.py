@@ -2,7 +2,7 @@
 
 import pytest
 
-from manyturn.containers.container_engine import Engine
+from manyturn.containers.container_engine import ContainerEngine
 from manyturn.envs.code.session import LONGEST, Session
 from manyturn.envs.tools.tool import ToolError
 
@@ -11,7 +11,7 @@ UNCLOSED = ["x = (", "x = '''", "if True:", "x = 1 + \\", "class A:\n    y = 1\n
 
 @pytest.fixture
 def session(engine: str) -> Session:
-    return Session(Engine(image=engine))
+    return Session(ContainerEngine(image=engine))
 
 
 def test_what_a_cell_defines_is_there_later_and_its_output_is_not_seen_again(session: Session) -> None:
@@ -53,7 +53,7 @@ def test_a_cell_that_is_not_closed_takes_nothing_along(session: Session, cell: s
 
 
 def test_a_cell_without_an_end_is_stopped(engine: str) -> None:
-    session = Session(Engine(image=engine), seconds=1)
+    session = Session(ContainerEngine(image=engine), seconds=1)
     session.run("x = 1")
     text, kept = session.run("while True: x += 1")
     assert "1 s together" in text and not kept
@@ -81,7 +81,7 @@ def test_a_session_that_does_not_run_again_as_before_begins_anew(session: Sessio
 def test_nothing_passes_from_one_session_to_another(session: Session, engine: str) -> None:
     session.run("open('left.txt', 'w').write('secret'); open('/tmp/left.txt', 'w').write('secret'); shared = 1")
     look = "import glob\nprint('shared' in dir(), glob.glob('*') + glob.glob('/tmp/*'))"
-    assert Session(Engine(image=engine)).run(look) == ("False ['session.py']", True)
+    assert Session(ContainerEngine(image=engine)).run(look) == ("False ['session.py']", True)
     assert session.run("print(open('left.txt').read())") == ("secret", True)
 
 

@@ -9,7 +9,7 @@ from manyturn.envs.desk.packs import PACKS
 from manyturn.envs.desk.shapes import LEVELS, REFUSED
 from manyturn.envs.desk.store import Store
 from manyturn.envs.desk.tasks import perform, tables_of, tasks
-from manyturn.envs.tools.calls import Request
+from manyturn.envs.tools.calls import CallRequest
 from manyturn.envs.tools.toolset import Toolset
 
 COUNTS = {"tiny": 200, "easy": 1200, "medium": 40, "hard": 10}
@@ -44,7 +44,7 @@ def test_requests_break_the_rule_that_forbids_them_and_the_others_none(pack, dif
         store = Store(tables_of(task.params))
         for request in task.params["requests"]:
             kind = next(kind for kind in pack.kinds if kind.name == request["kind"])
-            call = Request(kind.tool, request["arguments"])
+            call = CallRequest(kind.tool, request["arguments"])
             broken = [rule.name for rule in pack.forbidding(store, call)]
             assert broken == ([request["rule"]] if request["rule"] else []), task.id
             if not request["rule"]:
@@ -64,7 +64,7 @@ def test_short_records_show_all_that_the_rules_of_their_requests_turn_on(pack) -
     for task in tasks("train", pack.name, "tiny", 300, 0)[:300]:
         [request] = task.params["requests"]
         kind = next(kind for kind in pack.kinds if kind.name == request["kind"])
-        broken = [rule.name for rule in pack.forbidding(short, Request(kind.tool, request["arguments"]))]
+        broken = [rule.name for rule in pack.forbidding(short, CallRequest(kind.tool, request["arguments"]))]
         assert broken == ([request["rule"]] if request["rule"] else []), task.id
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from manyturn.envs.hosting.pressure import Limits, held_below
+from manyturn.envs.hosting.pressure import WorkerLimits, held_below
 from manyturn.envs.hosting.seats import WorkerSeats
 from manyturn.envs.hosting.worker import WorkerError
 
 FAULTY = f"{Path(__file__).parents[1] / 'faulty.py'}:Faulty"
-LIMITS = Limits(memory_mb=150, files=40, threads=20, processes=4)
+LIMITS = WorkerLimits(memory_mb=150, files=40, threads=20, processes=4)
 GROWTH = {"memory_mb": "hoard 130", "files": "open 50", "threads": "threads 25", "processes": "children 6"}
 
 
@@ -64,7 +64,10 @@ def test_a_worker_far_above_a_limit_is_killed_in_the_middle_of_a_turn():
 
 def test_a_worker_that_is_large_from_the_start_still_plays():
     async def run():
-        async with WorkerSeats(FAULTY, limit=1, workers=1, limits=Limits(memory_mb=30)) as seats, seats.take() as seat:
+        async with (
+            WorkerSeats(FAULTY, limit=1, workers=1, limits=WorkerLimits(memory_mb=30)) as seats,
+            seats.take() as seat,
+        ):
             await seat.reset(seats.tasks("train")[0], 0)
             await seat.step("sleep 0.6")
             assert (await seat.step("win")).success and not seats.replaced
@@ -93,4 +96,4 @@ async def _grown():
 @pytest.mark.parametrize("name", GROWTH)
 def test_a_limit_of_nothing_is_refused(name):
     with pytest.raises(ValueError, match=f"{name}\n.*greater than or equal to 1"):
-        Limits(**{name: 0})
+        WorkerLimits(**{name: 0})

@@ -7,7 +7,7 @@ import pytest
 import small_checkouts as small
 from needs import absent
 
-from manyturn.containers.container_engine import Engine
+from manyturn.containers.container_engine import ContainerEngine
 from manyturn.containers.pool import lease
 from manyturn.envs.software.grader import RESOLVED, grade
 from manyturn.envs.software.importers import humanevalfix, problems
@@ -28,7 +28,7 @@ def assert_valid(sandbox, problem):
 
 @pytest.fixture
 def sandbox(engine):
-    with lease(Engine(image=engine)) as sandbox:
+    with lease(ContainerEngine(image=engine)) as sandbox:
         yield sandbox
 
 

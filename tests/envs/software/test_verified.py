@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from manyturn.containers.container_engine import Engine
+from manyturn.containers.container_engine import ContainerEngine
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.envs.contract.keys import seed_of
 from manyturn.envs.software import lock
@@ -24,7 +24,9 @@ def trials_of(engine):
 
         def trials(name: str) -> Trials:
             if name not in made:
-                made[name] = stack.enter_context(Trials(library(name), lambda: DockerSandbox(Engine(image=engine))))
+                made[name] = stack.enter_context(
+                    Trials(library(name), lambda: DockerSandbox(ContainerEngine(image=engine)))
+                )
             return made[name]
 
         yield trials

@@ -13,7 +13,7 @@ from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.web import browser
 from manyturn.envs.web import chromium as program
 from manyturn.envs.web.browser import BrowserError
-from manyturn.envs.web.reader import Action, Reader, parse
+from manyturn.envs.web.reader import Action, PageReader, parse
 from manyturn.envs.web.snapshot import read
 from manyturn.envs.web.tab import Tab
 
@@ -137,7 +137,7 @@ def test_a_field_a_list_and_what_is_disabled(chromium):
     <button disabled>Off</button>
     <input readonly aria-label="Fixed" value="7"><textarea aria-label="Notes"></textarea>"""
     server = Server(page)
-    reader = Reader(tab := Tab(f"{server.origin}/"))
+    reader = PageReader(tab := Tab(f"{server.origin}/"))
     tab.open(f"{server.origin}/")
     reader.look()
     assert reader.act("type[1] Ann") is None and '[1] textbox "Name": Ann' in reader.text

@@ -22,7 +22,7 @@ from manyturn.trainers.play.curricula.band import BandConfig
 from manyturn.trainers.play.curricula.spo_weights import SpoWeightsConfig
 from manyturn.trainers.play.feedback import findings
 from manyturn.trainers.play.horizon import Horizon, turn_limit
-from manyturn.trainers.play.pool import CURRICULA, Pool, TaskFeedback, label_of
+from manyturn.trainers.play.pool import CURRICULA, TaskFeedback, TaskPool, label_of
 from manyturn.trainers.play.refill import Refill
 from manyturn.trainers.play.rollouts import learnable, turn_batch
 from manyturn.trainers.play.task_draws import CANDIDATES, distinct
@@ -43,7 +43,7 @@ class Split(GeneratedTasks):
         return Task(f"t{number}", "train", {"n": number}, difficulty=LEVELS[number % 3])
 
 
-def found(pool: Pool, numbers: Sequence[int], advantage: dict[str, float] | None = None) -> list[TaskFeedback]:
+def found(pool: TaskPool, numbers: Sequence[int], advantage: dict[str, float] | None = None) -> list[TaskFeedback]:
     """Feedback of which every figure is drawn from the task's number, but for the advantage if it is given."""
     entries = []
     for number in sorted(set(numbers)):
@@ -58,7 +58,7 @@ def play(config, tasks: Sequence[Task], count: int, seed: int, steps: int, **tol
     """The draws of some steps; between two of them the memory goes through a checkpoint."""
     drawn, memory, feedback = [], {}, []
     for step in range(1, steps + 1):
-        pool = Pool(tasks, count, seed, step, [TaskFeedback(*row) for row in feedback])
+        pool = TaskPool(tasks, count, seed, step, [TaskFeedback(*row) for row in feedback])
         numbers, memory = CURRICULA.apply_remembering(CURRICULA.parse(config), memory, pool)
         drawn.append(list(numbers))
         memory = json.loads(json.dumps(memory, sort_keys=True, allow_nan=False))
@@ -94,9 +94,11 @@ def test_other_seeds_and_steps_draw_otherwise(name):
 def test_further_rounds_of_a_step_draw_what_it_has_not_drawn(name, size, count, seed, data):
     taken = frozenset(data.draw(st.sets(st.integers(0, size - 1))))
     config, memory, tasks = CURRICULA.parse(name), {}, Split(size)
-    first = Pool(tasks, count, seed, 1)
-    _, memory = CURRICULA.apply_remembering(config, memory, Pool(tasks, 1, seed, 2, found(first, range(0, size, 2))))
-    numbers, _ = CURRICULA.apply_remembering(config, memory, Pool(tasks, count, seed, 3, (), taken))
+    first = TaskPool(tasks, count, seed, 1)
+    _, memory = CURRICULA.apply_remembering(
+        config, memory, TaskPool(tasks, 1, seed, 2, found(first, range(0, size, 2)))
+    )
+    numbers, _ = CURRICULA.apply_remembering(config, memory, TaskPool(tasks, count, seed, 3, (), taken))
     left = size - len(taken)
     assert len(numbers) == count and set(numbers) <= set(range(size))
     if taken:
@@ -119,7 +121,7 @@ def test_what_is_remembered_stays_small(name, monkeypatch):
     tasks = [Task(f"t{n}", "train", tags=(f"kind {n % 40}",)) for n in range(400)]
     memory, feedback, sizes = {}, [], []
     for step in range(1, 40):
-        pool = Pool(tasks, 20, 0, step, feedback)
+        pool = TaskPool(tasks, 20, 0, step, feedback)
         numbers, memory = CURRICULA.apply_remembering(CURRICULA.parse(name), memory, pool)
         feedback = found(pool, numbers)
         held = next(iter(memory.values()), ())
@@ -129,7 +131,7 @@ def test_what_is_remembered_stays_small(name, monkeypatch):
 
 def test_an_empty_split_is_refused():
     with pytest.raises(ValueError, match="the training split has no task"):
-        Pool([], 4, 0, 1)
+        TaskPool([], 4, 0, 1)
 
 
 # ---- each one ---------------------------------------------------------------------------------------------------
@@ -138,7 +140,8 @@ def test_an_empty_split_is_refused():
 def test_uniform_draws_what_it_always_drew():
     """A run that is resumed, or repeated years later, meets the same tasks."""
     drawn = {
-        size: list(CURRICULA.apply(CURRICULA.parse("uniform"), Pool(Split(size), 4, 3, 2))) for size in (5, 40, 10**6)
+        size: list(CURRICULA.apply(CURRICULA.parse("uniform"), TaskPool(Split(size), 4, 3, 2)))
+        for size in (5, 40, 10**6)
     }
     assert drawn == {5: [1, 2, 4, 0], 40: [19, 21, 30, 25], 10**6: [570684, 981703, 332974, 939867]}
 
@@ -154,7 +157,7 @@ def test_the_label_that_teaches_is_drawn_most_and_no_other_is_forgotten(name):
 def test_dump_tries_a_label_that_was_never_drawn():
     taught = {level: {"episodes": 200, "recent": [0.5] * 200} for level in LEVELS[:2]}
     numbers, _ = CURRICULA.apply_remembering(
-        CURRICULA.parse("dump"), {"curriculum dump": taught}, Pool(Split(300), 12, 0, 1)
+        CURRICULA.parse("dump"), {"curriculum dump": taught}, TaskPool(Split(300), 12, 0, 1)
     )
     assert sum(LEVELS[number % 3] == "hard" for number in numbers) >= 10
 
@@ -169,7 +172,7 @@ def test_a_choice_between_kinds_is_refused_where_there_is_one_kind(name):
 
 def band_draws(memory: list[list[float]], size: int, steps: int = 200, **options) -> list[int]:
     config, held = BandConfig(**options), {"curriculum band": memory}
-    pools = [Pool(Split(size), 8, 0, step) for step in range(steps)]
+    pools = [TaskPool(Split(size), 8, 0, step) for step in range(steps)]
     return [number for pool in pools for number in CURRICULA.apply_remembering(config, held, pool)[0]]
 
 
@@ -188,7 +191,7 @@ def test_band_draws_middling_tasks_and_explores_as_often_as_asked():
 def test_band_remembers_success_as_told():
     memory, tasks = {"curriculum band": [[4, 0.5], [6, 1.0]]}, Split(10)
     told = [TaskFeedback(4, "", 1.0, 1.0, 0.0, False, 8), TaskFeedback(2, "", 0.25, 0.25, 0.5, True, 8)]
-    _, memory = CURRICULA.apply_remembering(BandConfig(rate=0.5), memory, Pool(tasks, 2, 0, 1, told))
+    _, memory = CURRICULA.apply_remembering(BandConfig(rate=0.5), memory, TaskPool(tasks, 2, 0, 1, told))
     assert memory["curriculum band"] == [[6, 1.0], [4, 0.75], [2, 0.25]]
     with pytest.raises(ValidationError, match=r"low 0\.9 is not below high 0\.1"):
         BandConfig(low=0.9, high=0.1)
@@ -197,7 +200,7 @@ def test_band_remembers_success_as_told():
 def test_spo_draws_in_proportion_to_its_weights():
     """Two tasks never played have v = 1/2, and so the largest weight: sqrt(1/4) + 0.05."""
     held = {"curriculum spo_weights": [[0, 9.0, 1.0], [1, 5.0, 5.0], [2, 99.0, 0.0]]}
-    pools = [Pool(Split(5), 1, 0, step) for step in range(4000)]
+    pools = [TaskPool(Split(5), 1, 0, step) for step in range(4000)]
     drawn = Counter(CURRICULA.apply_remembering(SpoWeightsConfig(), held, pool)[0][0] for pool in pools)
     weights = np.array([0.35, 0.55, 0.05, 0.55, 0.55])
     expected = weights / weights.sum()
@@ -209,7 +212,7 @@ def test_spo_without_replacement_is_as_drawing_one_by_one():
     """The second of two draws has the law of successive draws, whether the tasks are remembered or not."""
     weights = np.array([0.35, 0.55, 0.05, 0.55])
     held = {"curriculum spo_weights": [[0, 9.0, 1.0], [1, 5.0, 5.0], [2, 99.0, 0.0]]}
-    pools = [Pool(Split(4), 2, 0, step) for step in range(4000)]
+    pools = [TaskPool(Split(4), 2, 0, step) for step in range(4000)]
     pairs = [CURRICULA.apply_remembering(SpoWeightsConfig(), held, pool)[0] for pool in pools]
     first = weights / weights.sum()
     for n in range(4):

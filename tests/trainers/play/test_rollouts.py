@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from manyturn.envs.contract.task import GeneratedTasks, Task
 from manyturn.trainers.play.curricula.uniform import UniformConfig, uniform
-from manyturn.trainers.play.pool import Pool
+from manyturn.trainers.play.pool import TaskPool
 from manyturn.trainers.play.rollouts import plan_groups
 
 
@@ -14,7 +14,7 @@ def numbered(size: int) -> GeneratedTasks:
 
 
 def draw(tasks: GeneratedTasks, count: int, seed: int, step: int) -> list[Task]:
-    return [tasks[number] for number in uniform(Pool(tasks, count, seed, step), UniformConfig())]
+    return [tasks[number] for number in uniform(TaskPool(tasks, count, seed, step), UniformConfig())]
 
 
 @given(size=st.integers(1, 40), count=st.integers(1, 20), seed=st.integers(0, 99))

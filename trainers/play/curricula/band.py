@@ -26,7 +26,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from manyturn.trainers.credit.stages import StageConfig
-from manyturn.trainers.play.pool import CURRICULA, Pool
+from manyturn.trainers.play.pool import CURRICULA, TaskPool
 from manyturn.trainers.play.task_draws import distinct
 from manyturn.trainers.play.task_memory import Row, recalled, remembered
 
@@ -50,12 +50,13 @@ class BandConfig(StageConfig):
 
 
 @CURRICULA.register(BandConfig, remembers=True)
-def band(pool: Pool, config: BandConfig, memory: Sequence[Row] | None) -> tuple[Sequence[int], list[list[float]]]:
+def band(pool: TaskPool, config: BandConfig, memory: Sequence[Row] | None) -> tuple[Sequence[int], list[list[float]]]:
     """Numbers of the step's tasks; remembers rows of number and success.
 
     >>> from manyturn.envs.contract.task import Task
     >>> tasks = [Task(str(n), "train") for n in range(8)]
-    >>> drawn, _ = band(Pool(tasks, 4, 0, 1), BandConfig(explore=0.01), [[n, 0.5 if n < 3 else 0.0] for n in range(7)])
+    >>> found = [[n, 0.5 if n < 3 else 0.0] for n in range(7)]
+    >>> drawn, _ = band(TaskPool(tasks, 4, 0, 1), BandConfig(explore=0.01), found)
     >>> sorted(drawn)
     [0, 1, 2, 7]
     """

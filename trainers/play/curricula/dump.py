@@ -26,7 +26,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from manyturn.trainers.credit.stages import StageConfig
-from manyturn.trainers.play.pool import CURRICULA, Pool, TaskFeedback
+from manyturn.trainers.play.pool import CURRICULA, TaskFeedback, TaskPool
 from manyturn.trainers.play.task_draws import draw_by_label
 from manyturn.trainers.play.task_memory import arm
 
@@ -42,13 +42,13 @@ class DumpConfig(StageConfig):
 
 
 @CURRICULA.register(DumpConfig, remembers=True)
-def dump(pool: Pool, config: DumpConfig, memory: Memory | None) -> tuple[Sequence[int], Memory]:
+def dump(pool: TaskPool, config: DumpConfig, memory: Memory | None) -> tuple[Sequence[int], Memory]:
     """Numbers of the step's tasks; remembers label -> its number of episodes and the newest |A|.
 
     >>> from manyturn.envs.contract.task import Task
     >>> tasks = [Task(str(n), "train", difficulty="easy" if n < 4 else "hard") for n in range(8)]
     >>> taught = {"easy": {"episodes": 99, "recent": [0.0]}, "hard": {"episodes": 99, "recent": [9.0]}}
-    >>> sorted(dump(Pool(tasks, 4, 0, 1), DumpConfig(), taught)[0])
+    >>> sorted(dump(TaskPool(tasks, 4, 0, 1), DumpConfig(), taught)[0])
     [4, 5, 6, 7]
     """
     memory = taught(memory or {}, pool.feedback, config)

@@ -25,7 +25,7 @@ from typing import Literal
 from pydantic import Field
 
 from manyturn.trainers.credit.stages import StageConfig
-from manyturn.trainers.play.pool import CURRICULA, Pool
+from manyturn.trainers.play.pool import CURRICULA, TaskPool
 from manyturn.trainers.play.task_draws import draw_by_label
 from manyturn.trainers.play.task_memory import arm
 
@@ -39,12 +39,14 @@ class SecConfig(StageConfig):
 
 
 @CURRICULA.register(SecConfig, remembers=True)
-def sec(pool: Pool, config: SecConfig, memory: Mapping[str, float] | None) -> tuple[Sequence[int], dict[str, float]]:
+def sec(
+    pool: TaskPool, config: SecConfig, memory: Mapping[str, float] | None
+) -> tuple[Sequence[int], dict[str, float]]:
     """Numbers of the step's tasks; remembers label -> Q.
 
     >>> from manyturn.envs.contract.task import Task
     >>> tasks = [Task(str(n), "train", difficulty="easy" if n < 4 else "hard") for n in range(8)]
-    >>> drawn, memory = sec(Pool(tasks, 4, 0, 1), SecConfig(temperature=0.01), {"easy": 0.0, "hard": 0.75})
+    >>> drawn, memory = sec(TaskPool(tasks, 4, 0, 1), SecConfig(temperature=0.01), {"easy": 0.0, "hard": 0.75})
     >>> sorted(drawn), memory
     ([4, 5, 6, 7], {'easy': 0.0, 'hard': 0.75})
     """

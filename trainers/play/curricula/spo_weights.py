@@ -28,7 +28,7 @@ from pydantic import Field
 
 from manyturn.trainers.credit.advantages.spo import RHO_MAX, task_weights
 from manyturn.trainers.credit.stages import StageConfig
-from manyturn.trainers.play.pool import CURRICULA, Pool
+from manyturn.trainers.play.pool import CURRICULA, TaskPool
 from manyturn.trainers.play.task_draws import distinct
 from manyturn.trainers.play.task_memory import Row, recalled, remembered
 
@@ -43,7 +43,7 @@ class SpoWeightsConfig(StageConfig):
 
 @CURRICULA.register(SpoWeightsConfig, remembers=True)
 def spo_weights(
-    pool: Pool, config: SpoWeightsConfig, memory: Sequence[Row] | None
+    pool: TaskPool, config: SpoWeightsConfig, memory: Sequence[Row] | None
 ) -> tuple[Sequence[int], list[list[float]]]:
     """Numbers of the step's tasks; remembers rows of number, alpha and beta.
 
@@ -51,7 +51,7 @@ def spo_weights(
     >>> tasks = [Task(str(n), "train") for n in range(3)]
     >>> from manyturn.trainers.play.pool import TaskFeedback
     >>> found = TaskFeedback(number=2, label="", success=1.0, score=1.0, advantage=0.0, signal=False, episodes=8)
-    >>> drawn, memory = spo_weights(Pool(tasks, 2, 0, 1, [found]), SpoWeightsConfig(), [[0, 3.0, 1.0]])
+    >>> drawn, memory = spo_weights(TaskPool(tasks, 2, 0, 1, [found]), SpoWeightsConfig(), [[0, 3.0, 1.0]])
     >>> sorted(drawn), [[round(number, 3) for number in row] for row in memory]
     ([0, 1], [[0, 3.0, 1.0], [2, 8.48, 0.48]])
     """
@@ -69,7 +69,7 @@ def spo_weights(
     ), memory
 
 
-def _draw(pool: Pool, played: set[int], known: list[int], weight_N: NDArray[np.float64], fresh: float) -> list[int]:
+def _draw(pool: TaskPool, played: set[int], known: list[int], weight_N: NDArray[np.float64], fresh: float) -> list[int]:
     """One task after the other, in proportion to the weights of those left, without listing those never played.
 
     Args:

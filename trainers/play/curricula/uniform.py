@@ -17,7 +17,7 @@ from typing import Literal
 
 from manyturn.envs.contract.keys import generator
 from manyturn.trainers.credit.stages import StageConfig
-from manyturn.trainers.play.pool import CURRICULA, Pool
+from manyturn.trainers.play.pool import CURRICULA, TaskPool
 from manyturn.trainers.play.task_draws import distinct
 
 LONG = 100_000
@@ -28,12 +28,12 @@ class UniformConfig(StageConfig):
 
 
 @CURRICULA.register(UniformConfig)
-def uniform(pool: Pool, config: UniformConfig) -> Sequence[int]:
+def uniform(pool: TaskPool, config: UniformConfig) -> Sequence[int]:
     """Numbers of the step's tasks; it depends on the step alone, not on what was drawn before.
 
     >>> from manyturn.envs.contract.task import Task
     >>> tasks = [Task(str(n), "train") for n in range(4)]
-    >>> sorted(n for step in (1, 2) for n in uniform(Pool(tasks, 2, 0, step), UniformConfig()))
+    >>> sorted(n for step in (1, 2) for n in uniform(TaskPool(tasks, 2, 0, step), UniformConfig()))
     [0, 1, 2, 3]
     """
     size = len(pool.tasks)

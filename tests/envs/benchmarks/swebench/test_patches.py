@@ -3,10 +3,10 @@
 import pytest
 from standin import GOLD
 
-from manyturn.containers.container_engine import Engine
+from manyturn.containers.container_engine import ContainerEngine
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.inside.archive import pack
-from manyturn.containers.sandbox import Limits, Snapshot
+from manyturn.containers.sandbox import SandboxLimits, Snapshot
 from manyturn.envs.benchmarks.swebench.evaluation import evaluate
 from manyturn.envs.benchmarks.swebench.grader import Resolved
 from manyturn.envs.benchmarks.swebench.patches import NoPatch, take_patch, unpack
@@ -22,8 +22,8 @@ def box(standin):
     """A sandbox of the prepared image, and its row; used again and again, as starting one takes the most time."""
     row = row_of(standin.row(), "here")
     image, _, python = prepare(row, standin.name)
-    limits = Limits(workspace_mb=32, scratch_mb=32, output_bytes=1_000_000)
-    sandbox = DockerSandbox(Engine(image=image, python=python, limits=limits))
+    limits = SandboxLimits(workspace_mb=32, scratch_mb=32, output_bytes=1_000_000)
+    sandbox = DockerSandbox(ContainerEngine(image=image, python=python, limits=limits))
     sandbox.start()
     yield sandbox, row
     sandbox.stop()
