@@ -23,7 +23,12 @@ _SHOWN = {
     "groups_without_signal": "no signal {:.0%}",
     "grad_norm": "grad {:.2f}",
 }
-_HEADS = {"warmup": "warm-up {updates:5d}", "train": "step {step:8d}", "validation": "valid {step:7d}"}
+_HEADS = {
+    "vocabulary": "words of task {tasks} of {planned}",
+    "warmup": "warm-up {updates:5d}",
+    "train": "step {step:8d}",
+    "validation": "valid {step:7d}",
+}
 _FIGURES = ("random", "before", "before_greedy", "after", "after_greedy", "difference", "expert")
 
 

@@ -55,6 +55,7 @@ class Seats(abc.ABC):
         user: whom the agent talks to, if anybody.
         roles: who acts, where an episode has several roles.
         limit: episodes that may run at once, which is less than was asked for where one process cannot hold as many.
+        processes: how many processes run them, this one included where they run here.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Seats(abc.ABC):
     ):
         if limit < 1 or processes < 1:
             raise ValueError(f"limit = {limit} and the number of processes, {processes}, must be at least 1")
-        self.name, self.wrappers = name, tuple(wrappers)
+        self.name, self.wrappers, self.processes = name, tuple(wrappers), processes
         self._host = Host(name, kwargs, wrappers)  # also finds faults of name, kwargs and wrappers now
         self.limit = min(limit, (self._host.side_by_side or limit) * processes)
         self.instructions = self._host.instructions

@@ -93,6 +93,8 @@ class Worker:
             worker.pid = await worker._send({**hello, "timeout": timeout}, "start", _START_SECONDS)
         except BaseException:
             worker.kill("it was given up while it started")
+            assert worker._ending is not None
+            await asyncio.shield(worker._ending)  # or the process outlives the event loop that would collect it
             raise
         return worker
 
@@ -204,8 +206,9 @@ class Worker:
             answer = self._pending.popleft().answer
             if not answer.done():
                 answer.set_exception(WorkerError(error))
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        # Not public in asyncio; without it pipes that a process of the environment still holds outlive the event loop.
+        self._process._transport.close()  # type: ignore[attr-defined]
+        await asyncio.sleep(0)
 
     def _force(self) -> None:
         """The keeper hangs or was killed: kill it, and with it the worker (by the kernel) and the rest of its group."""

@@ -21,8 +21,7 @@ from manyturn.agents.models import LanguageModel, build_tiny
 from manyturn.agents.template import ChatTemplate
 from manyturn.agents.transformers_engine import TransformersEngine
 from manyturn.agents.vocabulary import texts_of
-from manyturn.envs.hosting.host import Host
-from manyturn.envs.hosting.seats import open_seats
+from manyturn.envs.hosting.seats import InlineSeats, open_seats
 
 MAZE = "manyturn/Maze-v0"
 torch.set_num_threads(1)
@@ -30,11 +29,7 @@ torch.set_num_threads(1)
 
 @pytest.fixture(scope="session")
 def maze_texts() -> list[str]:
-    host = Host(MAZE)
-    try:
-        return list(texts_of(host, AgentConfig(), tasks=8, seed=0))
-    finally:
-        host.close()
+    return asyncio.run(texts_of(InlineSeats(MAZE), AgentConfig(), tasks=8, seed=0))
 
 
 @pytest.fixture(scope="session")

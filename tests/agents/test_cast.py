@@ -15,8 +15,7 @@ from manyturn.agents.models import build_tiny
 from manyturn.agents.scripted import SCRIPTS, Scripted
 from manyturn.agents.transformers_engine import BatchBarrier, TransformersEngine
 from manyturn.agents.vocabulary import texts_of
-from manyturn.envs.hosting.host import Host
-from manyturn.envs.hosting.seats import open_seats
+from manyturn.envs.hosting.seats import InlineSeats, open_seats
 
 SELF_PLAY = "manyturn/Talk-SelfPlay-v0"
 SECRET = {"buyer": "It is worth {most} to you.", "seller": "It is worth {least} to you."}
@@ -25,9 +24,7 @@ SECRET = {"buyer": "It is worth {most} to you.", "seller": "It is worth {least} 
 @pytest.fixture(scope="module")
 def policy():
     """Makes agents of the bargain's words; those of one barrier play the same episodes."""
-    host = Host(SELF_PLAY)
-    texts = list(texts_of(host, AgentConfig(), tasks=8, seed=0))
-    host.close()
+    texts = asyncio.run(texts_of(InlineSeats(SELF_PLAY), AgentConfig(), tasks=8, seed=0))
 
     def make(seed: int, barrier: BatchBarrier) -> Agent:
         language = build_tiny(TinyModel(width=16), texts, seed, 1024, torch.device("cpu"))

@@ -13,8 +13,7 @@ from manyturn.agents.gather import Patience, gather
 from manyturn.agents.model_config import TinyModel
 from manyturn.agents.models import LanguageModel, build_tiny
 from manyturn.agents.vocabulary import texts_of
-from manyturn.envs.hosting.host import Host
-from manyturn.envs.hosting.seats import open_seats
+from manyturn.envs.hosting.seats import InlineSeats, open_seats
 
 MAZE = "manyturn/Maze-v0"
 SAMPLING = Sampling(max_tokens=6)
@@ -24,11 +23,7 @@ CLOSE = 1e-4  # nats that the batch's composition may change a log-probability b
 def texts() -> list[str]:
     """What the model's vocabulary is made from."""
     torch.set_num_threads(1)
-    host = Host(MAZE)
-    try:
-        return list(texts_of(host, AgentConfig(), tasks=8, seed=0))
-    finally:
-        host.close()
+    return asyncio.run(texts_of(InlineSeats(MAZE), AgentConfig(), tasks=8, seed=0))
 
 
 def model(words: Sequence[str], seed: int) -> LanguageModel:

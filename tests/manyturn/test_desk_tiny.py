@@ -8,7 +8,7 @@ import pytest
 from manyturn.agents.models import tiny_tokenizer
 from manyturn.agents.vocabulary import texts_of
 from manyturn.envs.desk.env import Desk
-from manyturn.envs.hosting.host import Host
+from manyturn.envs.hosting.seats import InlineSeats
 from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.run.loop import train
@@ -38,11 +38,10 @@ def transcripts(split: str, count: int) -> Iterator[list[tuple[str, str]]]:
 
 def test_a_held_out_customer_is_told_in_known_tokens_and_the_limits_leave_room_for_the_expert() -> None:
     config = configure(RECIPE)
-    host = Host(config.env.id, config.env.args)
     assert config.model.kind == "tiny"
-    texts = texts_of(host, config.agent, config.model.sample_tasks, config.seed)
+    seats = InlineSeats(config.env.id, config.env.args)
+    texts = asyncio.run(texts_of(seats, config.agent, config.model.sample_tasks, config.seed))
     tokenizer = tiny_tokenizer(texts, config.model.numbers == "digits")
-    host.close()
     known: set[int] = set()
     for turns in transcripts("train", 200):
         known.update(token for turn in turns for text in turn for token in tokenizer(text)["input_ids"])

@@ -16,8 +16,7 @@ from manyturn.agents.model_config import TinyModel
 from manyturn.agents.models import LanguageModel, build_tiny
 from manyturn.agents.transformers_engine import TransformersEngine
 from manyturn.agents.vocabulary import texts_of
-from manyturn.envs.hosting.host import Host
-from manyturn.envs.hosting.seats import Seats, open_seats
+from manyturn.envs.hosting.seats import InlineSeats, Seats, open_seats
 from manyturn.trainers.recipe.config import RunConfig, configure
 from manyturn.trainers.run.loop import train
 
@@ -26,9 +25,8 @@ MOST_TURNS = 4
 
 
 def guess_model(config: AgentConfig) -> LanguageModel:
-    return build_tiny(
-        TinyModel(width=16, layers=2, heads=2), list(texts_of(Host(EIGHT), config, 8, 0)), 0, 512, torch.device("cpu")
-    )
+    texts = asyncio.run(texts_of(InlineSeats(EIGHT), config, 8, 0))
+    return build_tiny(TinyModel(width=16, layers=2, heads=2), texts, 0, 512, torch.device("cpu"))
 
 
 def played(language: LanguageModel, config: AgentConfig, workers: int = 0) -> list[Episode]:

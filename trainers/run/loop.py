@@ -8,6 +8,7 @@ was killed continues from its last checkpoint to the same bits.
 import json
 import sys
 import time
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ async def train(
     Args:
         config: what to do; None when resuming, for then the folder's own counts.
         path: the run's folder.
-        report: receives each line of metrics as it is written.
+        report: receives each line of metrics as it is written, and how far the vocabulary is, where that takes long.
 
     Returns:
         The summary, which is written to ``summary.json`` too.
@@ -60,7 +61,11 @@ async def train(
             folder.log(line)
             report(line)
 
-        async with open_run(config) as run:
+        def tell(line: dict[str, Any]) -> None:
+            report({"seconds": round(time.monotonic() - began, 3), **line})
+
+        async with AsyncExitStack() as stack:
+            run = await stopping.run(stack.enter_async_context(open_run(config, tell)))
             if not resume:
                 folder.write_config(config)
             state = await stopping.run(_begin(run, folder, log))

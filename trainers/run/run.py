@@ -1,6 +1,7 @@
 """The parts of a run, put together from its configuration: the environment's seats and the policies that learn."""
 
 import copy
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,16 +21,18 @@ from manyturn.agents.vocabulary import texts_of
 from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.refusals import refuse_unfit
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.host import Host
 from manyturn.envs.hosting.seats import Seats, open_seats
 from manyturn.trainers.learn.learner import Learner
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.checkpoint import ONE_POLICY
+from manyturn.trainers.record.metrics import Log
 from manyturn.trainers.run.environment_rules import check_environment
 from manyturn.trainers.run.trainee import Trainee
 
 T = TypeVar("T")
 Played = TypeVar("Played", Agent, Demonstrator)
+
+_VOCABULARY_SECONDS = 5.0  # between two lines that say how far it is
 
 
 @dataclass
@@ -106,8 +109,12 @@ def choose_device(name: str) -> torch.device:
 
 
 @asynccontextmanager
-async def open_run(config: RunConfig) -> AsyncIterator[Run]:
-    """Build everything; the environment's processes end with the context."""
+async def open_run(config: RunConfig, log: Log = lambda line: None) -> AsyncIterator[Run]:
+    """Build everything; the environment's processes end with the context.
+
+    Args:
+        log: told how far the vocabulary of a tiny model is, where that takes long.
+    """
     if config.sampling.temperature == 0:
         raise ConfigError("sampling.temperature = 0 draws every member of a group alike: nothing could be compared")
     if config.model.kind == "pretrained" and config.model.dtype == "bfloat16" and not config.learner.lora_rank:
@@ -128,7 +135,8 @@ async def open_run(config: RunConfig) -> AsyncIterator[Run]:
         check_environment(config, seats)
         refuse_unfit(config, seats)
         roles, barrier = _roles(config, seats), BatchBarrier()
-        trainees = tuple(_trainee(name, played, config, device, barrier) for name, played in roles.items())
+        texts = await _vocabulary(config, seats, log)
+        trainees = tuple(_trainee(name, played, config, device, barrier, texts) for name, played in roles.items())
         window = max(200, rollout.tasks * rollout.group)
         breaker = Breaker(rollout.error_share, window, least=window)
         yield Run(config, seats, seats.tasks("train"), trainees, breaker)
@@ -142,10 +150,28 @@ def _roles(config: RunConfig, seats: Seats) -> dict[str, tuple[str, ...]]:
     return {name: tuple(role for role, who in config.roles.items() if who == name) for name in names}
 
 
+async def _vocabulary(config: RunConfig, seats: Seats, log: Log) -> list[str]:
+    """The texts that a tiny model's words are taken from; none for a model that has its own."""
+    if not isinstance(config.model, TinyModel):
+        return []
+    shown = time.monotonic()
+
+    def on_task(done: int, planned: int) -> None:
+        nonlocal shown
+        if time.monotonic() - shown >= _VOCABULARY_SECONDS:
+            shown = time.monotonic()
+            log({"phase": "vocabulary", "tasks": done, "planned": planned})
+
+    patience = Patience(config.rollout.attempts, config.rollout.error_share)
+    return await texts_of(
+        seats, config.agent, config.model.sample_tasks, config.seed, patience=patience, on_task=on_task
+    )
+
+
 def _trainee(
-    name: str, roles: tuple[str, ...], config: RunConfig, device: torch.device, barrier: BatchBarrier
+    name: str, roles: tuple[str, ...], config: RunConfig, device: torch.device, barrier: BatchBarrier, texts: list[str]
 ) -> Trainee:
-    language = _language_model(config, device)
+    language = _language_model(config, device, texts)
     if config.learner.lora_rank:
         _add_adapters(language, config)
     # On a GPU the learner keeps float32 weights; the engine draws with a bfloat16 copy. Elsewhere they are one.
@@ -162,13 +188,8 @@ def _trainee(
     return Trainee(name, roles, language, engine, agent, learner)
 
 
-def _language_model(config: RunConfig, device: torch.device) -> LanguageModel:
+def _language_model(config: RunConfig, device: torch.device, texts: list[str]) -> LanguageModel:
     if isinstance(config.model, TinyModel):
-        host = Host(config.env.id, config.env.args, config.env.wrappers)
-        try:
-            texts = list(texts_of(host, config.agent, config.model.sample_tasks, config.seed))
-        finally:
-            host.close()
         return build_tiny(config.model, texts, config.seed, config.agent.max_context, device)
     return load_pretrained(config.model, device, trainable=not config.learner.lora_rank)
 

@@ -7,6 +7,7 @@ import pytest
 from manyturn.agents.models import tiny_tokenizer
 from manyturn.agents.vocabulary import texts_of
 from manyturn.envs.hosting.host import Host
+from manyturn.envs.hosting.seats import InlineSeats
 from manyturn.recipes import load_recipe
 from manyturn.trainers.credit.rules import named_parts
 from manyturn.trainers.recipe.config import configure
@@ -16,7 +17,9 @@ RECIPE = configure(load_recipe("booking-tiny"))
 
 def test_a_held_out_booking_fits_into_replies_and_context():
     host = Host(RECIPE.env.id, RECIPE.env.args)
-    tokenizer = tiny_tokenizer(texts_of(host, RECIPE.agent, RECIPE.model.sample_tasks, 0), digits=True)
+    seats = InlineSeats(RECIPE.env.id, RECIPE.env.args)
+    texts = asyncio.run(texts_of(seats, RECIPE.agent, RECIPE.model.sample_tasks, 0))
+    tokenizer = tiny_tokenizer(texts, digits=True)
     spare = 20  # marks of whose turn it is
     for task in host.tasks("test")[:20]:
         step, total = host.reset(task, 0), spare

@@ -11,7 +11,7 @@ from manyturn.agents.agent import AgentConfig
 from manyturn.agents.model_config import PretrainedModel, TinyModel
 from manyturn.agents.models import ModelError, build_tiny, load_pretrained
 from manyturn.agents.vocabulary import texts_of
-from manyturn.envs.hosting.host import Host
+from manyturn.envs.hosting.seats import InlineSeats
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.checkpoint import newest_checkpoint, weights_hash
 from manyturn.trainers.record.run_folder import read_metrics
@@ -24,8 +24,7 @@ CPU = torch.device("cpu")
 def model_folder(tmp_path_factory):
     """A model that came from elsewhere: random weights in the Hugging Face layout."""
     folder = tmp_path_factory.mktemp("model")
-    host = Host("manyturn/Maze-v0")
-    texts = list(texts_of(host, AgentConfig(), 4, 0))
+    texts = asyncio.run(texts_of(InlineSeats("manyturn/Maze-v0"), AgentConfig(), 4, 0))
     build_tiny(TinyModel(width=16, layers=2, heads=2), texts, 0, 512, CPU).save(folder)
     return folder
 
@@ -110,8 +109,8 @@ def test_logits_that_are_scaled_after_the_head_are_refused(tmp_path):
     """Engine and learner would both be wrong in the same way, and nothing else would show it."""
     from transformers import GraniteConfig, GraniteForCausalLM
 
-    host = Host("manyturn/Maze-v0")
-    language = build_tiny(TinyModel(width=16, heads=2), texts_of(host, AgentConfig(), 2, 0), 0, 128, CPU)
+    texts = asyncio.run(texts_of(InlineSeats("manyturn/Maze-v0"), AgentConfig(), 2, 0))
+    language = build_tiny(TinyModel(width=16, heads=2), texts, 0, 128, CPU)
     config = GraniteConfig(
         vocab_size=len(language.tokenizer),
         hidden_size=16,

@@ -1,0 +1,101 @@
+"""Environments that do harm by themselves, whatever the agent says, named in tests as ``FILE.py:Class``."""
+
+import itertools
+import os
+import subprocess
+import time
+
+from manyturn.envs.contract.task import GeneratedTasks, Task
+from manyturn.envs.contract.text_env import TextEnv
+from manyturn.envs.contract.turn import Turn
+
+
+class Calm(TextEnv):
+    """Say go: what the others are when they do no harm."""
+
+    instructions = "Say go."
+    max_turns = 4
+
+    def tasks(self, split):
+        first = 1000 * self.splits.index(split)
+        return GeneratedTasks(lambda i: Task(f"{split}/{i}", split, {"room": first + i}), 40, prefix=f"{split}/")
+
+    def begin(self, task: Task, rng) -> str:
+        self.waited = 0
+        return f"room {task.params['room']}"
+
+    def respond(self, action: str) -> Turn:
+        if action == "go":
+            return self.succeed("out")
+        self.waited += 1
+        return self.go_on(f"still here, {self.waited}") if action == "wait" else self.invalid("go or wait")
+
+    def admissible(self) -> list[str]:
+        return ["go", "wait"]
+
+    def expert(self) -> str:
+        return "go"
+
+    def save(self) -> bytes:
+        return str(self.waited).encode()
+
+    def load(self, data: bytes) -> None:
+        self.waited = int(data)
+
+
+class Spins(Calm):
+    """Never answers, in Python."""
+
+    def respond(self, action):
+        while True:
+            try:
+                time.sleep(0)
+            except BaseException:
+                continue
+
+
+class Freezes(Calm):
+    """Never answers, in a loop of C that holds Python's lock and hears no signal."""
+
+    def respond(self, action):
+        return sum(itertools.repeat(0))
+
+
+class Sleeps(Calm):
+    """Never begins."""
+
+    def begin(self, task, rng):
+        time.sleep(3600)
+
+
+class Leaves(Calm):
+    """Ends the process as if all were well."""
+
+    def respond(self, action):
+        os._exit(0)
+
+
+class Breeds(Calm):
+    """Starts a process in each episode that outlives it."""
+
+    def begin(self, task, rng):
+        subprocess.Popen(["sleep", "3600"], start_new_session=True)
+        return super().begin(task, rng)
+
+
+class Garbles(Calm):
+    """Says what no encoding takes."""
+
+    def begin(self, task, rng):
+        return super().begin(task, rng) + " \ud83d"
+
+
+class Poison(Calm):
+    """One training task ends the process."""
+
+    culprit = "train/3"
+
+    def respond(self, action):
+        if self.task.id == self.culprit:
+            os._exit(0)
+        return super().respond(action)

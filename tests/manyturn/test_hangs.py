@@ -1,0 +1,28 @@
+"""No environment may hold a command up where a timeout is asked for, or end it without a word."""
+
+from pathlib import Path
+
+import pytest
+
+from manyturn.trainers.run import run
+
+TRAPS = Path(__file__).parents[1] / "envs" / "traps.py"
+BRIEF = (
+    *("--model.width", 16, "--model.layers", 1, "--model.heads", 2, "--model.sample-tasks", 4, "--steps", 0),
+    *("--warmup.episodes", 0, "--evaluation.limit", 2, "--env.workers", 2, "--rollout.attempts", 1),
+)
+
+
+@pytest.mark.parametrize("cls", ["Spins", "Leaves"])
+def test_training_ends_in_one_line_before_any_step(cls, command, tmp_path):
+    ended = command("train", f"{TRAPS}:{cls}", *BRIEF, "--env.timeout", 0.5, "--out", tmp_path / "run")
+    assert ended.code == 5
+    assert "vocabulary" in ended.err and "Run manyturn check" in ended.err and ended.err.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_training_says_how_far_the_vocabulary_is(command, tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "_VOCABULARY_SECONDS", 0)
+    ended = command("train", f"{TRAPS}:Garbles", *BRIEF, "--out", tmp_path / "run")
+    assert ended.code == 0, ended.err
+    assert "words of task 4 of 4" in ended.out
