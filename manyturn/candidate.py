@@ -90,9 +90,9 @@ def _trained(run: Path, checkpoint: Path | None, asked: Asked) -> Candidate:
         checkpoint, problems = newest_checkpoint(run / "checkpoints")
         if checkpoint is None:
             why = f"{problems[0]}: restore it" if problems else "train it first"
-            raise ValueError(f"{run} has no whole checkpoint: {why}")
+            raise ValueError(f"{run} has no intact checkpoint: {why}")
         for problem in problems:
-            print(f"passed over a damaged checkpoint: {problem}", file=sys.stderr)
+            print(f"skipped a damaged checkpoint: {problem}", file=sys.stderr)
     else:
         verify(checkpoint)
     state = read_state(checkpoint)
@@ -162,7 +162,7 @@ def _loaded(path: str, barrier: Any = None) -> tuple[Any, Any]:
     from manyturn.trainers.run.run import choose_device
 
     disable_progress_bar()
-    hub_logging.set_verbosity_error()  # what the hub could not do is told once, in the error
+    hub_logging.set_verbosity_error()  # the error says once what the hub could not do
     language = load_pretrained(PretrainedModel(path=path), choose_device("auto"))
     return language.template, TransformersEngine(language.model, language.template.end_ids, barrier=barrier)
 

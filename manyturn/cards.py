@@ -62,7 +62,7 @@ def card(name: str, env_args: Mapping[str, Any] | None = None, samples: int = 20
     Args:
         name: id or ``FILE.py:Class``.
         env_args: arguments of its constructor; with ``difficulty`` only that one is measured.
-        samples: tasks that expert and chance play, each once.
+        samples: tasks that the expert and the random policy play, each once.
     """
     if samples < 1:
         raise ValueError(f"samples must be at least 1, not {samples}")

@@ -138,7 +138,7 @@ def evaluate(
 
 @app.command
 def compare(*evaluations: Path, shared: bool = False, out: Path | None = None) -> None:
-    """Compare policies with the first on the same tasks: differences, chance, tasks that became worse.
+    """Compare policies with the first on the same tasks: differences, p-values, tasks that became worse.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def seeds(*runs: Path, out: Path | None = None) -> None:
 
 @app.command
 def doctor() -> None:
-    """Look at this installation and machine: versions, extras, devices, engines, what fits in memory, and the mends."""
+    """Check this installation and machine: versions, extras, devices, engines, memory; and how to fix problems."""
     from rich.console import Console
 
     from manyturn.doctor import examine, print_findings
@@ -218,7 +218,7 @@ def doctor() -> None:
 
 @app.command
 def recipes(name: str | None = None) -> None:
-    """List the recipes that come along, for train --recipe NAME; with a name, its page: formulas, options, metrics.
+    """List the built-in recipes, for train --recipe NAME; with a name, its page: formulas, options, metrics.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def recipes(name: str | None = None) -> None:
 
 
 def _located(env: str) -> str:
-    """A file's environment by its whole path, so that the run can be evaluated from any folder."""
+    """A file's environment by its absolute path, so that the run can be evaluated from any folder."""
     file, colon, name = env.rpartition(":")
     return f"{Path(file).resolve()}:{name}" if colon and file.endswith(".py") else env
 
@@ -285,7 +285,7 @@ def _train(config: Any, out: Path) -> None:
 
 
 def main() -> None:
-    """Entry point: an error is one line that names the mend; MANYTURN_DEBUG=1 shows where it came from."""
+    """Entry point: an error is one line that names the fix; MANYTURN_DEBUG=1 shows where it came from."""
     gc.set_threshold(10_000, 10, 10)  # thousands of episodes live at once, and looking for cycles among them costs
     termination = exits.Termination()
     signal.signal(signal.SIGTERM, termination)

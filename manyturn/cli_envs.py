@@ -6,7 +6,7 @@ from typing import Any
 
 from cyclopts import App
 
-data_app = App(name="data", help="Data that does not come along: check and prepare it.", help_format="plaintext")
+data_app = App(name="data", help="External data: check and prepare it.", help_format="plaintext")
 panel_app = App(name="panel", help="Fixed lists of tasks on which results are reported.", help_format="plaintext")
 
 
@@ -43,7 +43,7 @@ def panel_verify(panel: Path, *, env: str | None = None) -> None:
     panel
         The file.
     env
-        Where the environment lies now, if it is in a file elsewhere.
+        Where the environment's file is now, if it has moved.
     """
     from manyturn.comparison import verify_panel_file
 
@@ -63,7 +63,7 @@ def data_webshop(folder: Path, *, original: int | None = None, nouns: bool = Fal
     nouns
         Record the nouns of all titles with spaCy, for the reward "spacy" in processes without it.
     accept
-        Take the files as they are, whatever is known or was recorded of them.
+        Accept the files as they are, even if they differ from what was recorded.
     """
     from manyturn.datasets import webshop
 
@@ -147,11 +147,11 @@ def envs(*names: str, long: bool = False, json: bool = False, samples: int = 200
     names
         Environments to show: ids, or FILE.py:Class; default: all that are registered.
     long
-        Show cards: instructions, splits, difficulties, success of expert and chance, speed, anchor, licence.
+        Show cards: instructions, splits, difficulties, success of expert and random policy, speed, anchor, licence.
     json
         Print the cards as JSON.
     samples
-        Tasks that expert and chance play for a card.
+        Tasks that the expert and the random policy play for a card.
     env_args
         Arguments of the constructor as a TOML table, such as {difficulty = "hard"}; for named environments only.
     """
@@ -173,7 +173,7 @@ def check(env: str, *, env_args: str | None = None, samples: int = 20) -> None:
     env_args
         Arguments of its constructor as a TOML table, such as {difficulty = "hard"}.
     samples
-        Episodes for each split, of expert and chance each; fewer for an environment that takes long, such as a browser.
+        Episodes for each split, of expert and random policy each; fewer for slow environments, such as a browser.
     """
     from manyturn.envs.conformance.check import check as run_check
     from manyturn.terminal import print_check

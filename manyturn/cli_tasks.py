@@ -6,7 +6,7 @@ from cyclopts import App
 
 from manyturn.cli_envs import data_app
 
-tasks_app = App(name="tasks", help="Make tasks beyond those that come along.", help_format="plaintext")
+tasks_app = App(name="tasks", help="Make more tasks than the built-in ones.", help_format="plaintext")
 
 
 @tasks_app.command(name="software")
@@ -22,7 +22,7 @@ def tasks_software(
     libraries
         Their names, with commas; default: all.
     out
-        The file. Its card is written beside it as Markdown, the journal of the search as FILE.journal.
+        The file. Its card is written next to it as Markdown, the journal of the search as FILE.journal.
     count
         Tasks in all, as many from each library as it gives.
     seed

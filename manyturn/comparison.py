@@ -41,7 +41,7 @@ def make_panel_file(
 
 
 def read_panel(path: Path, env: str | None = None, split: str | None = None) -> Panel:
-    """Read a panel whose hash fits what stands in the file; whether tasks still give it, ``Panel.find`` says.
+    """Read a panel whose hash fits the file; ``Panel.find`` says whether the tasks still give it.
 
     Args:
         path: what ``manyturn panel make`` wrote.
@@ -64,7 +64,7 @@ def verify_panel_file(path: Path, env: str | None = None, console: Console | Non
     """Check that the environment still has the tasks of a panel, and print what the panel is.
 
     Args:
-        env: where the environment lies now, if it was in a file elsewhere.
+        env: where the environment's file is now, if it has moved.
     """
     panel = read_panel(path, env)
     host = Host(env or panel.env, panel.args)
@@ -169,7 +169,7 @@ def compare_seeds(paths: Sequence[Path], out: Path | None = None, console: Conso
     values = [values_over(evaluation.rows, "success", tasks) for evaluation in evaluations]
     both = [task for task in tasks.values() if all(task in of_run for of_run in values)]
     if not both:
-        raise CompareError("there is no task on which all runs tell their success")
+        raise CompareError("there is no task for which all runs record success")
     if len(both) < len(tasks):
         notes.append(f"{len(tasks) - len(both)} tasks left out, on which a run has nothing but errors or no score")
     rows = [row for row in evaluations[0].rows if row["difficulty"] is not None]

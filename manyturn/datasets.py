@@ -1,4 +1,4 @@
-"""Data that does not come along: what a folder holds, whether it is what it was, and what had to be prepared."""
+"""External data: what a folder holds, whether it is what it was, and what had to be prepared."""
 
 import time
 from pathlib import Path
@@ -18,7 +18,7 @@ def webshop(folder: Path, original: int | None = None, nouns: bool = False, acce
         folder: of the official files.
         original: see ``official.load``.
         nouns: record the nouns of all titles, for rewards in processes without spaCy.
-        accept: record the files as they are, whatever was recorded before.
+        accept: record the files as they are, even if something else was recorded before.
 
     Returns:
         Whether every file is as it is known or recorded to be.

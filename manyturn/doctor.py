@@ -1,4 +1,4 @@
-"""``manyturn doctor``: what this machine and this installation can do, and how to mend what is missing."""
+"""``manyturn doctor``: what this machine and this installation can do, and how to fix what is missing."""
 
 import importlib.metadata
 import operator
@@ -17,7 +17,7 @@ from manyturn.machine import Diagnosis, folders, hardware, hub
 _EXTRAS = {
     "train": "training, and models as policies",
     "gguf": "models in GGUF files",
-    "openai": "policies behind an endpoint",
+    "openai": "policies served by an endpoint",
     "web": "manyturn view, a run in the browser",
     "test": "the tests of manyturn itself",
 }

@@ -11,7 +11,7 @@ from types import FrameType
 
 UNFORESEEN, BAD_INPUT, LEARNING_FAILED, DISK, TOO_MANY_ERRORS, INTERRUPTED, TERMINATED = 1, 2, 3, 4, 5, 130, 143
 HELP = (
-    "Exit codes: 0 done; 1 something unforeseen, or a check that failed; 2 bad input; 3 learning failed; 4 the disk is "
+    "Exit codes: 0 done; 1 an unexpected error, or a check that failed; 2 bad input; 3 learning failed; 4 the disk is "
     "full or cannot be written; 5 too many episodes ended in errors; 130 Ctrl-C; 143 SIGTERM, or 0 for a "
     "training run that saved itself. MANYTURN_DEBUG=1 shows where an error came from."
 )
@@ -59,7 +59,7 @@ def code_of(error: BaseException) -> int:
 
 
 def line_of(error: BaseException) -> str:
-    """What went wrong and what would mend it, in one line."""
+    """What went wrong and how to fix it, in one line."""
     text = " ".join(str(error).split()) or type(error).__name__
     if _is_foreseen(error):
         return text
@@ -68,12 +68,12 @@ def line_of(error: BaseException) -> str:
         return f"the package {package} is missing: pip install 'manyturn[{extra}]'"
     text = f"{type(error).__name__}: {text}"
     if place := _place_in_file(error):
-        return f"{place} raised {text}: mend the file"
+        return f"{place} raised {text}: fix the file"
     return f"{text} (MANYTURN_DEBUG=1 shows where)"
 
 
 def _is_foreseen(error: BaseException) -> bool:
-    """Whether the text was written for the user: somebody here raised it, or it names a file or a word typed."""
+    """Whether the text was written for the user: we raised it, or it names a file or a word typed."""
     if type(error).__module__.partition(".")[0] in ("manyturn", "cyclopts"):
         return True
     if isinstance(error, OSError) and error.filename is not None:

@@ -23,7 +23,7 @@ class Diagnosis:
     Attributes:
         status: ok; note for what limits but does not prevent; problem for what is needed and missing.
         subject: what was looked at.
-        text: what was found, and the mend if there is something to mend.
+        text: what was found, and the fix if there is something to fix.
     """
 
     status: Literal["ok", "note", "problem"]
@@ -108,7 +108,7 @@ def _gpus() -> tuple[list[Diagnosis], float | None]:
         return [Diagnosis("note", "gpu", "unknown without torch: see extra train")], None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an old driver is told of below, in one line
+            warnings.simplefilter("ignore")  # a line below reports an old driver
             import torch
 
             if torch.cuda.is_available():
@@ -118,7 +118,7 @@ def _gpus() -> tuple[list[Diagnosis], float | None]:
                 told = [Diagnosis("ok", "gpu", f"{line}; {use}") for line, use in zip(lines, used, strict=True)]
                 return told, float(cards[0].total_memory)
     except (ImportError, OSError, RuntimeError) as error:
-        return [Diagnosis("note", "gpu", f"torch cannot tell, install it anew: {' '.join(str(error).split())}")], None
+        return [Diagnosis("note", "gpu", f"torch cannot tell, install it again: {' '.join(str(error).split())}")], None
     if Path("/dev/nvidia0").exists():
         built = torch.version.cuda
         mend = "a newer driver is needed" if built else "install torch's CUDA build in its place"

@@ -25,7 +25,7 @@ from manyturn.visible import visible
 _PAPER = "Paper: "
 _TERMS = ("kl", "entropy", "epo", "correction", "reject")
 _BY_CLASS = frozenset({"value", "progress", "objective.entropy"})  # whose module is about more than them
-# Of every run; what else to look at stands behind "Watch" in the text of each part.
+# Of every run; what else to look at stands after "Watch" in the text of each part.
 _ALWAYS = ("success", "return", "groups_without_signal", "advantage_std", "grad_norm")
 
 
@@ -39,7 +39,7 @@ class RecipeHead:
 
     @classmethod
     def of(cls, name: str) -> "RecipeHead":
-        """That of a recipe which comes along, or of a file."""
+        """That of a built-in recipe, or of a file."""
         lines = file_of(name).read_text(encoding="utf-8").splitlines()
         comment = [line.removeprefix("#").strip() for line in takewhile(lambda line: line.startswith("#"), lines)]
         place = next((number for number, line in enumerate(comment) if line.startswith(_PAPER)), None)
@@ -73,7 +73,7 @@ class Piece:
 
     @property
     def telling(self) -> list[str]:
-        """Metrics that tell whether it works: those that its text names behind "Watch"."""
+        """Metrics that tell whether it works: those that its text names after "Watch"."""
         return re.findall(r"``(\w+)``", self.text.partition("\nWatch: ")[2])
 
 
@@ -183,7 +183,7 @@ def print_page(name: str, console: Console) -> None:
             for option in piece.options:
                 table.add_row(*(Text(visible(cell, console.encoding), overflow="fold") for cell in option))
             console.print(table)
-    _say(console, "\nWhether it works, metrics.jsonl tells", "bold")
+    _say(console, "\nmetrics.jsonl shows whether it works", "bold")
     for key in telling_metrics(name):
         _say(console, f"  {key}: {METRICS[key]}")
     _say(console, f"\n{file_of(name)}", "bold")

@@ -22,7 +22,7 @@ class CLASS(mt.TextEnv):
         rows = {"train": ROWS[::2], "validation": ROWS[1::4], "test": ROWS[3::4]}[split]
         return mt.GeneratedTasks(lambda i: mt.Task(f"{split}/{i}", split, {"row": rows[i]}), len(rows), f"{split}/")
 
-    def begin(self, task, rng):  # whatever is random inside an episode comes from rng; here nothing is
+    def begin(self, task, rng):  # everything random inside an episode comes from rng; here nothing is
         self.row = list(task.params["row"])
         return " ".join(self.row)
 

@@ -58,7 +58,7 @@ def play(
 
 
 def find_task(host: Host, task_id: str) -> Task:
-    """The task with this id, of whatever split; raises ValueError with an id that would do."""
+    """The task with this id, in any split; raises ValueError with an id that would do."""
     for split in host.splits:
         tasks = host.tasks(split)
         finder = getattr(tasks, "find", None) or {known.id: known for known in tasks}.get

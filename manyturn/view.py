@@ -36,18 +36,18 @@ _HEADERS = {
 
 
 class ViewError(RuntimeError):
-    """The server cannot start; the text says what would mend it."""
+    """The server cannot start; the text says how to fix it."""
 
 
 class View:
-    """A server on a port of 127.0.0.1, which is bound at once.
+    """A server on a port of 127.0.0.1, which is bound immediately.
 
     Args:
         path: folder of a run or of an evaluation; it may come into being later.
         port: 0 takes any that is free.
 
     Attributes:
-        url: where a browser finds it. The token stands behind the #, which browsers do not send to any server.
+        url: where a browser finds it. The token stands after the #, which browsers do not send to any server.
 
     Raises:
         ViewError: the port cannot be had.
@@ -95,7 +95,7 @@ def serve(path: Path, port: int = 0) -> None:
 
 
 def view_app(follower: Follower, token: str, port: int) -> ASGIApp:
-    """The page, the document and its chunks, behind the guard."""
+    """The page, the document and its chunks, guarded."""
     page = live_page()
     found = _POLICY.search(page)
     assert found, "the page carries its policy"
@@ -131,7 +131,7 @@ class Guard:
     """Lets requests through that a page of this server makes, and gives every answer the headers that protect it.
 
     Names other than this machine's are refused, for a foreign page may have its own name resolve to 127.0.0.1; so are
-    requests that another page caused. Whatever holds data wants the token besides.
+    requests that another page caused. Anything that holds data asks for the token too.
     """
 
     def __init__(self, app: ASGIApp, token: str, port: int):

@@ -35,7 +35,7 @@ def load_recipe(name: str) -> dict[str, Any]:
 
 
 def file_of(name: str) -> Path:
-    """Where a recipe stands."""
+    """Where a recipe is."""
     file = FOLDER / f"{name}.toml"
     if file.is_file():
         return file

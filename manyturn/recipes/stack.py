@@ -4,7 +4,7 @@ A later recipe replaces single entries, section by section, as options on the co
 so that recipes which say different things add up in any order:
 
 - Reward stages, modulations and reward wrappers are lists of named entries: an entry of a name that is there changes
-  that entry where it stands, another one is put behind. A list on the command line replaces the list.
+  that entry where it stands, another one is appended. A list on the command line replaces the list.
 - Another objective keeps the regularisers (kl, entropy, epo, correction, reject) of the one that it replaces. EPO and
   the entropy bonus, which exclude each other, replace each other.
 - What names no advantage, objective or curriculum changes the default one.

@@ -59,7 +59,7 @@ def _warnings(found: Plain, others: Sequence[tuple[str, Plain]]) -> Iterator[str
 
 
 def _figures(found: Plain, names: Sequence[str], others: Sequence[tuple[str, Plain]]) -> Iterator[Plain]:
-    """Success, or return where nobody tells success, of each policy, and the differences."""
+    """Success, or return where success is not recorded, of each policy, and the differences."""
     metric = "success" if all(one["success"]["n_tasks"] for one in found["policies"]) else "return"
     percent = metric == "success"
     for name, policy in zip(names, found["policies"], strict=True):

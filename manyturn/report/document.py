@@ -23,7 +23,7 @@ _ROOM = 10_000_000
 _EVALUATION = "evaluation"
 _COPIED = ("split", "difficulty", "tags", "stage", "member", "success", "ending", "cause", "attempts", "turns")
 COLUMNS = ("source", "task", *_COPIED, "return", "invalid", "seconds", "credit")
-"""Columns of the document's episodes. Credit is the mean over an episode's turns, null where nobody gave any."""
+"""Columns of the document's episodes. Credit is the mean over an episode's turns, null where there is none."""
 
 
 class Pick(NamedTuple):
@@ -146,7 +146,7 @@ def _of_run(run: Path) -> list[_Pair]:
 
 
 def _picks(pairs: Sequence[_Pair], live: bool, warnings: list[str]) -> list[Pick]:
-    """Episodes that there is room for, in the order of the pairs; warnings tell what is missing."""
+    """Episodes that there is room for, in the order of the pairs; warnings say what is missing."""
     rows: dict[_Pair, int] = {}
     size = 0
     for pair in pairs:
@@ -173,7 +173,7 @@ def _picks(pairs: Sequence[_Pair], live: bool, warnings: list[str]) -> list[Pick
 
 @contextmanager
 def _passing_over(live: bool, warnings: list[str]) -> Iterator[None]:
-    """While somebody writes, a file that cannot be read is a warning and no error."""
+    """While a run still writes, a file that cannot be read is a warning and no error."""
     try:
         yield
     except (RecordsError, ReportError) as error:
@@ -183,7 +183,7 @@ def _passing_over(live: bool, warnings: list[str]) -> Iterator[None]:
 
 
 def _by_importance(pairs: Sequence[_Pair], live: bool) -> list[_Pair]:
-    """The evaluation; then the newest steps while somebody watches, or else steps from all over the run."""
+    """The evaluation; then the newest steps while it is watched, or else steps from all over the run."""
     steps = [pair for pair in pairs if pair.name != _EVALUATION]
     order = steps[::-1] if live else [steps[place] for place in spread_order(len(steps))]
     return [*(pair for pair in pairs if pair.name == _EVALUATION), *order]

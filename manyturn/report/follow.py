@@ -1,4 +1,4 @@
-"""The document of a folder that somebody may still write to, read again whenever its files have changed."""
+"""The document of a folder that may still be written to, read again whenever its files have changed."""
 
 import contextlib
 import hashlib
@@ -15,7 +15,7 @@ _FOLDERS = ("", "episodes", "turns", "evaluation")
 
 
 class TaggedDocument(NamedTuple):
-    """A document as JSON, and a tag that tells it from every other."""
+    """A document as JSON, and a tag that differs from every other's."""
 
     body: bytes
     tag: str

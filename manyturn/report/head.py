@@ -12,7 +12,7 @@ Plain = dict[str, Any]
 
 
 class ReportError(ValueError):
-    """There is nothing to report on, or files do not fit each other; the text says what would mend it."""
+    """There is nothing to report on, or files do not fit each other; the text says how to fix it."""
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Head:
 
 
 def number(value: Any, digits: int = 5) -> float | int | None:
-    """A number with so many significant digits, integers whole; None for what is no finite number."""
+    """A number with so many significant digits, integers in full; None for what is no finite number."""
     if isinstance(value, int):
         return int(value)
     return float(f"{value:.{digits}g}") if isinstance(value, float) and math.isfinite(value) else None

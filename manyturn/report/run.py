@@ -155,7 +155,7 @@ def _held_out(summary: Plain) -> list[Plain]:
 
 
 def _latest(lines: Mapping[str, Sequence[Plain]]) -> list[Plain]:
-    """Where a run stands that is not over."""
+    """How far a run is that is not over."""
     if not lines["train"]:
         last = lines["warmup"][-1:]
         return [figure("success in the warm-up", line.get("success")) for line in last]

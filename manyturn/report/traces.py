@@ -1,4 +1,4 @@
-"""Episodes and turns in columns, read from a pair of Parquet files; a trace is cut out when somebody opens it."""
+"""Episodes and turns in columns, read from a pair of Parquet files; a trace is cut out when it is opened."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -138,7 +138,7 @@ def _open(file: File) -> pq.ParquetFile:
 
 
 def _damaged(file: File, error: Exception) -> RecordsError:
-    return RecordsError(f"{file.path} is no whole Parquet file ({error}): restore it, or make it again")
+    return RecordsError(f"{file.path} is not an intact Parquet file ({error}): restore it, or make it again")
 
 
 def _trace(turns: pa.Table, last: str) -> Trace:
@@ -171,5 +171,5 @@ def _numbers(values: Any, digits: int = 5) -> list[float | int | None]:
 
 
 def _of_tokens(values: list[float] | None) -> list[float | int | None] | None:
-    """Numbers of the tokens of a reply. They are most of a report, and nobody reads their last digits."""
+    """Numbers of the tokens of a reply. They are most of a report, and their last digits are never read."""
     return None if values is None else _numbers(values, _TOKEN_DIGITS)

@@ -64,7 +64,7 @@ def run(count: int, seed: int, folder: Path) -> Tally:
         damage(max(path.glob("checkpoints/step_*")), rng)
         said = path / "said"
         status = ended(start(lambda path=path, said=said: _saying(path, said)))
-        told = said.exists() and "passed over a damaged checkpoint" in said.read_text()
+        told = said.exists() and "skipped a damaged checkpoint" in said.read_text()
         equal = status == 0 and told and figures(path) == calm
         lost, double = missing_and_double(episode_keys(path), keys)
         why = f"{damage.__name__} on {path.name}: status {status}, {'said' if told else 'not said'}, equal {equal}"

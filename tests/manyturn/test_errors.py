@@ -213,7 +213,7 @@ def test_damaged_checkpoints_are_neither_continued_nor_evaluated(command, copied
     for manifest in manifests(copied):
         (manifest.parent / "state.json").write_text("{}")
     resumed = command("train", "--resume", copied)
-    assert resumed.code == exits.BAD_INPUT and is_one_line(resumed.err) and "restore one, or begin anew" in resumed.err
+    assert resumed.code == exits.BAD_INPUT and is_one_line(resumed.err) and "restore one, or start again" in resumed.err
     evaluated = command("evaluate", copied)
     assert evaluated.code == exits.BAD_INPUT and is_one_line(evaluated.err) and "restore it" in evaluated.err
 

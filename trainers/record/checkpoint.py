@@ -116,7 +116,7 @@ def _versions() -> dict[str, str]:
 
 
 def newest_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:
-    """The newest whole checkpoint, and what was wrong with newer ones; raises OtherFormat."""
+    """The newest intact checkpoint, and what was wrong with newer ones; raises OtherFormat."""
     problems = []
     for candidate in sorted(folder.glob("step_*"), reverse=True):
         try:

@@ -107,12 +107,12 @@ def _checkpoint_is_due(config: RunConfig, state: State) -> bool:
 
 
 async def _begin(run: Run, folder: RunFolder, log: Log) -> State:
-    """The state to go on from: the newest whole checkpoint, or the end of the warm-up."""
+    """The state to go on from: the newest intact checkpoint, or the end of the warm-up."""
     checkpoint, problems = newest_checkpoint(folder.checkpoints)
     if problems and checkpoint is None:
-        raise CheckpointError(f"no checkpoint is whole ({problems[0]}): restore one, or begin anew in another folder")
+        raise CheckpointError(f"no checkpoint is intact ({problems[0]}): restore one, or start again in another folder")
     for problem in problems:
-        print(f"passed over a damaged checkpoint: {problem}", file=sys.stderr)
+        print(f"skipped a damaged checkpoint: {problem}", file=sys.stderr)
     if checkpoint is not None:
         if notice := version_notice(checkpoint):
             print(notice, file=sys.stderr)

@@ -401,7 +401,7 @@ def cut(path):
 
 
 DAMAGE = {
-    "half a file": (lambda run: cut(run / "turns" / "step_000002.parquet"), "no whole Parquet file"),
+    "half a file": (lambda run: cut(run / "turns" / "step_000002.parquet"), "not an intact Parquet file"),
     "no turns": (lambda run: (run / "turns" / "step_000002.parquet").unlink(), "restore it"),
     "another step's turns": (
         lambda run: shutil.copy(run / "turns" / "step_000001.parquet", run / "turns" / "step_000002.parquet"),
