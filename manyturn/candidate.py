@@ -37,7 +37,7 @@ class Candidate:
     policy: Policy
     env: str | None = None
     env_args: Mapping[str, Any] | None = None
-    wrappers: Sequence[Mapping[str, Any]] = ()
+    wrappers: Sequence[Any] = ()
     seen: frozenset[str] = frozenset()
     max_turns: int = 100
 

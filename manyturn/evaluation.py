@@ -17,7 +17,7 @@ from manyturn.envs.hosting.seats import open_seats
 from manyturn.overrides import OverrideError, read_value
 from manyturn.report.write import write_report
 
-Wrappers = Sequence[Mapping[str, Any]]
+Wrappers = Sequence[Any]
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,8 @@ async def evaluate_policy(word: str, settings: Settings, asked: Mapping[str, Any
     print_summary(result.summary, console)
     if settings.out is not None:
         print(f"{write_report(settings.out)} shows every turn")
-    if wrappers:
-        names = ", ".join(str(wrapper["name"]) for wrapper in wrappers)
+    if seats.wrappers:
+        names = ", ".join(str(wrapper["name"]) for wrapper in seats.wrappers)
         console.print(f"rewards are those with {names}", markup=False, highlight=False)
 
 
@@ -94,7 +94,7 @@ def _world(env: str, settings: Settings, candidate: Candidate) -> tuple[Mapping[
     if settings.wrappers is None:
         return args, candidate.wrappers if is_own else ()
     wrappers = read_value(settings.wrappers)
-    if not isinstance(wrappers, list) or not all(isinstance(wrapper, dict) for wrapper in wrappers):
+    if not isinstance(wrappers, list) or not all(isinstance(wrapper, dict | str) for wrapper in wrappers):
         raise ValueError('wrappers is no TOML list of tables, such as [{name = "turn_cost", cost = 0.01}]')
     return args, wrappers
 

@@ -15,9 +15,10 @@ from rich.table import Table
 from rich.text import Text
 
 from manyturn.envs.contract.options import Options
+from manyturn.envs.contract.registry import Named
+from manyturn.envs.contract.turn_reward import WRAPPERS
 from manyturn.recipes import file_of, load_recipe, methods, whole_runs
 from manyturn.recipes.stack import stacked
-from manyturn.trainers.credit.stages import StageConfig
 from manyturn.trainers.recipe.config import overlay, parse_config
 from manyturn.trainers.record.metrics import METRICS
 from manyturn.visible import visible
@@ -81,7 +82,7 @@ def pieces(name: str) -> list[Piece]:
     """The parts that a recipe names, in the order in which a step comes to them."""
     recipe = load_recipe(name)
     config = parse_config(overlay({"env": {"id": "any"}}, stacked([recipe])))
-    named: list[tuple[str, Options]] = []
+    named: list[tuple[str, Options]] = [("env.wrappers", wrapper) for wrapper in config.env.wrappers]
     if "curriculum" in recipe:
         named.append(("curriculum", config.curriculum))
     named += [(f"rollout.{key}", config.rollout) for key in recipe.get("rollout", {}).keys() & {"rounds"}]
@@ -106,8 +107,10 @@ def _piece(place: str, part: Options) -> Piece:
     fields, module = [*type(part).model_fields], sys.modules[type(part).__module__]
     if place == "rollout.rounds":
         fields, module = ["rounds"], importlib.import_module("manyturn.trainers.play.refill")
-    name = part.name if isinstance(part, StageConfig) else ""
+    name = part.name if isinstance(part, Named) else ""
     text = type(part).__doc__ if place in _BY_CLASS else module.__doc__
+    if place == "env.wrappers":
+        text = WRAPPERS.entry(name).function.__doc__
     options = tuple(_option(part, field) for field in fields if field != "name" and field not in _TERMS)
     return Piece(place, name, inspect.cleandoc(text or ""), options)
 

@@ -79,6 +79,15 @@ class Registry(Generic[R]):
         self._load_package()
         return sorted(self._entries)
 
+    def entry(self, name: str) -> Entry:
+        """What is registered under a name. Raises ValueError with the nearest names where nothing is."""
+        self._load_package()
+        if name not in self._entries:
+            load_plugins()
+        if name not in self._entries:
+            raise ValueError(unknown(self.kind, name, self._entries))
+        return self._entries[name]
+
     def parse(self, value: Any) -> Any:
         """The configuration that a recipe's value stands for: a name, a table with a name, or a configuration.
 
@@ -95,13 +104,13 @@ class Registry(Generic[R]):
         ValueError: unknown rounding 'rond'; did you mean 'round'? There are round
         """
         if isinstance(value, Named):
-            self._entry(value)
+            self._entry_of(value)
             return value
         table = {"name": value} if isinstance(value, str) else value
         if not isinstance(table, Mapping) or not isinstance(table.get("name"), str):
             self._refuse_name_elsewhere(table, ())
             raise ValueError(f"{value!r} names no {self.kind}: give a name of {', '.join(self.names()) or 'none'}")
-        config_type = self._find(table["name"]).config_type
+        config_type = self.entry(table["name"]).config_type
         self._refuse_name_elsewhere(table, config_type.model_fields)
         return config_type.model_validate(dict(table))
 
@@ -121,35 +130,27 @@ class Registry(Generic[R]):
 
     def apply(self, config: Named, *inputs: Any) -> R:
         """Call what ``config`` belongs to with ``inputs`` and ``config``."""
-        entry = self._entry(config)
+        entry = self._entry_of(config)
         if entry.remembers:
             raise ValueError(f"{self.kind} {config.name!r} remembers: run it with apply_remembering")
         return entry.function(*inputs, config)
 
     def apply_remembering(self, config: Named, memory: Memory, *inputs: Any) -> tuple[R, Memory]:
         """The same for any function, with what all functions remember; returns that next to the result."""
-        entry, place = self._entry(config), f"{self.kind} {config.name}"
+        entry, place = self._entry_of(config), f"{self.kind} {config.name}"
         if not entry.remembers:
             return entry.function(*inputs, config), memory
         result, remembered = entry.function(*inputs, config, memory.get(place))
         return result, {**memory, place: remembered}
 
-    def _entry(self, config: Named) -> Entry:
-        entry = self._find(config.name)
+    def _entry_of(self, config: Named) -> Entry:
+        entry = self.entry(config.name)
         if type(config) is not entry.config_type:
             raise ValueError(
                 f"{type(config).__name__} is not the configuration of {self.kind} {config.name!r}, "
                 f"which is {entry.config_type.__name__}"
             )
         return entry
-
-    def _find(self, name: str) -> Entry:
-        self._load_package()
-        if name not in self._entries:
-            load_plugins()
-        if name not in self._entries:
-            raise ValueError(unknown(self.kind, name, self._entries))
-        return self._entries[name]
 
     def _load_package(self) -> None:
         if self._loaded:

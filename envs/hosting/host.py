@@ -17,7 +17,7 @@ from manyturn.envs.contract.roles import ONE_ROLE
 from manyturn.envs.contract.space import TextSpace
 from manyturn.envs.contract.task import SPLITS, GeneratedTasks, Task
 from manyturn.envs.contract.text_env import TextEnv, Unsupported
-from manyturn.envs.contract.wrappers import WrapperMismatch, wrap
+from manyturn.envs.contract.turn_reward import WrapperMismatch, wrap
 from manyturn.envs.hosting.foreign import Foreign
 
 _SEEDS_PER_SPLIT = 2**20
@@ -70,10 +70,10 @@ class Host:
     Args:
         name: id or ``FILE.py:Class``.
         kwargs: passed to the constructor.
-        wrappers: turn-level rewards, as ``manyturn.envs.contract.wrappers.wrap`` takes them.
+        wrappers: turn-level rewards, as ``manyturn.envs.contract.turn_reward.wrap`` takes them.
     """
 
-    def __init__(self, name: str, kwargs: Mapping[str, Any] | None = None, wrappers: Sequence[Mapping[str, Any]] = ()):
+    def __init__(self, name: str, kwargs: Mapping[str, Any] | None = None, wrappers: Sequence[Any] = ()):
         self.name = name
         env: gymnasium.Env = make(name, **(kwargs or {}))
         for side in ("observation_space", "action_space"):

@@ -22,6 +22,7 @@ from gymnasium.error import ResetNeeded
 
 from manyturn.envs.contract.environments import spec_of
 from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.turn_reward import plain_wrappers
 from manyturn.envs.hosting.host import Answer, EnvError, Host
 from manyturn.envs.hosting.pressure import USUAL, WorkerLimits
 from manyturn.envs.hosting.wire import step_from_wire, task_to_wire
@@ -51,7 +52,7 @@ class Seats(abc.ABC):
     Attributes:
         name, instructions, splits, part_names: those of the environment.
         has_expert, has_answer, has_progress, lists_parts: what it can tell; see ``Host``.
-        wrappers: the turn-level rewards around it.
+        wrappers: the turn-level rewards around it, as plain values.
         user: whom the agent talks to, if anybody.
         roles: who acts, where an episode has several roles.
         limit: episodes that may run at once, which is less than was asked for where one process cannot hold as many.
@@ -62,13 +63,13 @@ class Seats(abc.ABC):
         self,
         name: str,
         kwargs: Mapping[str, Any] | None,
-        wrappers: Sequence[Mapping[str, Any]],
+        wrappers: Sequence[Any],
         limit: int,
         processes: int = 1,
     ):
         if limit < 1 or processes < 1:
             raise ValueError(f"limit = {limit} and the number of processes, {processes}, must be at least 1")
-        self.name, self.wrappers, self.processes = name, tuple(wrappers), processes
+        self.name, self.wrappers, self.processes = name, tuple(plain_wrappers(wrappers)), processes
         self._host = Host(name, kwargs, wrappers)  # also finds faults of name, kwargs and wrappers now
         self.limit = min(limit, (self._host.side_by_side or limit) * processes)
         self.instructions = self._host.instructions
@@ -153,7 +154,7 @@ class InlineSeats(Seats):
         self,
         name: str,
         kwargs: Mapping[str, Any] | None = None,
-        wrappers: Sequence[Mapping[str, Any]] = (),
+        wrappers: Sequence[Any] = (),
         limit: int = 64,
     ):
         super().__init__(name, kwargs, wrappers, limit)
@@ -246,7 +247,7 @@ class WorkerSeats(Seats):
         self,
         name: str,
         kwargs: Mapping[str, Any] | None = None,
-        wrappers: Sequence[Mapping[str, Any]] = (),
+        wrappers: Sequence[Any] = (),
         limit: int = 64,
         workers: int = 4,
         timeout: float = 60.0,
@@ -290,7 +291,7 @@ class WorkerSeats(Seats):
         await super().close()
 
 
-def _hello(name: str, kwargs: Mapping[str, Any] | None, wrappers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _hello(name: str, kwargs: Mapping[str, Any] | None, wrappers: Sequence[Any]) -> dict[str, Any]:
     """What a worker must know to make the same environment as this process."""
     file, colon, cls = name.rpartition(":")
     register: list[str] = []
@@ -309,7 +310,7 @@ def _hello(name: str, kwargs: Mapping[str, Any] | None, wrappers: Sequence[Mappi
     return {
         "name": name,
         "kwargs": dict(kwargs or {}),
-        "wrappers": [dict(config) for config in wrappers],
+        "wrappers": plain_wrappers(wrappers),
         "register": register,
         "path": sys.path,
     }
@@ -318,7 +319,7 @@ def _hello(name: str, kwargs: Mapping[str, Any] | None, wrappers: Sequence[Mappi
 def open_seats(
     name: str,
     kwargs: Mapping[str, Any] | None = None,
-    wrappers: Sequence[Mapping[str, Any]] = (),
+    wrappers: Sequence[Any] = (),
     limit: int = 64,
     workers: int = 0,
     timeout: float = 60.0,

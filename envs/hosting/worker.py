@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from gymnasium.error import ResetNeeded
 
 from manyturn.envs.contract.text_env import Unsupported
-from manyturn.envs.contract.wrappers import WrapperMismatch
+from manyturn.envs.contract.turn_reward import WrapperMismatch
 from manyturn.envs.hosting.host import EnvError
 from manyturn.envs.hosting.wire import LIMIT, decode, encode
 

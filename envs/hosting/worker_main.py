@@ -20,7 +20,7 @@ from gymnasium.error import ResetNeeded
 
 from manyturn.envs.contract.environments import spec_of
 from manyturn.envs.contract.text_env import Unsupported
-from manyturn.envs.contract.wrappers import WrapperMismatch
+from manyturn.envs.contract.turn_reward import WrapperMismatch
 from manyturn.envs.hosting.host import EnvError, Host
 from manyturn.envs.hosting.wire import decode, encode, step_to_wire, task_from_wire
 

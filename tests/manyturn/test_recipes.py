@@ -185,7 +185,8 @@ def test_another_environment_takes_a_methods_wrappers_and_not_a_runs_arguments()
     for order in itertools.permutations([load_recipe("quickstart"), costly]):
         recipe = stacked(order, env="manyturn/GuessNumber-v0")
         env = configure(recipe, {"env": {"id": "manyturn/GuessNumber-v0"}}).env
-        assert (env.id, env.args, env.wrappers) == ("manyturn/GuessNumber-v0", {}, [{"name": "turn_cost"}])
+        assert (env.id, env.args) == ("manyturn/GuessNumber-v0", {})
+        assert [wrapper.name for wrapper in env.wrappers] == ["turn_cost"]
 
 
 def test_of_two_whole_runs_the_later_ones_environment_counts():
@@ -292,6 +293,14 @@ def test_a_page_shows_what_a_recipe_changes(command):
     assert found.code == 0 and "norm(x) = x - mean" in found.out and '"mean_std_norm"' in found.out
     wrong = command("recipes", "gigppo")
     assert wrong.code == 2 and "did you mean 'gigpo'" in wrong.err
+
+
+def test_a_page_explains_a_recipes_wrappers(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('# Shorter episodes.\n[[env.wrappers]]\nname = "turn_cost"\ncost = 0.5\n')
+    text = shown(print_page, str(file))
+    assert "env.wrappers turn_cost" in text and "It does not preserve the optimal policy" in text
+    assert re.search(r"cost\W+0\.5\W+0\.01\W+Reward taken away each turn", text)
 
 
 def test_a_file_of_somebodys_own_has_a_page(tmp_path):

@@ -120,12 +120,17 @@ def test_imports_between_rooms_only_go_down(folder):
     assert len(arrows) <= most, sorted(arrows)
 
 
-ALGORITHMS = ("credit/rewards", "credit/advantages", "credit/modulations", "learn/objectives", "play/curricula")
+ALGORITHMS = (
+    *(f"trainers/credit/{stage}" for stage in ("rewards", "advantages", "modulations")),
+    "trainers/learn/objectives",
+    "trainers/play/curricula",
+    "envs/contract/wrappers",
+)
 
 
 @pytest.mark.parametrize("folder", ALGORITHMS)
 def test_a_folder_of_algorithms_lists_them_and_nothing_else(folder):
-    files = [path for path in (ROOT / "trainers" / folder).glob("*.py") if path.name != "__init__.py"]
+    files = [path for path in (ROOT / folder).glob("*.py") if path.name != "__init__.py"]
     assert files and [path.name for path in files if ".register(" not in path.read_text(encoding="utf-8")] == []
 
 

@@ -12,6 +12,7 @@ from manyturn.agents.engine import Sampling
 from manyturn.agents.model_config import ModelConfig, TinyModel
 from manyturn.envs.contract.options import UNFINISHED, ConfigError, Options, check, one_line
 from manyturn.envs.contract.refusals import refuse_unfit
+from manyturn.envs.contract.turn_reward import WRAPPERS
 from manyturn.envs.hosting.pressure import WorkerLimits
 from manyturn.trainers.credit.pipeline import CreditConfig
 from manyturn.trainers.learn.head_config import ProgressHeadConfig, ValueHeadConfig
@@ -29,7 +30,7 @@ class EnvConfig(Options):
     """Environment: an id such as manyturn/Maze-v0, or FILE.py:Class."""
     args: dict[str, Any] = {}
     """Arguments of the environment's constructor."""
-    wrappers: list[dict[str, Any]] = []
+    wrappers: tuple[Annotated[Any, WRAPPERS.field], ...] = ()
     """Reward wrappers, inner first, such as {name = "turn_cost", cost = 0.01}."""
     workers: int = Field(0, ge=0)
     """Processes that host the environment; 0 keeps it in this process."""

@@ -1,14 +1,20 @@
 """Turn-level rewards: parts must go on summing to the reward, and a wrapper without effect must say so."""
 
 import itertools
+import json
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from manyturn.envs.contract import turn_reward
 from manyturn.envs.contract.environments import make
-from manyturn.envs.contract.wrappers import WRAPPERS, PartWeights, ProgressReward, WrapperMismatch, wrap
+from manyturn.envs.contract.turn_reward import WRAPPERS, TurnReward, WrapperMismatch, plain_wrappers, wrap
+from manyturn.envs.contract.wrappers.part_weights import PartWeights
 from manyturn.envs.hosting.host import Host
 
 HERE = Path(__file__).parents[1]
@@ -21,6 +27,10 @@ ALL = [
     {"name": "progress_reward", "gamma": 0.9, "scale": 2.0},
     {"name": "part_weights", "weights": {"outcome": 3.0, "turn": 0.5}},
 ]
+
+
+def weights(**parts: float) -> dict:
+    return {"name": "part_weights", "weights": parts}
 
 
 def play(env, task: str, actions: list[str]) -> list[tuple]:
@@ -46,7 +56,7 @@ def test_parts_sum_to_the_reward_in_every_order_of_wrappers(actions, wrappers):
 
 @pytest.mark.parametrize("gamma", [1.0, 0.9])
 def test_shaping_telescopes_to_the_same_sum_whatever_the_policy_does(gamma):
-    env = ProgressReward(make(SOUND), gamma=gamma, scale=2.0)
+    env = wrap(make(SOUND), [{"name": "progress_reward", "gamma": gamma, "scale": 2.0}])
     code = [str(digit) for digit in env.unwrapped.find("test/0").params["code"]]
     wrong = str((int(code[1]) + 1) % 10)
     ways = [code, [code[0], wrong], ["no"] * 6, [code[0], code[1], *["no"] * 4]]  # won, lost, cut short twice
@@ -58,7 +68,7 @@ def test_shaping_telescopes_to_the_same_sum_whatever_the_policy_does(gamma):
 
 
 def test_shaping_keeps_the_order_of_policies_of_a_small_environment():
-    bare, shaped = make(GUESS), ProgressReward(make(GUESS))
+    bare, shaped = make(GUESS), wrap(make(GUESS), ["progress_reward"])
     task = bare.unwrapped.tasks("test")[0]
     low = task.params["low"]
     gaps = set()
@@ -70,8 +80,9 @@ def test_shaping_keeps_the_order_of_policies_of_a_small_environment():
 
 
 def test_every_wrapper_says_whether_and_why_it_preserves_the_optimal_policy():
-    for name, cls in WRAPPERS.items():
-        assert isinstance(cls.preserves_optimal_policy, bool), name
+    for name in WRAPPERS.names():
+        cls = WRAPPERS.entry(name).function
+        assert issubclass(cls, TurnReward) and isinstance(cls.preserves_optimal_policy, bool), name
         doc = " ".join((cls.__doc__ or "").split())
         negated = "not preserve the optimal policy" in doc
         assert negated != cls.preserves_optimal_policy and "the optimal policy" in doc, name
@@ -90,21 +101,54 @@ def test_a_restored_episode_is_shaped_as_the_original():
     ("wrapper", "message"),
     [
         ({"name": "invalid_penality"}, "did you mean 'invalid_penalty'"),
-        ({"coef": 1.0}, "unknown wrapper None"),
+        ({"coef": 1.0}, "names no wrapper: give a name of invalid_penalty"),
         ({"name": "turn_cost", "costs": 0.1}, "did you mean 'cost'"),
-        ({"name": "part_weights"}, "needs the option 'weights'"),
-        ({"name": "turn_cost", "cost": 0.0}, "no effect"),
-        ({"name": "invalid_penalty", "coef": -1.0}, "above 0"),
-        ({"name": "progress_reward", "scale": float("nan")}, "above 0"),
-        ({"name": "progress_reward", "gamma": 1.5}, "above 1"),
+        ({"name": "part_weights"}, "part_weights.weights: Field required"),
+        ({"name": "turn_cost", "cost": 0.0}, "turn_cost.cost: Input should be greater than 0"),
+        ({"name": "invalid_penalty", "coef": -1.0}, "greater than 0"),
+        ({"name": "progress_reward", "scale": float("nan")}, "progress_reward.scale: Input should be a finite number"),
+        ({"name": "progress_reward", "gamma": 1.5}, "less than or equal to 1"),
         ({"name": "part_weights", "weights": {"outcome": 1.0}}, "no effect"),
         ({"name": "part_weights", "weights": {}}, "no effect"),
-        ({"name": "part_weights", "weights": {"outcome": float("inf")}}, "'outcome' is inf"),
+        (
+            {"name": "part_weights", "weights": {"outcome": float("inf")}},
+            "weights.outcome: Input should be a finite number",
+        ),
     ],
 )
 def test_a_misspelt_or_useless_option_is_refused_when_the_environment_is_made(wrapper, message):
     with pytest.raises(ValueError, match=message):
         Host(SOUND, None, [wrapper])
+
+
+def test_what_goes_to_a_worker_and_into_a_summary_is_plain_and_complete():
+    table = {"name": "turn_cost", "cost": 0.01}
+    for value in ("turn_cost", {"name": "turn_cost"}, WRAPPERS.parse("turn_cost")):
+        assert plain_wrappers([value]) == [table] == json.loads(json.dumps(plain_wrappers([value])))
+
+
+def test_the_example_of_the_module_is_a_wrapper(tmp_path):
+    _, example = (turn_reward.__doc__ or "").split("::\n")
+    imports = (
+        "from typing import Literal\nimport gymnasium\nfrom pydantic import Field\n"
+        "from manyturn.envs.contract.registry import Named\n"
+        "from manyturn.envs.contract.turn_reward import WRAPPERS, TurnReward\n"
+    )
+    use = (
+        "from manyturn.envs.contract.environments import make\n"
+        "from manyturn.envs.contract.turn_reward import wrap\n"
+        f"env = wrap(make({SOUND!r}), [{{'name': 'early', 'bonus': 0.25}}])\n"
+        "env.reset(seed=3, options={'task': 'test/0'})\n"
+        "while True:\n"
+        "    *_, terminated, truncated, info = env.step('9')\n"
+        "    if terminated or truncated:\n"
+        "        break\n"
+        "print(info['turn'], info['reward_parts']['early'])\n"
+    )
+    (tmp_path / "early.py").write_text(imports + textwrap.dedent(example) + use)
+    found = subprocess.run([sys.executable, tmp_path / "early.py"], capture_output=True, text=True, check=False)
+    turn, bonus = found.stdout.split() or (found.stderr, "")
+    assert int(turn) < 5 and bonus == "0.25"
 
 
 def test_a_weight_for_a_part_that_is_not_listed_is_refused_at_once():
@@ -114,13 +158,13 @@ def test_a_weight_for_a_part_that_is_not_listed_is_refused_at_once():
 
 
 def test_where_parts_are_not_listed_a_misspelt_weight_is_found_at_the_first_end():
-    env = PartWeights(make(FAULTY), {"noises": 2.0})
+    env = wrap(make(FAULTY), [weights(noises=2.0)])
     with pytest.raises(WrapperMismatch, match="noise, outcome"):
         play(env, "test/0", ["say", "win"])
 
 
 def test_weights_that_never_had_an_effect_are_found_in_the_end_but_a_rare_part_is_not():
-    never, rare = PartWeights(make(FAULTY), {"bonus": 2.0}), PartWeights(make(FAULTY), {"noise": 2.0, "bonus": 0.0})
+    never, rare = (wrap(make(FAULTY), [w]) for w in (weights(bonus=2.0), weights(noise=2.0, bonus=0.0)))
     for _ in range(PartWeights.PATIENCE - 1):
         play(never, "test/0", ["win"])
     with pytest.raises(WrapperMismatch, match="part_names"):
@@ -130,7 +174,7 @@ def test_weights_that_never_had_an_effect_are_found_in_the_end_but_a_rare_part_i
 
 
 def test_shaping_without_progress_names_the_mend():
-    env = ProgressReward(make(f"{HERE / 'faulty.py'}:Stranger"))
+    env = wrap(make(f"{HERE / 'faulty.py'}:Stranger"), ["progress_reward"])
     with pytest.raises(WrapperMismatch, match=r"override progress\(\)"):
         env.reset(seed=0)
 

@@ -15,7 +15,7 @@ from gymnasium.error import ResetNeeded
 
 from manyturn.envs.contract.environments import register
 from manyturn.envs.contract.text_env import Unsupported
-from manyturn.envs.contract.wrappers import WrapperMismatch
+from manyturn.envs.contract.turn_reward import WrapperMismatch
 from manyturn.envs.hosting.host import Answer, EnvError
 from manyturn.envs.hosting.seats import InlineSeats, Seats, WorkerSeats, open_seats
 from manyturn.envs.hosting.worker import WorkerError

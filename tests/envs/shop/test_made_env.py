@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from manyturn.envs.conformance.check import check
 from manyturn.envs.contract.environments import make
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.wrappers import wrap
+from manyturn.envs.contract.turn_reward import wrap
 from manyturn.envs.shop.made.env import Shop
 from manyturn.envs.shop.made.errands import LEVELS
 from manyturn.envs.shop.made.shaping import PARTS

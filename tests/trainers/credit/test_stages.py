@@ -83,7 +83,7 @@ def test_a_recipe_comes_back_from_toml_as_it_was():
 def test_every_function_has_documented_options_and_defaults_that_survive_a_dump(stage):
     assert stage.names()
     for name in stage.names():
-        config_type = stage._find(name).config_type
+        config_type = stage.entry(name).config_type
         for option, field in config_type.model_fields.items():
             assert field.description or option == "name", f"{name}.{option} has no docstring"
         if not any(field.is_required() for field in config_type.model_fields.values()):

@@ -1,0 +1,1 @@
+"""The reward wrappers, a file each."""
