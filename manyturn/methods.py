@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from manyturn.envs.contract.options import Options
+from manyturn.envs.contract.options import OnlyWith, Options
 from manyturn.envs.contract.registry import Named
 from manyturn.envs.contract.turn_reward import WRAPPERS
 from manyturn.recipes import file_of, load_recipe, methods, whole_runs
@@ -118,7 +118,9 @@ def _piece(place: str, part: Options) -> Piece:
 def _option(part: Options, name: str) -> Option:
     field = type(part).model_fields[name]
     default = "needed" if field.is_required() else _shown(field.get_default(call_default_factory=True))
-    return Option(name, _shown(getattr(part, name)), default, " ".join((field.description or "").split()))
+    markers = [f"(only with {marker})" for marker in field.metadata if isinstance(marker, OnlyWith)]
+    about = " ".join([*(field.description or "").split(), *markers])
+    return Option(name, _shown(getattr(part, name)), default, about)
 
 
 def _shown(value: Any) -> str:

@@ -15,8 +15,8 @@ class EnvFacts(Protocol):
         ...
 
     @property
-    def agents(self) -> tuple[str, ...]:
-        """Who acts, where an episode has several agents; empty where it has one."""
+    def roles(self) -> tuple[str, ...]:
+        """Who acts in an episode; one name where it has one role."""
         ...
 
     @property

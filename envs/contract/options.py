@@ -2,11 +2,40 @@
 
 import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
 
 from manyturn.envs.contract.facts import EnvFacts
+
+
+class OnlyWith:
+    """Marks an option that does nothing unless another one of the same section is on, or has one of these values.
+
+    ``eps: Annotated[float, OnlyWith("std")]``, ``alpha: Annotated[float, OnlyWith("form", "paper")]``
+
+    Args:
+        switch: name of the other option.
+        values: with which this one does something; none given: whatever is neither unset, false nor 0.
+        may_wait: a recipe may set this option while the switch is off, so that the switch alone can be changed; only a
+            change on top that sets it then is refused. Otherwise any value but the default is.
+    """
+
+    def __init__(self, switch: str, *values: Any, may_wait: bool = False):
+        self.switch, self.values, self.may_wait = switch, values, may_wait
+
+    def __str__(self) -> str:
+        return " or ".join(f"{self.switch} = {value!r}" for value in self.values) or self.switch
+
+    def is_off(self, options: "Options") -> bool:
+        value = getattr(options, self.switch)
+        return value not in self.values if self.values else not value
+
+    def state(self, options: "Options", section: str = "") -> str:
+        """How the switch stands, for messages."""
+        value, switch = getattr(options, self.switch), f"{section}{self.switch}"
+        shown = str(value).lower() if isinstance(value, bool) else repr(value)
+        return f"while {switch} is unset" if value is None else f"with {switch} = {shown}"
 
 
 class Options(BaseModel):
@@ -23,6 +52,15 @@ class Options(BaseModel):
                     raise ValueError(unknown(f"{cls.__name__.removesuffix('Config')} option", key, cls.model_fields))
         return data
 
+    @model_validator(mode="after")
+    def _nothing_idles(self, info: ValidationInfo) -> Self:
+        if info.context == UNFINISHED:
+            return self
+        for name, marker in idle(self).items():
+            if not marker.may_wait and getattr(self, name) != type(self).model_fields[name].get_default():
+                raise ValueError(f"{name} has no effect {marker.state(self)}: leave it out")
+        return self
+
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         """Why these options cannot work in a run, or do nothing there, in one line with the fix; None where they work.
 
@@ -33,6 +71,21 @@ class Options(BaseModel):
             env: its environment; None while only the configuration is known.
         """
         return None
+
+
+def idle(options: Options) -> dict[str, OnlyWith]:
+    """The options that do nothing because another one of their section is off.
+
+    >>> from typing import Annotated
+    >>> class Retry(Options):
+    ...     times: int = 0
+    ...     pause: Annotated[float, OnlyWith("times")] = 1.0
+    >>> list(idle(Retry())), list(idle(Retry(times=2)))
+    (['pause'], [])
+    """
+    fields = type(options).model_fields.items()
+    markers = ((name, marker) for name, field in fields for marker in field.metadata)
+    return {name: marker for name, marker in markers if isinstance(marker, OnlyWith) and marker.is_off(options)}
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
@@ -59,12 +112,14 @@ def one_line(error: ValidationError, *above: str) -> str:
     return "; ".join(lines).replace("Value error, ", "")
 
 
+UNFINISHED = {"unfinished": True}  # context of a validation, in which changes on top may still fix a combination
+
+
 class ConfigError(ValueError):
     """The configuration cannot be used; the text says which entry and what would do."""
 
 
 Rule = Callable[[Any], str | None]
-UNFINISHED = {"unfinished": True}
 
 
 def check(config: Any, rules: Collection[Rule], context: Mapping[str, Any] | None = None) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.options import ConfigError, Options
+from manyturn.envs.contract.options import ConfigError, Options, idle
 
 
 def options_in(value: Any) -> Iterator[Options]:
@@ -44,3 +44,24 @@ def refuse_unfit(run: Options, env: EnvFacts | None = None) -> None:
     for options in options_in(run):
         if reason := options.refuse(run, env):
             raise ConfigError(reason)
+
+
+def refuse_idle(options: Options, change: Mapping[str, Any], section: str = "") -> None:
+    """Raise ConfigError if a change on top sets an option that does nothing because another one is off.
+
+    What a recipe sets may wait for its switch; what somebody sets on top of it is meant to do something.
+
+    Args:
+        options: as they are with the change.
+        change: what was set, section by section.
+        section: the options' place in the configuration, such as ``"learner."``.
+    """
+    waiting = idle(options)
+    for name, given in change.items():
+        if marker := waiting.get(name):
+            raise ConfigError(
+                f"{section}{name} has no effect {marker.state(options, section)}: set that as well, or leave it out"
+            )
+        inner = getattr(options, name, None)
+        if isinstance(inner, Options) and isinstance(given, Mapping):
+            refuse_idle(inner, given, f"{section}{name}.")

@@ -23,7 +23,7 @@ import pkgutil
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_origin
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, ValidationInfo
 
 from manyturn.envs.contract.environments import load_plugins
 from manyturn.envs.contract.options import Options, unknown
@@ -88,8 +88,11 @@ class Registry(Generic[R]):
             raise ValueError(unknown(self.kind, name, self._entries))
         return self._entries[name]
 
-    def parse(self, value: Any) -> Any:
+    def parse(self, value: Any, context: Mapping[str, Any] | None = None) -> Any:
         """The configuration that a recipe's value stands for: a name, a table with a name, or a configuration.
+
+        Args:
+            context: of the validation; see ``UNFINISHED``.
 
         >>> class RoundConfig(Named):
         ...     name: Literal["round"] = "round"
@@ -112,7 +115,7 @@ class Registry(Generic[R]):
             raise ValueError(f"{value!r} names no {self.kind}: give a name of {', '.join(self.names()) or 'none'}")
         config_type = self.entry(table["name"]).config_type
         self._refuse_name_elsewhere(table, config_type.model_fields)
-        return config_type.model_validate(dict(table))
+        return config_type.model_validate(dict(table), context=context)
 
     def _refuse_name_elsewhere(self, table: Any, options: Collection[str]) -> None:
         """Raise ValueError where a key that is no option holds a name, such as ``kind = "tiny"``."""
@@ -126,7 +129,10 @@ class Registry(Generic[R]):
 
         ``advantage: Annotated[Any, ADVANTAGES.field]``
         """
-        return BeforeValidator(self.parse)
+        return BeforeValidator(self._parse_field)
+
+    def _parse_field(self, value: Any, info: ValidationInfo) -> Any:
+        return self.parse(value, info.context)
 
     def apply(self, config: Named, *inputs: Any) -> R:
         """Call what ``config`` belongs to with ``inputs`` and ``config``."""

@@ -344,14 +344,23 @@ def test_another_kind_of_part_does_not_inherit_the_old_ones_options():
 @pytest.mark.parametrize(
     ("given", "switch"),
     [
-        ({"env": {"timeout": 5.0}}, "env.workers is 0"),
-        ({"learner": {"lora_alpha": 8}}, "learner.lora_rank is 0"),
-        ({"warmup": {"episodes": 0, "noise": 0.5}}, "warmup.episodes is 0"),
+        (
+            {"env": {"timeout": 5.0}},
+            "env.timeout has no effect with env.workers = 0: set that as well, or leave it out",
+        ),
+        ({"learner": {"lora_alpha": 8}}, "with learner.lora_rank = 0"),
+        ({"warmup": {"episodes": 0, "noise": 0.5}}, "with warmup.episodes = 0"),
     ],
 )
 def test_an_option_that_would_do_nothing_is_refused(given, switch):
     with pytest.raises(ConfigError, match=switch):
         configure({}, MAZE, given)
+
+
+def test_igpos_other_baselines_can_be_trained_with():
+    """What a configuration writes down, defaults included, is read again for each change on top."""
+    config = configure({}, MAZE, {"credit": {"advantage": {"name": "igpo", "baseline": "turn"}}})
+    assert configure(config.model_dump(mode="json"), {"steps": 3}).credit == config.credit
 
 
 def test_a_recipes_section_can_be_switched_off():

@@ -10,12 +10,13 @@ differ: nothing says whether the episode was good. So does a group without sprea
 this is GRPO.
 """
 
-from typing import Self
+from typing import Annotated
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from manyturn.envs.contract.options import unknown
+from manyturn.envs.contract.options import OnlyWith, unknown
+from manyturn.envs.contract.turn import OUTCOME
 from manyturn.trainers.credit.groups import EPS, counted, deviation, group_statistics, standardised
 from manyturn.trainers.credit.stages import Advantage, StageConfig
 from manyturn.trainers.credit.timeline import Timeline
@@ -25,20 +26,14 @@ from manyturn.trainers.credit.turn_batch import BoolK, FloatK, IntK, TurnBatch
 class TurnLevelConfig(StageConfig):
     """Base of the configurations of methods that tell turn rewards from outcomes."""
 
-    outcome: str = "outcome"
+    outcome: str = OUTCOME
     """Name of the reward part that is the episode's outcome; all others are turn rewards."""
     gamma: float = Field(default=1.0, ge=0, le=1)
     """Discount per turn."""
     std: bool = True
     """Divide by the standard deviations."""
-    eps: float = Field(default=EPS, ge=0)
+    eps: Annotated[float, OnlyWith("std")] = Field(default=EPS, ge=0)
     """Added to the standard deviations."""
-
-    @model_validator(mode="after")
-    def _eps_effective(self) -> Self:
-        if not self.std and self.eps != EPS:
-            raise ValueError("eps has no effect without std")
-        return self
 
 
 def normalised(value_K: FloatK, group_K: IntK, counted_K: BoolK, config: TurnLevelConfig) -> FloatK:

@@ -25,12 +25,12 @@ With rules, rejected_tokens is the share of tokens left out.
 """
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from manyturn.envs.contract.options import Options
+from manyturn.envs.contract.options import OnlyWith, Options
 
 FloatN = np.ndarray
 IntN = np.ndarray
@@ -58,13 +58,11 @@ class RejectConfig(Options):
     """Of the token alone, or over its sequence: all its tokens are kept or left out."""
     upper: float = Field(gt=0)
     """Greatest divergence; with k1 the greatest ratio of learner over engine."""
-    lower: float | None = Field(default=None, gt=0, lt=1)
+    lower: Annotated[float | None, OnlyWith("divergence", "k1")] = Field(default=None, gt=0, lt=1)
     """With k1, the lowest ratio; unset: 1 / upper."""
 
     @model_validator(mode="after")
-    def _effective(self) -> Self:
-        if self.divergence != "k1" and self.lower is not None:
-            raise ValueError(f"lower has no effect with {self.divergence}, which is never negative")
+    def _tells_ratios_apart(self) -> Self:
         if self.divergence == "k1" and self.over == "max":
             raise ValueError("the maximum of k1 says nothing about ratios that are too large: use k2 or k3")
         if self.divergence == "k1" and self.upper <= 1:

@@ -37,12 +37,12 @@ acts; near 1 single tokens differ far more than the mean, which is usual of shor
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from manyturn.envs.contract.options import Options
+from manyturn.envs.contract.options import OnlyWith, Options
 from manyturn.trainers.learn.reply_sums import reply_length
 
 if TYPE_CHECKING:
@@ -62,17 +62,15 @@ class EpoConfig(Options):
     """Lower end of the range, in units of the reference entropy; with 0 it has none."""
     kappa_r: float = Field(default=1.2, gt=0)
     """Upper end."""
-    gamma: float = Field(default=1.0, ge=0)
+    gamma: Annotated[float, OnlyWith("form", "paper")] = Field(default=1.0, ge=0)
     """How fast the paper's weight falls."""
     horizon: int = Field(default=150, ge=2)
     """Steps that the schedule of the weight is made for."""
 
     @model_validator(mode="after")
-    def _effective(self) -> Self:
+    def _is_a_range(self) -> Self:
         if self.kappa_l >= self.kappa_r:
             raise ValueError(f"kappa_l = {self.kappa_l} must be less than kappa_r = {self.kappa_r}")
-        if self.form == "released" and self.gamma != 1.0:
-            raise ValueError("gamma has no effect in form released, whose schedule is fixed")
         return self
 
 

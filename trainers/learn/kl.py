@@ -23,11 +23,11 @@ Watch: ``reference_kl`` grows from 0; while it stays below 0.01 the term does no
 ``success`` the leash is too short: lower coef.
 """
 
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from manyturn.envs.contract.options import Options
+from manyturn.envs.contract.options import OnlyWith, Options
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -49,15 +49,13 @@ class KlConfig(Options):
     """Where it counts: in the loss, or as a cost of each token for advantages that value tokens."""
     target: float | None = Field(default=None, gt=0)
     """Divergence per token at which the weight comes to rest; unset keeps the weight."""
-    horizon: int = Field(default=HORIZON, ge=1)
+    horizon: Annotated[int, OnlyWith("target")] = Field(default=HORIZON, ge=1)
     """Sequences over which the weight adapts."""
 
     @model_validator(mode="after")
-    def _effective(self) -> Self:
+    def _has_a_gradient(self) -> Self:
         if self.estimator == "k1" and self.place == "loss":
             raise ValueError("k1 as a loss has a gradient of mean zero, so that it only adds noise: use k1+ or k2")
-        if self.target is None and self.horizon != HORIZON:
-            raise ValueError("horizon has no effect without target")
         return self
 
 

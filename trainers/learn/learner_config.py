@@ -1,10 +1,10 @@
 """Options of the learner."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from manyturn.envs.contract.options import Options
+from manyturn.envs.contract.options import OnlyWith, Options
 
 
 class LearnerConfig(Options):
@@ -26,7 +26,7 @@ class LearnerConfig(Options):
     """Where the ratio's denominator comes from: computed anew by the learner, or as the engine drew."""
     lora_rank: int = Field(0, ge=0)
     """Rank of LoRA adapters (peft) on all linear layers; 0 trains all weights."""
-    lora_alpha: int = Field(32, ge=1)
+    lora_alpha: Annotated[int, OnlyWith("lora_rank", may_wait=True)] = Field(32, ge=1)
     """Scale of the adapters."""
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass to save memory."""

@@ -10,8 +10,8 @@ from pydantic import Field, ValidationError, ValidationInfo, model_validator
 from manyturn.agents.agent import AgentConfig
 from manyturn.agents.engine import Sampling
 from manyturn.agents.model_config import ModelConfig, TinyModel
-from manyturn.envs.contract.options import UNFINISHED, ConfigError, Options, check, one_line
-from manyturn.envs.contract.refusals import refuse_unfit
+from manyturn.envs.contract.options import UNFINISHED, ConfigError, OnlyWith, Options, check, one_line
+from manyturn.envs.contract.refusals import refuse_idle, refuse_unfit
 from manyturn.envs.contract.turn_reward import WRAPPERS
 from manyturn.envs.hosting.pressure import WorkerLimits
 from manyturn.trainers.credit.pipeline import CreditConfig
@@ -24,6 +24,9 @@ from manyturn.trainers.play.pool import CURRICULA
 from manyturn.trainers.play.rollout_config import RolloutConfig
 from manyturn.trainers.recipe.combinations import OF_A_RUN
 
+_WORKERS = OnlyWith("workers", may_wait=True)
+_EPISODES = OnlyWith("episodes", may_wait=True)
+
 
 class EnvConfig(Options):
     id: str
@@ -34,31 +37,31 @@ class EnvConfig(Options):
     """Reward wrappers, inner first, such as {name = "turn_cost", cost = 0.01}."""
     workers: int = Field(0, ge=0)
     """Processes that host the environment; 0 keeps it in this process."""
-    timeout: float = Field(60.0, gt=0)
+    timeout: Annotated[float, _WORKERS] = Field(60.0, gt=0)
     """Seconds after which a worker counts as hung."""
-    limits: WorkerLimits = WorkerLimits()
+    limits: Annotated[WorkerLimits, _WORKERS] = WorkerLimits()
     """What a worker may hold before it is replaced."""
 
 
 class WarmupConfig(Options):
     episodes: int = Field(1000, ge=0)
     """Demonstrations that are collected; 0 leaves the warm-up out."""
-    noise: float = Field(0.3, ge=0, le=1)
+    noise: Annotated[float, _EPISODES] = Field(0.3, ge=0, le=1)
     """Share of random moves in the demonstrations, to show recovery; only successful ones are learnt from."""
-    batch: int = Field(8, ge=1)
+    batch: Annotated[int, _EPISODES] = Field(8, ge=1)
     """Sequences in an update: episodes, or turns where the context is a window."""
-    lr: float = Field(4e-3, gt=0)
+    lr: Annotated[float, _EPISODES] = Field(4e-3, gt=0)
     """Learning rate, decayed to a tenth over max_updates."""
-    max_updates: int = Field(1500, ge=1)
+    max_updates: Annotated[int, _EPISODES] = Field(1500, ge=1)
     """Most updates."""
-    until_success: float = Field(0.5, ge=0, le=1)
+    until_success: Annotated[float, _EPISODES] = Field(0.5, ge=0, le=1)
     """Success on validation tasks at which the warm-up ends; steps and seconds mean different things on each seed."""
-    observed: float = Field(0.0, ge=0)
+    observed: Annotated[float, _EPISODES] = Field(0.0, ge=0)
     """What a token of the environment's text weighs, where one that is said weighs 1. A model that begins from nothing
     learns to copy from what it sees long before the few words that it says would teach it."""
-    check_every: int = Field(50, ge=1)
+    check_every: Annotated[int, _EPISODES] = Field(50, ge=1)
     """Updates between two measurements of success."""
-    check_episodes: int = Field(64, ge=1)
+    check_episodes: Annotated[int, _EPISODES] = Field(64, ge=1)
     """Validation tasks in a measurement."""
 
 
@@ -73,7 +76,7 @@ class EvaluationConfig(Options):
     """Also report the policy that takes the likeliest token."""
     every: int = Field(0, ge=0)
     """Steps between two evaluations on validation tasks; 0 evaluates at the end only."""
-    every_limit: int = Field(64, ge=1)
+    every_limit: Annotated[int, OnlyWith("every", may_wait=True)] = Field(64, ge=1)
     """Validation tasks in those."""
 
 
@@ -122,14 +125,6 @@ class RunConfig(Options):
         return self
 
 
-_SWITCHES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "env": ("workers", ("timeout", "limits")),
-    "warmup": ("episodes", tuple(name for name in WarmupConfig.model_fields if name != "episodes")),
-    "learner": ("lora_rank", ("lora_alpha",)),
-    "evaluation": ("every", ("every_limit",)),
-}
-
-
 def configure(recipe: dict[str, Any], *layers: dict[str, Any]) -> RunConfig:
     """The configuration of a recipe with changes on top, later ones first; entries that would do nothing are refused.
 
@@ -142,13 +137,8 @@ def configure(recipe: dict[str, Any], *layers: dict[str, Any]) -> RunConfig:
     for layer in layers:
         whole = overlay(whole, layer)
     config = parse_config(whole)
-    for given in layers:
-        for section, (switch, idle) in _SWITCHES.items():
-            chosen = given.get(section)
-            for name in idle if isinstance(chosen, dict) and not getattr(getattr(config, section), switch) else ():
-                # A recipe's entries may idle because somebody has switched their section off; new ones must not.
-                if name in chosen:
-                    raise ConfigError(f"{section}.{name} has no effect while {section}.{switch} is 0")
+    for layer in layers:
+        refuse_idle(config, layer)
     return config
 
 

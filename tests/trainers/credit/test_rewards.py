@@ -280,7 +280,7 @@ def test_the_released_form_leaves_unscorable_episodes_out_of_the_comparison():
 
 @pytest.mark.parametrize("changes", [{"alpha": 0.5}, {"completeness": "residual_to_last"}])
 def test_options_without_effect_in_the_released_form_are_refused(changes):
-    with pytest.raises(ValidationError, match="no effect in the released form"):
+    with pytest.raises(ValidationError, match="no effect with form = 'released'"):
         SpaConfig(form="released", **changes)
     assert not SpaConfig(form="released").needs
 

@@ -30,11 +30,12 @@ silent, and this is GRPO; coarser anchors or similarity help. ``groups_without_s
 turns apart where returns are discounted.
 """
 
-from typing import Literal, Self
+from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
+from manyturn.envs.contract.options import OnlyWith
 from manyturn.trainers.credit.anchors import anchor_diagnostics, equal_anchors, similar_anchors
 from manyturn.trainers.credit.groups import (
     EPS,
@@ -58,20 +59,12 @@ class GigpoConfig(GroupConfig):
     """Whether both levels are divided by their standard deviation."""
     step_weight: float = Field(default=1.0, ge=0)
     """Weight w of the step level."""
-    gamma: float = Field(default=GAMMA, ge=0, le=1)
+    gamma: Annotated[float, OnlyWith("step_weight")] = Field(default=GAMMA, ge=0, le=1)
     """Discount per turn of the step returns."""
-    similarity: float | None = Field(default=None, gt=0, lt=1)
+    similarity: Annotated[float | None, OnlyWith("step_weight")] = Field(default=None, gt=0, lt=1)
     """difflib ratio from which two situations are the same; None: equal anchors only."""
-    eps: float = Field(default=EPS, ge=0)
+    eps: Annotated[float, OnlyWith("mode", "mean_std_norm")] = Field(default=EPS, ge=0)
     """Added to the standard deviations."""
-
-    @model_validator(mode="after")
-    def _effective(self) -> Self:
-        if self.mode == "mean_norm" and self.eps != EPS:
-            raise ValueError("eps has no effect in mode mean_norm")
-        if self.step_weight == 0 and (self.gamma != GAMMA or self.similarity is not None):
-            raise ValueError("gamma and similarity belong to the step level: no effect with step_weight 0")
-        return self
 
 
 @ADVANTAGES.register(GigpoConfig)

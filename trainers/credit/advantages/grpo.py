@@ -22,10 +22,11 @@ Watch: ``groups_without_signal`` near 1 leaves nothing to learn from: tasks are 
 size. ``advantage_std`` shrinks with it, and without std with the spread of returns too.
 """
 
-from typing import Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
+from manyturn.envs.contract.options import OnlyWith
 from manyturn.trainers.credit.groups import EPS, GroupConfig, deviation, score_statistics, standardised
 from manyturn.trainers.credit.stages import ADVANTAGES
 from manyturn.trainers.credit.turn_batch import FloatK, TurnBatch
@@ -35,14 +36,8 @@ class GrpoConfig(GroupConfig):
     name: Literal["grpo"] = "grpo"
     std: bool = True
     """Divide by the group's standard deviation; without it the method is Dr.GRPO."""
-    eps: float = Field(default=EPS, ge=0)
+    eps: Annotated[float, OnlyWith("std")] = Field(default=EPS, ge=0)
     """Added to the standard deviation."""
-
-    @model_validator(mode="after")
-    def _effective(self) -> Self:
-        if not self.std and self.eps != EPS:
-            raise ValueError("eps has no effect without std")
-        return self
 
 
 @ADVANTAGES.register(GrpoConfig)

@@ -27,10 +27,10 @@ shorter is better, and the longer where gains are negative on average: ``turns``
 ``advantage_std`` far above 1 with a flat ``success`` says that gains drown the outcome.
 """
 
-from typing import Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import model_validator
-
+from manyturn.envs.contract.options import OnlyWith
+from manyturn.envs.contract.turn import OUTCOME
 from manyturn.trainers.credit.anchors import equal_anchors
 from manyturn.trainers.credit.groups import counted
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
@@ -42,12 +42,8 @@ class IgpoConfig(TurnLevelConfig):
     name: Literal["igpo"] = "igpo"
     baseline: Literal["reward", "turn", "first"] = "reward"
     """What is normalised: rewards before they are summed, or returns, against those of the same turn or the first."""
-
-    @model_validator(mode="after")
-    def _outcome_effective(self) -> Self:
-        if self.baseline != "reward" and "outcome" in self.model_fields_set:
-            raise ValueError(f"outcome has no effect with baseline {self.baseline}, which compares whole returns")
-        return self
+    outcome: Annotated[str, OnlyWith("baseline", "reward")] = OUTCOME
+    """Name of the reward part that is the episode's outcome; the other baselines compare whole returns."""
 
 
 @ADVANTAGES.register(IgpoConfig)

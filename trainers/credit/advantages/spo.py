@@ -28,12 +28,13 @@ a policy which improves fast say less; ``groups_without_signal`` says nothing wi
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from manyturn.envs.contract.options import OnlyWith
 from manyturn.trainers.credit.groups import counted, group_statistics, standardised
 from manyturn.trainers.credit.stages import ADVANTAGES, StageConfig
 from manyturn.trainers.credit.turn_batch import FloatK, TurnBatch
@@ -48,9 +49,9 @@ class SpoConfig(StageConfig):
     name: Literal["spo"] = "spo"
     forgetting: Literal["adaptive", "steady"] = "adaptive"
     """By how far the policy has moved since the task's last episodes, or always the same."""
-    half: float = Field(default=HALF, gt=0)
+    half: Annotated[float, OnlyWith("forgetting", "adaptive")] = Field(default=HALF, gt=0)
     """Drift in nats per token at which half is forgotten, between the bounds."""
-    rho_min: float = Field(default=RHO_MIN, gt=0, lt=1)
+    rho_min: Annotated[float, OnlyWith("forgetting", "adaptive")] = Field(default=RHO_MIN, gt=0, lt=1)
     """Least share that is kept."""
     rho_max: float = Field(default=RHO_MAX, gt=0, lt=1)
     """Largest share that is kept; always that with steady forgetting, and at a task's first episodes."""
@@ -64,9 +65,7 @@ class SpoConfig(StageConfig):
         return frozenset({"drift"} if self.forgetting == "adaptive" else ())
 
     @model_validator(mode="after")
-    def _effective(self) -> Self:
-        if self.forgetting == "steady" and (self.half != HALF or self.rho_min != RHO_MIN):
-            raise ValueError("half and rho_min have no effect with steady forgetting")
+    def _ordered(self) -> Self:
         if self.rho_min > self.rho_max:
             raise ValueError(f"rho_min {self.rho_min} is above rho_max {self.rho_max}")
         if self.low >= self.high:

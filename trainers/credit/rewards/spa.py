@@ -26,11 +26,12 @@ contributions are from adding up before the last turn gets the rest. ``invalid``
 """
 
 from dataclasses import replace
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
+from manyturn.envs.contract.options import OnlyWith
 from manyturn.envs.contract.turn import OUTCOME
 from manyturn.trainers.credit.episode_sums import episode_sum_K, last_K
 from manyturn.trainers.credit.reward_parts import part_K, with_part
@@ -43,22 +44,16 @@ class SpaConfig(StageConfig):
     name: Literal["spa"] = "spa"
     form: Literal["paper", "released"] = "paper"
     """Predicted contributions, or what the authors' script gives every turn: the episode's outcome, centred."""
-    alpha: float = Field(default=1.0, gt=0)
+    alpha: Annotated[float, OnlyWith("form", "paper")] = Field(default=1.0, gt=0)
     """Weight of the contributions."""
     beta: float = Field(default=0.5, ge=0)
     """What a reply that was understood earns."""
-    completeness: Literal["none", "residual_to_last"] = "none"
+    completeness: Annotated[Literal["none", "residual_to_last"], OnlyWith("form", "paper")] = "none"
     """Whether the last turn gets the part of the outcome that the contributions leave over."""
 
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
         return frozenset({"contribution"} if self.form == "paper" else ())
-
-    @model_validator(mode="after")
-    def _effective(self) -> Self:
-        if self.form == "released" and (self.alpha != 1.0 or self.completeness != "none"):
-            raise ValueError("alpha and completeness have no effect in the released form")
-        return self
 
 
 @REWARDS.register(SpaConfig)
