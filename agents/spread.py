@@ -109,17 +109,17 @@ def _bootstrap_variances(
     """Variance of the interquartile mean when runs are resampled, and when tasks are."""
     R, N = scores_RN.shape[-2:]
     rng = generator("spread", R, list(tasks))
-    chosen_DR = rng.integers(0, R, (draws, R))
-    V_runs = trim_mean(scores_RN.mean(-1)[..., chosen_DR], 0.25, axis=-1).var(-1) * R / (R - 1)
+    chosen_JR = rng.integers(0, R, (draws, R))
+    V_runs = trim_mean(scores_RN.mean(-1)[..., chosen_JR], 0.25, axis=-1).var(-1) * R / (R - 1)
 
     kinds = sorted(set(strata))
     # With a task of its own for each kind nothing could be resampled.
     kind_N = np.array([kinds.index(kind) for kind in strata]) if 2 * len(kinds) <= N else np.zeros(N, int)
-    counts_ND = np.zeros((N, draws))
+    counts_NJ = np.zeros((N, draws))
     for kind in np.unique(kind_N):
         members = np.flatnonzero(kind_N == kind)
         shares = np.full(len(members), 1 / len(members))
-        counts_ND[members] = rng.multinomial(len(members), shares, draws).T
-    resampled_RD = (scores_RN.reshape(-1, N) @ counts_ND / N).reshape(*scores_RN.shape[:-1], draws)
-    V_tasks = trim_mean(resampled_RD, 0.25, axis=-2).var(-1) * N / (N - len(np.unique(kind_N)))
+        counts_NJ[members] = rng.multinomial(len(members), shares, draws).T
+    resampled_RJ = (scores_RN.reshape(-1, N) @ counts_NJ / N).reshape(*scores_RN.shape[:-1], draws)
+    V_tasks = trim_mean(resampled_RJ, 0.25, axis=-2).var(-1) * N / (N - len(np.unique(kind_N)))
     return V_runs, V_tasks

@@ -96,7 +96,7 @@ def check_rloo(case: Case) -> None:
 
 def gigpo_config(case: Case, **changes: Any) -> GigpoConfig:
     params = case["params"]
-    options = {**PARITY, "mode": params["mode"], "step_weight": params["step_advantage_w"], **changes}
+    options = {**PARITY, "mode": params["mode"], "turn_weight": params["step_advantage_w"], **changes}
     if params["mode"] == "mean_std_norm":
         options["eps"] = params["epsilon"]
     if params.get("enable_similarity"):
@@ -114,7 +114,7 @@ def check_gigpo(case: Case) -> None:
     total_K, levels, *_ = two_levels(batch, batch.score_K(), return_K, cluster_K, config)
     close(case, on_tokens(case, total_K), expected["advantages"])
     close(case, on_tokens(case, levels["episode"]), expected["episode_advantages"])
-    close(case, on_tokens(case, levels["step"]), expected["step_advantages"])
+    close(case, on_tokens(case, levels["turn"]), expected["step_advantages"])
 
     config = gigpo_config(case, stats_over="first_rows")
     episode_K = two_levels(batch, batch.score_K(), return_K, cluster_K, config).levels["episode"]
@@ -140,7 +140,7 @@ def check_gigpo_step_returns(case: Case) -> None:
     inputs = case["inputs"]
     inputs = {**inputs, "group_index": [name[:2] for name in inputs["traj_index"]]}
     batch = turns(inputs, np.array(inputs["rewards"]), inputs["traj_index"])
-    close(case, batch.step_return_K(case["params"]["gamma"]), case["expected"]["step_returns"])
+    close(case, batch.turn_return_K(case["params"]["gamma"]), case["expected"]["step_returns"])
 
 
 @golden("gigpo_pipeline")
@@ -151,12 +151,12 @@ def check_gigpo_pipeline(case: Case) -> None:
     )
     assert batch.turn_K.tolist() == inputs["step_in_traj"]
     close(case, batch.episode_return_E()[batch.episode_K], inputs["episode_reward"])
-    close(case, batch.step_return_K(params["gamma"]), expected["step_returns_before_penalty"])
+    close(case, batch.turn_return_K(params["gamma"]), expected["step_returns_before_penalty"])
     coef = params["invalid_action_penalty_coef"]
     rewards = [InvalidPenaltyConfig(coef=coef)] if coef else []
     result = credit(batch, CreditConfig(rewards=rewards, advantage=gigpo_config(case, gamma=params["gamma"])))
     close(case, result.batch.score_K(), np.sum(expected["token_level_scores_after_penalty"], axis=1))
-    close(case, result.batch.step_return_K(params["gamma"]), expected["step_rewards_after_penalty"])
+    close(case, result.batch.turn_return_K(params["gamma"]), expected["step_rewards_after_penalty"])
     close(case, on_tokens(case, result.advantage_K), expected["advantages"])
 
 

@@ -54,7 +54,7 @@ class Credit:
 
     Attributes:
         advantage_K: exactly 0 at every turn of an unscorable episode.
-        levels: name -> what the advantage is made of before modulation (K), such as GiGPO's "episode" and "step".
+        levels: name -> what the advantage is made of before modulation (K), such as GiGPO's "episode" and "turn".
         diagnostics: name -> figure:
             groups_without_signal: share of groups whose scorable turns all have one score.
             unscorable_episodes: share of episodes that left their group.

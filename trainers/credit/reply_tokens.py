@@ -94,19 +94,19 @@ def turn_means(batch: TurnBatch, token_T: FloatT) -> FloatK:
     return np.bincount(batch.turn_of_T, token_T, len(batch.turn_K)) / np.maximum(batch.tokens_K, 1)
 
 
-def whitened(value_N: FloatT, weight_N: FloatT | IntK) -> FloatT:
-    """(value - mean) / sqrt(variance + 1e-8) with Bessel's correction; each value counts ``weight_N`` times.
+def whitened(value_P: FloatT, weight_P: FloatT | IntK) -> FloatT:
+    """(value - mean) / sqrt(variance + 1e-8) with Bessel's correction; each value counts ``weight_P`` times.
 
     Exactly 0 where the weight is 0, and everywhere if all values that count are equal.
 
     >>> whitened(np.array([1.0, 3.0, np.nan]), np.array([2, 2, 0])).round(3)
     array([-0.866,  0.866,  0.   ])
     """
-    counted_N = weight_N > 0
-    values, weights = value_N[counted_N], weight_N[counted_N]
-    out_N = np.zeros(len(value_N))
+    counted_P = weight_P > 0
+    values, weights = value_P[counted_P], weight_P[counted_P]
+    out_P = np.zeros(len(value_P))
     if len(values) and values.min() < values.max():
         total = weights.sum()
         centred = values - (weights * values).sum() / total
-        out_N[counted_N] = centred / np.sqrt((weights * centred**2).sum() / (total - 1) + EPS_VARIANCE)
-    return out_N
+        out_P[counted_P] = centred / np.sqrt((weights * centred**2).sum() / (total - 1) + EPS_VARIANCE)
+    return out_P

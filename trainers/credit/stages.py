@@ -3,7 +3,7 @@
 ==========  ==========================================  =======================================================
 stage       question                                    function
 ==========  ==========================================  =======================================================
-curriculum  which tasks are played                      ``(Pool, config) -> numbers of tasks``
+curriculum  which tasks are played                      ``(TaskPool, config) -> numbers of tasks``
 rewards     who earned what                             ``(TurnBatch, config) -> TurnBatch`` or ``Rewarded``
 advantage   compared with what                          ``(TurnBatch, config) -> advantage_K`` or ``Advantage``
 modulation  weighted by what                            ``(TurnBatch, advantage_K, config) -> advantage_K``

@@ -34,7 +34,7 @@ class TurnBatch:
         truncated_E: whether the episode was cut off before its own end.
         anchor_K: equal ids say "the same situation"; they mean something inside one group only. None: not known.
         anchor_text: what the ids stand for, one per turn; needed to group similar situations.
-        penalty_K: >= 0, taken from a turn's score and from its step return after discounting, so that it reaches
+        penalty_K: >= 0, taken from a turn's score and from its return after discounting, so that it reaches
             no other turn. Left out: zeros.
         columns: name -> further numbers of each turn (K) that some methods need, such as "progress".
         token_columns: name -> numbers of each reply token (T), turn after turn in the order of the batch, such as
@@ -180,18 +180,18 @@ class TurnBatch:
         """
         return self.episode_return_E()[self.episode_K] - self.penalty_K
 
-    def step_return_K(self, gamma: float) -> FloatK:
+    def turn_return_K(self, gamma: float) -> FloatK:
         """Sum over later turns j of gamma^(j-k) r_j, minus the turn's own penalty; NaN if unscorable.
 
-        >>> TurnBatch.from_episodes([[0, 0, 1]], groups=[0]).step_return_K(gamma=0.5)
+        >>> TurnBatch.from_episodes([[0, 0, 1]], groups=[0]).turn_return_K(gamma=0.5)
         array([0.25, 0.5 , 1.  ])
         """
-        grid_ET = np.zeros((len(self.truncated_E), int(self.turn_K.max()) + 1))
-        grid_ET[self.episode_K, self.turn_K] = self.reward_K
-        for t in range(grid_ET.shape[1] - 2, -1, -1):
-            grid_ET[:, t] += gamma * grid_ET[:, t + 1]
+        grid_EI = np.zeros((len(self.truncated_E), int(self.turn_K.max()) + 1))
+        grid_EI[self.episode_K, self.turn_K] = self.reward_K
+        for t in range(grid_EI.shape[1] - 2, -1, -1):
+            grid_EI[:, t] += gamma * grid_EI[:, t + 1]
         # A NaN in an early turn does not reach the later ones by discounting, yet they are unscorable too.
-        return np.where(self.scorable_K, grid_ET[self.episode_K, self.turn_K], np.nan) - self.penalty_K
+        return np.where(self.scorable_K, grid_EI[self.episode_K, self.turn_K], np.nan) - self.penalty_K
 
 
 def ids_of(things: Iterable[Any]) -> IntK:

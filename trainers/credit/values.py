@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import Field
 
 from manyturn.trainers.credit.stages import StageConfig
-from manyturn.trainers.credit.timeline import FloatN, Timeline
+from manyturn.trainers.credit.timeline import FloatP, Timeline
 from manyturn.trainers.credit.turn_batch import BoolK, FloatT, TurnBatch
 
 
@@ -46,16 +46,16 @@ def known_values(batch: TurnBatch) -> FloatT:
 
 
 def estimate(
-    timeline: Timeline, reward_N: FloatN, value_N: FloatN, gamma: float, lam: float, going_on_N: BoolK
-) -> FloatN:
+    timeline: Timeline, reward_P: FloatP, value_P: FloatP, gamma: float, lam: float, going_on_P: BoolK
+) -> FloatP:
     """Advantage of each step, not whitened.
 
     Args:
-        going_on_N: where the episode goes on behind its last step, with the value of that step.
+        going_on_P: where the episode goes on behind its last step, with the value of that step.
 
     >>> line = Timeline.of(np.array([0, 0]), np.array([0, 1]))
     >>> estimate(line, np.array([0.0, 1.0]), np.array([0.5, 0.75]), 1.0, 0.5, np.full(2, False))
     array([0.375, 0.25 ])
     """
-    next_N = timeline.following(value_N, np.where(going_on_N, value_N, 0.0))
-    return timeline.to_go(reward_N + gamma * next_N - value_N, gamma * lam)
+    next_P = timeline.following(value_P, np.where(going_on_P, value_P, 0.0))
+    return timeline.to_go(reward_P + gamma * next_P - value_P, gamma * lam)

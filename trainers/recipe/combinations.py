@@ -48,7 +48,7 @@ def _stratum_is_there(config: Any) -> str | None:
 
 def _attribution_counts(config: Any) -> str | None:
     advantage = config.credit.advantage
-    returns_alone = advantage.name in _OF_RETURNS or (advantage.name == "gigpo" and advantage.step_weight == 0)
+    returns_alone = advantage.name in _OF_RETURNS or (advantage.name == "gigpo" and advantage.turn_weight == 0)
     whole = [stage for stage in config.credit.rewards if stage.name == "spa" and stage.completeness != "none"]
     if returns_alone and whole:
         return (

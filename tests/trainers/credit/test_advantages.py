@@ -143,7 +143,7 @@ def test_with_std_the_scale_of_turn_rewards_does_not_matter(method, batch, scale
 
 def spread_everywhere(batch: TurnBatch) -> bool:
     first_K = (batch.turn_K == 0) & batch.scorable_K
-    return_K = batch.step_return_K(0.5)
+    return_K = batch.turn_return_K(0.5)
     return all(np.ptp(return_K[first_K & (batch.group_K == g)]) > 0 for g in np.unique(batch.group_K[first_K]))
 
 
@@ -179,16 +179,16 @@ def test_no_reward_is_lost_but_those_before_the_first_token(batch):
 @quick
 @given(values=st.lists(st.integers(-4, 4), min_size=1, max_size=6), weights=st.data())
 def test_whitening_counts_each_value_as_often_as_its_weight(values, weights):
-    weight_N = np.array([weights.draw(st.integers(0, 3)) for _ in values])
-    value_N = np.array(values, float)
-    white_N = whitened(value_N, weight_N)
-    repeated = np.repeat(value_N, weight_N)
-    assert (white_N[weight_N == 0] == 0).all()
+    weight_P = np.array([weights.draw(st.integers(0, 3)) for _ in values])
+    value_P = np.array(values, float)
+    white_P = whitened(value_P, weight_P)
+    repeated = np.repeat(value_P, weight_P)
+    assert (white_P[weight_P == 0] == 0).all()
     if len(set(repeated.tolist())) < 2:
-        assert (white_N == 0).all()
+        assert (white_P == 0).all()
     else:
         expected = (repeated - repeated.mean()) / repeated.std(ddof=1)
-        np.testing.assert_allclose(np.repeat(white_N, weight_N), expected, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(np.repeat(white_P, weight_P), expected, rtol=1e-6, atol=1e-9)
 
 
 # --- values
@@ -465,7 +465,7 @@ def test_mt_grpo_compares_what_is_still_to_come_with_all_episodes_of_the_task(ba
     """An episode that has ended has nothing to come: 0, which is in the mean."""
     result = run(batch, {"advantage": {"name": "mt_grpo", "std": False, "gamma": gamma}})
     gains = replace(batch, parts={"gain": batch.parts["gain"] + 0.0 * batch.parts["outcome"]})
-    to_come_K = gains.step_return_K(gamma)
+    to_come_K = gains.turn_return_K(gamma)
     for k in np.flatnonzero(batch.scorable_K):
         like_K = batch.scorable_K & (batch.group_K == batch.group_K[k])
         mean = to_come_K[like_K & (batch.turn_K == batch.turn_K[k])].sum() / (like_K & (batch.turn_K == 0)).sum()

@@ -17,7 +17,7 @@ RLOO = [{"name": "rloo"}, {"name": "rloo", "stats_over": "rows"}]
 GIGPO = [
     {"name": "gigpo"},
     {"name": "gigpo", "mode": "mean_std_norm"},
-    {"name": "gigpo", "mode": "mean_std_norm", "stats_over": "rows", "gamma": 0.5, "step_weight": 2.0},
+    {"name": "gigpo", "mode": "mean_std_norm", "stats_over": "rows", "gamma": 0.5, "turn_weight": 2.0},
 ]
 BASELINES = [
     {"name": "opo"},
@@ -60,7 +60,7 @@ def test_unscorable_episodes_get_zero_and_the_others_are_as_without_them(method,
     advantage_K = result.advantage_K
     for part_K in (advantage_K, *result.levels.values()):
         assert (part_K[~batch.scorable_K] == 0).all()
-    assert (np.isnan(batch.step_return_K(0.9)) == ~batch.scorable_K).all()
+    assert (np.isnan(batch.turn_return_K(0.9)) == ~batch.scorable_K).all()
     keep_K = np.flatnonzero(batch.scorable_K)
     if len(keep_K):
         kept, number_K = np.unique(batch.episode_K[keep_K], return_inverse=True)
@@ -170,11 +170,11 @@ def test_stages_carry_what_they_do_not_touch(batch):
 @given(batch=batches(), gamma=st.floats(0, 1))
 def test_step_returns_obey_their_recursion(batch, gamma):
     free = replace(batch, penalty_K=None)
-    return_of = dict(zip(zip(batch.episode_K, batch.turn_K, strict=True), free.step_return_K(gamma), strict=True))
+    return_of = dict(zip(zip(batch.episode_K, batch.turn_K, strict=True), free.turn_return_K(gamma), strict=True))
     for (episode, turn), value in return_of.items():
         reward = batch.reward_K[(batch.episode_K == episode) & (batch.turn_K == turn)][0]
         assert value == pytest.approx(reward + gamma * return_of.get((episode, turn + 1), 0.0))
-    np.testing.assert_allclose(batch.step_return_K(gamma), free.step_return_K(gamma) - batch.penalty_K)
+    np.testing.assert_allclose(batch.turn_return_K(gamma), free.turn_return_K(gamma) - batch.penalty_K)
 
 
 def test_similar_anchors_agree_with_equal_ones_where_nothing_is_alike():

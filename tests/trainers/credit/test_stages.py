@@ -102,8 +102,8 @@ def test_every_function_has_documented_options_and_defaults_that_survive_a_dump(
         ({"advantage": {"name": "grpo", "std": False, "eps": 1e-4}}, ["eps has no effect with std = false"]),
         ({"advantage": {"name": "gigpo", "eps": 1e-4}}, ["eps has no effect with mode = 'mean_norm'"]),
         (
-            {"advantage": {"name": "gigpo", "step_weight": 0, "gamma": 0.9}},
-            ["with step_weight = 0"],
+            {"advantage": {"name": "gigpo", "turn_weight": 0, "gamma": 0.9}},
+            ["with turn_weight = 0"],
         ),
         ({"advantage": {"name": "gigpo", "similarity": 1.0}}, ["similarity"]),
         ({"rewards": ["invalid_penalty", {"name": "invalid_penalty", "coef": 1}]}, ["named twice"]),
@@ -226,7 +226,7 @@ def test_credit_tells_how_it_came_about(batch):
         "singleton_anchors": 0.2,
         "mean_anchor_size": 5 / 3,
     }
-    np.testing.assert_allclose(result.levels["episode"] + result.levels["step"], result.advantage_K)
+    np.testing.assert_allclose(result.levels["episode"] + result.levels["turn"], result.advantage_K)
     assert set(credit(batch, CreditConfig(advantage="grpo")).levels) == set()
 
 

@@ -203,7 +203,7 @@ def test_modulations_are_refused_exactly_where_credit_is_of_tokens(name):
         CreditConfig(advantage=of(name), modulation=("empg",))
 
 
-@pytest.mark.parametrize("method", [*map(of, ADVANTAGES.names()), {"name": "gigpo", "step_weight": 0.0}], ids=str)
+@pytest.mark.parametrize("method", [*map(of, ADVANTAGES.names()), {"name": "gigpo", "turn_weight": 0.0}], ids=str)
 def test_complete_attribution_is_refused_exactly_where_it_changes_no_credit(method):
     outcomes = [[0, 1], [0, 0, 0], [0, 0, 0, 1], [0, 0, 0]]
     values = {"value": [[[turn / 4] for turn, _ in enumerate(episode)] for episode in outcomes]}

@@ -2,10 +2,10 @@
 
     A_k = A^E_k + w A^S_k
     A^E_k = norm of the score s_k over the episodes of the task
-    A^S_k = norm of the step return G_k over k's anchor group;  G_k = sum_j gamma^(j-k) r_j - penalty_k
+    A^S_k = norm of the turn's return G_k over k's anchor group;  G_k = sum_j gamma^(j-k) r_j - penalty_k
     norm(x) = x - mean (``mean_norm``) or (x - mean) / (std + eps) (``mean_std_norm``), ddof 1
 
-Shapes: turns K -> advantage_K, with the levels "episode" and "step" (K each, the latter before w).
+Shapes: turns K -> advantage_K, with the levels "episode" and "turn" (K each, the latter before w).
 Source: GiGPO, arXiv 2505.10978, equations 3 to 8; numbers agree with the authors' code (langfengQ/verl-agent,
 ``gigpo/core_gigpo.py``) under ``stats_over = "rows", singleton = "raw"``, which are its settings.
 
@@ -14,7 +14,7 @@ Implementation:
    (``invalid_penalty``) and cost their own turn alone; then come the statistics.
 2. Anchor groups are the turns of one task with equal anchors: the raw situation, without history or prompt text. With
    ``similarity`` a turn joins the first group whose first member's text is alike, in the order of the batch.
-3. ``stats_over`` and ``singleton`` rule the episode level; at the step level every turn counts, also several of one
+3. ``stats_over`` and ``singleton`` rule the episode level; at the turn level every turn counts, also several of one
    episode, and an anchor group of one gives 0.
 4. Statistics are in float64; a group without spread gives exactly 0.
 5. Every token of a turn gets the turn's advantage. Truncated episodes count as they ended: no critic says what would
@@ -25,8 +25,8 @@ long episodes weigh more. The code pads batches with copies of random rows, whic
 paper has no penalty and calls the std optional: their scripts divide by it in ALFWorld and search, not in WebShop and
 Sokoban.
 
-Watch: ``singleton_anchors`` near 1 or ``mean_anchor_size`` near 1: situations hardly ever come twice, the step level is
-silent, and this is GRPO; coarser anchors or similarity help. ``groups_without_signal``: the step level may still tell
+Watch: ``singleton_anchors`` near 1 or ``mean_anchor_size`` near 1: situations hardly ever come twice, the turn level is
+silent, and this is GRPO; coarser anchors or similarity help. ``groups_without_signal``: the turn level may still tell
 turns apart where returns are discounted.
 """
 
@@ -57,11 +57,11 @@ class GigpoConfig(GroupConfig):
     name: Literal["gigpo"] = "gigpo"
     mode: Literal["mean_norm", "mean_std_norm"] = "mean_norm"
     """Whether both levels are divided by their standard deviation."""
-    step_weight: float = Field(default=1.0, ge=0)
-    """Weight w of the step level."""
-    gamma: Annotated[float, OnlyWith("step_weight")] = Field(default=GAMMA, ge=0, le=1)
-    """Discount per turn of the step returns."""
-    similarity: Annotated[float | None, OnlyWith("step_weight")] = Field(default=None, gt=0, lt=1)
+    turn_weight: float = Field(default=1.0, ge=0)
+    """Weight w of the turn level."""
+    gamma: Annotated[float, OnlyWith("turn_weight")] = Field(default=GAMMA, ge=0, le=1)
+    """Discount per turn of the turns' returns."""
+    similarity: Annotated[float | None, OnlyWith("turn_weight")] = Field(default=None, gt=0, lt=1)
     """difflib ratio from which two situations are the same; None: equal anchors only."""
     eps: Annotated[float, OnlyWith("mode", "mean_std_norm")] = Field(default=EPS, ge=0)
     """Added to the standard deviations."""
@@ -73,13 +73,13 @@ def gigpo(batch: TurnBatch, config: GigpoConfig) -> Advantage:
 
     >>> batch = TurnBatch.from_episodes([[0, 1], [0, 0]], [0, 0], anchors=[["hall", "kitchen"], ["hall", "hall"]])
     >>> advantage = gigpo(batch, GigpoConfig(gamma=0.5))
-    >>> advantage.levels["episode"], advantage.levels["step"].round(3)
+    >>> advantage.levels["episode"], advantage.levels["turn"].round(3)
     (array([ 0.5,  0.5, -0.5, -0.5]), array([ 0.333,  0.   , -0.167, -0.167]))
     >>> advantage.diagnostics
     {'singleton_anchors': 0.25, 'mean_anchor_size': 2.0}
     """
     cluster_K = anchor_groups(batch, config.similarity)
-    advantage = two_levels(batch, batch.score_K(), batch.step_return_K(config.gamma), cluster_K, config)
+    advantage = two_levels(batch, batch.score_K(), batch.turn_return_K(config.gamma), cluster_K, config)
     return advantage._replace(diagnostics=anchor_diagnostics(cluster_K, batch.scorable_K))
 
 
@@ -100,12 +100,12 @@ def anchor_groups(batch: TurnBatch, similarity: float | None = None) -> IntK:
 
 
 def two_levels(batch: TurnBatch, score_K: FloatK, return_K: FloatK, cluster_K: IntK, config: GigpoConfig) -> Advantage:
-    """Both levels from scores, step returns and anchor groups (K each), NaN where unscorable."""
+    """Both levels from scores, turns' returns and anchor groups (K each), NaN where unscorable."""
     episode = score_statistics(batch, batch.group_K, config.stats_over)
-    step = group_statistics(return_K, cluster_K, batch.scorable_K)
+    turn = group_statistics(return_K, cluster_K, batch.scorable_K)
     episode_K = _norm(score_K, episode, config.singleton, config)
-    step_K = _norm(return_K, step, "zero", config)
-    return Advantage(episode_K + config.step_weight * step_K, {"episode": episode_K, "step": step_K})
+    turn_K = _norm(return_K, turn, "zero", config)
+    return Advantage(episode_K + config.turn_weight * turn_K, {"episode": episode_K, "turn": turn_K})
 
 
 def _norm(value_K: FloatK, statistics: GroupStatistics, singleton: Singleton, config: GigpoConfig) -> FloatK:

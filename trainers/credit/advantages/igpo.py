@@ -59,7 +59,7 @@ def igpo(batch: TurnBatch, config: IgpoConfig) -> Advantage:
     """
     if config.baseline == "reward":
         return two_levels_to_go(batch, batch.group_K, config)
-    return Advantage(returns_compared(batch, batch.step_return_K(config.gamma), config))
+    return Advantage(returns_compared(batch, batch.turn_return_K(config.gamma), config))
 
 
 def returns_compared(batch: TurnBatch, return_K: FloatK, config: IgpoConfig) -> FloatK:

@@ -56,14 +56,14 @@ def compared_to_go(batch: TurnBatch, reward_K: FloatK, config: MtGrpoConfig) -> 
     array([-0.25 ,  0.25 ,  0.375])
     """
     turns, (_, id_K) = int(batch.turn_K.max()) + 1, np.unique(batch.group_K, return_inverse=True)
-    grid_ET = np.zeros((len(batch.truncated_E), turns))
-    grid_ET[batch.episode_K, batch.turn_K] = reward_K
-    grid_ET[np.isnan(grid_ET[:, 0])] = np.nan
-    group_E = np.empty(len(grid_ET), np.int64)
+    grid_EI = np.zeros((len(batch.truncated_E), turns))
+    grid_EI[batch.episode_K, batch.turn_K] = reward_K
+    grid_EI[np.isnan(grid_EI[:, 0])] = np.nan
+    group_E = np.empty(len(grid_EI), np.int64)
     group_E[batch.episode_K] = id_K
-    like_ET = group_E[:, None] * turns + np.arange(turns)
-    value_N = grid_ET.ravel()
-    compared_ET = normalised(value_N, like_ET.ravel(), ~np.isnan(value_N), config).reshape(grid_ET.shape)
+    like_EI = group_E[:, None] * turns + np.arange(turns)
+    value_P = grid_EI.ravel()
+    compared_EI = normalised(value_P, like_EI.ravel(), ~np.isnan(value_P), config).reshape(grid_EI.shape)
     for turn in range(turns - 2, -1, -1):
-        compared_ET[:, turn] += config.gamma * compared_ET[:, turn + 1]
-    return compared_ET[batch.episode_K, batch.turn_K]
+        compared_EI[:, turn] += config.gamma * compared_EI[:, turn + 1]
+    return compared_EI[batch.episode_K, batch.turn_K]

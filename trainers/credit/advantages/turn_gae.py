@@ -33,7 +33,7 @@ from pydantic import Field
 
 from manyturn.trainers.credit.reply_tokens import Replies, replies, token_rewards, whitened
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
-from manyturn.trainers.credit.timeline import FloatN, Timeline
+from manyturn.trainers.credit.timeline import FloatP, Timeline
 from manyturn.trainers.credit.turn_batch import TurnBatch
 from manyturn.trainers.credit.values import ValueConfig, estimate, known_values
 
@@ -68,7 +68,7 @@ def turn_gae(batch: TurnBatch, config: TurnGaeConfig) -> Advantage:
     return Advantage(total_K, targets_T=targets_T)
 
 
-def over_turns(batch: TurnBatch, said: Replies, value_S: FloatN, gamma: float, lam: float, bootstrap: bool) -> FloatN:
+def over_turns(batch: TurnBatch, said: Replies, value_S: FloatP, gamma: float, lam: float, bootstrap: bool) -> FloatP:
     """GAE (S) over the turns that said something, with a value of each, not whitened."""
     reward_K = np.bincount(batch.turn_of_T, token_rewards(batch), len(batch.turn_K)).astype(np.float64, copy=False)
     line = Timeline.of(said.episode_S, said.place_S)

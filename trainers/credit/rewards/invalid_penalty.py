@@ -40,7 +40,7 @@ def invalid_penalty(batch: TurnBatch, config: InvalidPenaltyConfig) -> TurnBatch
 
     >>> batch = TurnBatch.from_episodes([[0, 1]], groups=[0], valid=[[False, True]])
     >>> punished = invalid_penalty(batch, InvalidPenaltyConfig())
-    >>> punished.score_K(), punished.step_return_K(gamma=1.0)
+    >>> punished.score_K(), punished.turn_return_K(gamma=1.0)
     (array([0.9, 1. ]), array([0.9, 1. ]))
     """
     return replace(batch, penalty_K=batch.penalty_K + np.where(batch.valid_K, 0.0, config.coef))
