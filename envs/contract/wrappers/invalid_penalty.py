@@ -10,13 +10,13 @@ from manyturn.envs.contract.registry import Named
 from manyturn.envs.contract.turn_reward import WRAPPERS, TurnReward
 
 
-class InvalidPenaltyConfig(Named):
+class InvalidPenaltyWrapperConfig(Named):
     name: Literal["invalid_penalty"] = "invalid_penalty"
     coef: float = Field(0.1, gt=0)
     """Reward taken away."""
 
 
-@WRAPPERS.register(InvalidPenaltyConfig)
+@WRAPPERS.register(InvalidPenaltyWrapperConfig)
 class InvalidPenalty(TurnReward):
     """Subtract ``coef`` from each turn whose action meant nothing (``info["valid"]`` is False).
 
@@ -27,7 +27,7 @@ class InvalidPenalty(TurnReward):
     preserves_optimal_policy = False
     part = "invalid"
 
-    def __init__(self, env: gymnasium.Env, config: InvalidPenaltyConfig):
+    def __init__(self, env: gymnasium.Env, config: InvalidPenaltyWrapperConfig):
         super().__init__(env)
         self.coef = config.coef
 

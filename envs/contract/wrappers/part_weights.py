@@ -12,7 +12,7 @@ from manyturn.envs.contract.turn import OUTCOME
 from manyturn.envs.contract.turn_reward import WRAPPERS, TurnReward, WrapperMismatch
 
 
-class PartWeightsConfig(Named):
+class PartWeightsWrapperConfig(Named):
     name: Literal["part_weights"] = "part_weights"
     weights: dict[str, float]
     """Factor of each part."""
@@ -25,7 +25,7 @@ class PartWeightsConfig(Named):
         return weights
 
 
-@WRAPPERS.register(PartWeightsConfig)
+@WRAPPERS.register(PartWeightsWrapperConfig)
 class PartWeights(TurnReward):
     """Multiply named parts by weights; a part without a weight stays as it is, a weight of 0 removes a part.
 
@@ -38,7 +38,7 @@ class PartWeights(TurnReward):
     preserves_optimal_policy = False
     PATIENCE: ClassVar[int] = 50
 
-    def __init__(self, env: gymnasium.Env, config: PartWeightsConfig):
+    def __init__(self, env: gymnasium.Env, config: PartWeightsWrapperConfig):
         super().__init__(env)
         self.weights = dict(config.weights)
         self._seen: set[str] = {OUTCOME, *_parts_of_wrappers(env)}
