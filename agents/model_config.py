@@ -1,42 +1,61 @@
-"""Which model acts and learns. Kept apart from the models, so that a configuration is checked without torch."""
+"""Which model acts and learns: the registry, what all models' options have in common, and what a builder is given.
 
-from typing import Annotated, Literal
+A model is its options and a function that builds or loads it::
 
-from pydantic import Field
+    class MineConfig(ModelConfig):
+        name: Literal["mine"] = "mine"
 
-from manyturn.envs.contract.options import Options
+    @MODELS.register(MineConfig)
+    def mine(context: ModelContext, config: MineConfig) -> LanguageModel: ...
+
+A builder's module must not import torch: configurations are checked without it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from manyturn.envs.contract.registry import Named, Registry
+
+if TYPE_CHECKING:
+    import torch
 
 
 class ModelError(ValueError):
     """The model cannot be loaded or used; the text says what would help."""
 
 
-class TinyModel(Options):
-    """A decoder with random weights and a vocabulary made from the environment's own words, for a CPU."""
+class ModelConfig(Named):
+    """Base of the options of a model. A subclass narrows ``name`` to a Literal of one string."""
 
-    kind: Literal["tiny"] = "tiny"
-    width: int = Field(64, ge=8)
-    """Hidden size D."""
-    layers: int = Field(2, ge=1)
-    """Decoder layers."""
-    heads: int = Field(4, ge=1)
-    """Attention heads; must divide the width."""
-    sample_tasks: int = Field(64, ge=1)
-    """Training tasks whose texts give the vocabulary."""
-    numbers: Literal["words", "digits"] = "words"
-    """Whether a number is one token, or one for each digit, so that a number never seen can be copied."""
+    @property
+    def label(self) -> str:
+        """Which model it is, in a few words."""
+        return self.name
+
+    @property
+    def vocabulary_tasks(self) -> int:
+        """Training tasks whose texts the builder is given; 0 for a model that has its own words."""
+        return 0
 
 
-class PretrainedModel(Options):
-    """A Hugging Face causal model with its own chat template."""
+@dataclass(frozen=True)
+class ModelContext:
+    """What a model is built for.
 
-    kind: Literal["pretrained"] = "pretrained"
-    path: str
-    """Model id, or a local folder."""
-    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Type of the weights; auto is float32 on a CPU and bfloat16 on a GPU."""
-    gguf_file: str | None = None
-    """Name of a GGUF file in the folder, converted once and cached (extra: gguf)."""
+    Attributes:
+        device: where it goes.
+        trainable: whether its weights are to be learnt, so that they must be float32; adapters do not count.
+        texts: what the environment says and what can be said to it, from training tasks, where the options ask for it.
+        seed: of the run; random weights depend on it alone.
+        max_context: longest sequence, in tokens.
+    """
+
+    device: "torch.device"
+    trainable: bool = False
+    texts: Sequence[str] = ()
+    seed: int = 0
+    max_context: int = 2048
 
 
-ModelConfig = Annotated[TinyModel | PretrainedModel, Field(discriminator="kind")]
+MODELS: Registry[Any] = Registry("model", "manyturn.agents.models")  # each builds a LanguageModel

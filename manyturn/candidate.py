@@ -12,7 +12,7 @@ from manyturn.agents.cast import Cast
 from manyturn.agents.engine import Sampling
 from manyturn.agents.episode import Policy
 from manyturn.agents.formats import Tagged
-from manyturn.agents.model_config import ModelError, PretrainedModel
+from manyturn.agents.model_config import ModelError
 from manyturn.agents.scripted import SCRIPTS
 from manyturn.overrides import OverrideError, changed
 
@@ -157,13 +157,13 @@ def _loaded(path: str, barrier: Any = None) -> tuple[Any, Any]:
     from huggingface_hub.utils import logging as hub_logging
     from transformers.utils.logging import disable_progress_bar
 
-    from manyturn.agents.models import load_pretrained
+    from manyturn.agents.language_model import load_pretrained
     from manyturn.agents.transformers_engine import TransformersEngine
     from manyturn.trainers.run.run import choose_device
 
     disable_progress_bar()
     hub_logging.set_verbosity_error()  # the error says once what the hub could not do
-    language = load_pretrained(PretrainedModel(path=path), choose_device("auto"))
+    language = load_pretrained(path, choose_device("auto"))
     return language.template, TransformersEngine(language.model, language.template.end_ids, barrier=barrier)
 
 

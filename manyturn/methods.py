@@ -136,9 +136,7 @@ def recipe_rows() -> list[dict[str, str]]:
     rows = []
     for name in whole_runs():
         config = parse_config(load_recipe(name))
-        model = config.model
-        size = f"tiny, {model.width} wide, {model.layers} layers" if model.kind == "tiny" else model.path
-        row = {"name": name, "about": RecipeHead.of(name).about, "env": config.env.id, "model": size}
+        row = {"name": name, "about": RecipeHead.of(name).about, "env": config.env.id, "model": config.model.label}
         row |= {"advantage": config.credit.advantage.name, "objective": config.objective.name}
         rows.append(row)
     return rows

@@ -10,7 +10,7 @@ from manyturn.envs.contract.options import Options, one_line
 from manyturn.trainers.recipe.config import overlay
 
 # Sections that are one of several parts: a text alone is the part's name.
-_PARTS = frozenset({"agent.context", "agent.format", "credit.advantage", "objective"})
+_PARTS = frozenset({"agent.context", "agent.format", "credit.advantage", "curriculum", "model", "objective"})
 Section = TypeVar("Section", bound=Options)
 
 

@@ -49,8 +49,7 @@ class TrainingReport:
 
     def __enter__(self) -> Self:
         config = self._config
-        size = f"tiny, {config.model.width} wide" if config.model.kind == "tiny" else config.model.path
-        self._say(f"{config.env.id}, model {size}, seed {config.seed}; run folder {self._out}")
+        self._say(f"{config.env.id}, model {config.model.label}, seed {config.seed}; run folder {self._out}")
         self._bar.start()
         return self
 

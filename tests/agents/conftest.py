@@ -16,8 +16,7 @@ from manyturn.agents.episode import Episode
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import Patience, gather
 from manyturn.agents.gguf import converted
-from manyturn.agents.model_config import TinyModel
-from manyturn.agents.models import LanguageModel, build_tiny
+from manyturn.agents.language_model import LanguageModel, build_tiny
 from manyturn.agents.template import ChatTemplate
 from manyturn.agents.transformers_engine import TransformersEngine
 from manyturn.agents.vocabulary import texts_of
@@ -37,7 +36,7 @@ def tiny(maze_texts: list[str]) -> Callable[..., LanguageModel]:
     """Makes a tiny model that is sure of some things and ends its replies at varying lengths."""
 
     def make(seed: int = 0, max_context: int = 1024) -> LanguageModel:
-        language = build_tiny(TinyModel(width=32), maze_texts, seed, max_context, torch.device("cpu"))
+        language = build_tiny(maze_texts, seed, max_context, torch.device("cpu"), width=32)
         with torch.no_grad():
             for name, parameter in language.model.named_parameters():
                 # Random weights as they come hardly look at what was said before.

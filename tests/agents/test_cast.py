@@ -10,8 +10,7 @@ from manyturn.agents.cast import Cast
 from manyturn.agents.engine import Sampling
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import gather
-from manyturn.agents.model_config import TinyModel
-from manyturn.agents.models import build_tiny
+from manyturn.agents.language_model import build_tiny
 from manyturn.agents.scripted import SCRIPTS, Scripted
 from manyturn.agents.transformers_engine import BatchBarrier, TransformersEngine
 from manyturn.agents.vocabulary import texts_of
@@ -27,7 +26,7 @@ def policy():
     texts = asyncio.run(texts_of(InlineSeats(SELF_PLAY), AgentConfig(), tasks=8, seed=0))
 
     def make(seed: int, barrier: BatchBarrier) -> Agent:
-        language = build_tiny(TinyModel(width=16), texts, seed, 1024, torch.device("cpu"))
+        language = build_tiny(texts, seed, 1024, torch.device("cpu"), width=16)
         engine = TransformersEngine(language.model, language.template.end_ids, barrier=barrier)
         config = AgentConfig(instructions=False, max_context=1024)
         return Agent(config, language.template, engine, Sampling(max_tokens=6), f"seed {seed}")

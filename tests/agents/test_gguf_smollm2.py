@@ -11,8 +11,7 @@ from manyturn.agents.engine import Reply, Sampling
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.formats import Tagged
 from manyturn.agents.gguf import converted
-from manyturn.agents.model_config import PretrainedModel
-from manyturn.agents.models import LanguageModel, load_pretrained
+from manyturn.agents.language_model import LanguageModel, load_pretrained
 from manyturn.agents.transformers_engine import TransformersEngine
 from manyturn.envs.hosting.host import Host
 
@@ -21,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 @pytest.fixture(scope="module")
 def smollm2(smollm2_folder) -> LanguageModel:
-    return load_pretrained(PretrainedModel(path=str(smollm2_folder)), torch.device("cpu"))
+    return load_pretrained(str(smollm2_folder), torch.device("cpu"))
 
 
 def engine_of(language: LanguageModel) -> TransformersEngine:
@@ -78,7 +77,7 @@ def test_episodes_are_one_sequence_of_exactly_what_was_seen_and_said(smollm2, ro
 def test_a_folder_and_a_file_name_load_as_the_converted_model(smollm2_file, smollm2_folder):
     assert converted(smollm2_file, smollm2_file.name) == smollm2_folder
     assert converted(smollm2_file.parent, smollm2_file.name) == smollm2_folder
-    config = PretrainedModel(path=str(smollm2_file.parent), gguf_file=smollm2_file.name)
-    language = load_pretrained(config, torch.device("cpu"))
+    folder, file = str(smollm2_file.parent), smollm2_file.name
+    language = load_pretrained(folder, torch.device("cpu"), gguf_file=file)
     assert language.model.dtype == torch.float32
     assert not hasattr(language.model.config, "quantization_config")

@@ -10,7 +10,7 @@ import pytest
 from manyturn.agents.agent import AgentConfig
 from manyturn.agents.breaker import TooManyErrors
 from manyturn.agents.gather import Patience
-from manyturn.agents.models import words_of
+from manyturn.agents.language_model import words_of
 from manyturn.agents.vocabulary import texts_of
 from manyturn.envs.hosting.seats import open_seats
 

@@ -173,7 +173,7 @@ def test_a_benchmark_that_is_cut_off_has_all_methods_of_its_first_seeds():
 def small(monkeypatch):
     """A benchmark of seconds."""
     changes = {
-        "model": {"kind": "tiny", "width": 8, "layers": 1, "heads": 1, "sample_tasks": 4},
+        "model": {"name": "tiny", "width": 8, "layers": 1, "heads": 1, "sample_tasks": 4},
         "warmup": {"episodes": 40, "until_success": 0.0, "check_every": 4, "check_episodes": 4, "max_updates": 4},
         "evaluation": {"limit": 4, "repeats": 2, "every": 1, "every_limit": 4},
         "steps": 2,

@@ -10,8 +10,7 @@ from manyturn.agents.engine import Engine, Sampling
 from manyturn.agents.episode import Episode
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import Patience, gather
-from manyturn.agents.model_config import TinyModel
-from manyturn.agents.models import LanguageModel, build_tiny
+from manyturn.agents.language_model import LanguageModel, build_tiny
 from manyturn.agents.vocabulary import texts_of
 from manyturn.envs.hosting.seats import InlineSeats, open_seats
 
@@ -28,7 +27,7 @@ def texts() -> list[str]:
 
 def model(words: Sequence[str], seed: int) -> LanguageModel:
     """Random weights that look at what was said before and end replies at varying lengths."""
-    language = build_tiny(TinyModel(width=32), words, seed, 1024, torch.device("cpu"))
+    language = build_tiny(words, seed, 1024, torch.device("cpu"), width=32)
     with torch.no_grad():
         for name, parameter in language.model.named_parameters():
             parameter.mul_(3 if "proj" in name or name.endswith("model.norm.weight") else 1)

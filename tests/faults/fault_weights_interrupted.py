@@ -19,7 +19,7 @@ from manyturn.agents.batch_decoder import Drawn, Row
 from manyturn.agents.engine import EngineError
 from manyturn.agents.episode import Episode
 from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.models import LanguageModel
+from manyturn.agents.language_model import LanguageModel
 from manyturn.agents.transformers_engine import TransformersEngine
 from manyturn.envs.contract.keys import generator
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from manyturn.agents.models import tiny_tokenizer
+from manyturn.agents.language_model import tiny_tokenizer
 from manyturn.agents.vocabulary import texts_of
 from manyturn.envs.desk.env import Desk
 from manyturn.envs.hosting.seats import InlineSeats
@@ -38,7 +38,7 @@ def transcripts(split: str, count: int) -> Iterator[list[tuple[str, str]]]:
 
 def test_a_held_out_customer_is_told_in_known_tokens_and_the_limits_leave_room_for_the_expert() -> None:
     config = configure(RECIPE)
-    assert config.model.kind == "tiny"
+    assert config.model.name == "tiny"
     seats = InlineSeats(config.env.id, config.env.args)
     texts = asyncio.run(texts_of(seats, config.agent, config.model.sample_tasks, config.seed))
     tokenizer = tiny_tokenizer(texts, config.model.numbers == "digits")

@@ -52,7 +52,7 @@ def tiny(name, **changes):
     if "branching" in recipe.get("rollout", {}):
         rollout["branching"] = {"initial": 2}
     sizes = {
-        "model": {"kind": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 4},
+        "model": {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 4},
         "agent": {"max_context": 512},
         "sampling": {"max_tokens": 4},
         "warmup": {"episodes": 24, "batch": 4, "max_updates": 12, "check_every": 12, "check_episodes": 1},

@@ -125,6 +125,7 @@ ALGORITHMS = (
     "trainers/learn/objectives",
     "trainers/play/curricula",
     "envs/contract/wrappers",
+    "agents/models",
 )
 
 

@@ -28,7 +28,7 @@ from manyturn.view import View, ViewError
 
 SHORT = {
     "env": {"id": "manyturn/Maze-v0"},
-    "model": {"kind": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 4},
+    "model": {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 4},
     "warmup": {"episodes": 4, "batch": 4, "max_updates": 1, "check_every": 1, "check_episodes": 2},
     "rollout": {"tasks": 2, "group": 2},
     "learner": {"minibatch": 4},

@@ -31,7 +31,7 @@ def learns(name: str, stage: dict[str, Any], path: Path) -> None:
     config = parse_config(
         {
             "env": {"id": DOORS},
-            "model": {"kind": "tiny", "width": 32, "layers": 2, "heads": 2},
+            "model": {"name": "tiny", "width": 32, "layers": 2, "heads": 2},
             "warmup": {"episodes": 400, "noise": 0.35, "until_success": 0.3, "check_every": 25, "check_episodes": 64},
             "rollout": {"tasks": 12, "group": 8},
             "learner": {"lr": 2e-3, "minibatch": 16, "old_logprobs": "engine"},

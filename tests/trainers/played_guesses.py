@@ -12,8 +12,7 @@ from manyturn.agents.engine import Sampling
 from manyturn.agents.episode import Episode
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import gather
-from manyturn.agents.model_config import TinyModel
-from manyturn.agents.models import LanguageModel, build_tiny
+from manyturn.agents.language_model import LanguageModel, build_tiny
 from manyturn.agents.transformers_engine import TransformersEngine
 from manyturn.agents.vocabulary import texts_of
 from manyturn.envs.hosting.seats import InlineSeats, Seats, open_seats
@@ -26,7 +25,7 @@ MOST_TURNS = 4
 
 def guess_model(config: AgentConfig) -> LanguageModel:
     texts = asyncio.run(texts_of(InlineSeats(EIGHT), config, 8, 0))
-    return build_tiny(TinyModel(width=16, layers=2, heads=2), texts, 0, 512, torch.device("cpu"))
+    return build_tiny(texts, 0, 512, torch.device("cpu"), width=16, layers=2, heads=2)
 
 
 def played(language: LanguageModel, config: AgentConfig, workers: int = 0) -> list[Episode]:
@@ -45,7 +44,7 @@ async def _played(language: LanguageModel, config: AgentConfig, seats: Seats) ->
 def short_guesses(**changes: object) -> RunConfig:
     """A run of seconds."""
     sizes = {
-        "model": {"kind": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 4},
+        "model": {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 4},
         "warmup": {"episodes": 24, "batch": 4, "max_updates": 12, "check_every": 12, "check_episodes": 2},
         "rollout": {"tasks": 3, "group": 3},
         "learner": {"minibatch": 3},

@@ -20,7 +20,7 @@ from manyturn.trainers.run.run import open_run
 OFTEN = {"gigpo-spa-epo-gra"}
 FLOORS: dict[str, Any] = {
     "env": {"id": f"{Path(__file__).with_name('floors.py')}:Floors"},
-    "model": {"kind": "tiny", "width": 32, "layers": 2, "heads": 2},
+    "model": {"name": "tiny", "width": 32, "layers": 2, "heads": 2},
     "warmup": {"episodes": 1000, "noise": 0.7, "until_success": 0.3, "check_every": 25, "check_episodes": 100},
     "rollout": {"tasks": 16, "group": 8},
     "learner": {"lr": 2e-3},

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from manyturn.agents.models import LanguageModel
+from manyturn.agents.language_model import LanguageModel
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.options import ConfigError
 from manyturn.trainers.learn.aggregate import Denominators

@@ -9,7 +9,8 @@ from pydantic import Field, ValidationError, ValidationInfo, model_validator
 
 from manyturn.agents.agent import AgentConfig
 from manyturn.agents.engine import Sampling
-from manyturn.agents.model_config import ModelConfig, TinyModel
+from manyturn.agents.model_config import MODELS
+from manyturn.agents.models.tiny import TinyModel
 from manyturn.envs.contract.options import UNFINISHED, ConfigError, OnlyWith, Options, check, one_line
 from manyturn.envs.contract.refusals import refuse_idle, refuse_unfit
 from manyturn.envs.contract.turn_reward import WRAPPERS
@@ -84,7 +85,8 @@ class RunConfig(Options):
     """Everything that decides a run. The same configuration gives the same weights, to the bit on a CPU."""
 
     env: EnvConfig
-    model: ModelConfig = TinyModel()
+    model: Annotated[Any, MODELS.field] = TinyModel()
+    """Which model acts and learns."""
     agent: AgentConfig = AgentConfig(instructions=False)
     roles: dict[str, Annotated[str, Field(pattern="^[A-Za-z0-9_]{1,40}$")]] = {}
     """Who plays each role of an environment with several. Those of one name share a policy, names are free, and each

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
-from manyturn.agents.models import LanguageModel
+from manyturn.agents.language_model import LanguageModel
 from manyturn.envs.contract.durable import clear_leftovers, sync
 
 MANIFEST = "manifest.json"

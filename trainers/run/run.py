@@ -13,8 +13,8 @@ from manyturn.agents.agent import Agent, Demonstrator
 from manyturn.agents.breaker import Breaker
 from manyturn.agents.cast import Cast
 from manyturn.agents.gather import Patience
-from manyturn.agents.model_config import TinyModel
-from manyturn.agents.models import LanguageModel, build_tiny, load_pretrained
+from manyturn.agents.language_model import LanguageModel
+from manyturn.agents.model_config import MODELS, ModelContext
 from manyturn.agents.scripted import SCRIPTS, Scripted
 from manyturn.agents.transformers_engine import BatchBarrier, TransformersEngine
 from manyturn.agents.vocabulary import texts_of
@@ -113,12 +113,10 @@ async def open_run(config: RunConfig, log: Log = lambda line: None) -> AsyncIter
     """Build everything; the environment's processes end with the context.
 
     Args:
-        log: told how far the vocabulary of a tiny model is, where that takes long.
+        log: told how far the model's vocabulary is, where that takes long.
     """
     if config.sampling.temperature == 0:
         raise ConfigError("sampling.temperature = 0 draws every member of a group alike: nothing could be compared")
-    if config.model.kind == "pretrained" and config.model.dtype == "bfloat16" and not config.learner.lora_rank:
-        raise ConfigError("model.dtype = 'bfloat16' loses small updates: leave it at auto, or set learner.lora_rank")
     device = choose_device(config.device)
     if config.threads:
         torch.set_num_threads(config.threads)
@@ -151,8 +149,8 @@ def _roles(config: RunConfig, seats: Seats) -> dict[str, tuple[str, ...]]:
 
 
 async def _vocabulary(config: RunConfig, seats: Seats, log: Log) -> list[str]:
-    """The texts that a tiny model's words are taken from; none for a model that has its own."""
-    if not isinstance(config.model, TinyModel):
+    """The texts that the model's words are taken from; none for a model that has its own."""
+    if not (tasks := config.model.vocabulary_tasks):
         return []
     shown = time.monotonic()
 
@@ -163,20 +161,20 @@ async def _vocabulary(config: RunConfig, seats: Seats, log: Log) -> list[str]:
             log({"phase": "vocabulary", "tasks": done, "planned": planned})
 
     patience = Patience(config.rollout.attempts, config.rollout.error_share)
-    return await texts_of(
-        seats, config.agent, config.model.sample_tasks, config.seed, patience=patience, on_task=on_task
-    )
+    return await texts_of(seats, config.agent, tasks, config.seed, patience=patience, on_task=on_task)
 
 
 def _trainee(
     name: str, roles: tuple[str, ...], config: RunConfig, device: torch.device, barrier: BatchBarrier, texts: list[str]
 ) -> Trainee:
-    language = _language_model(config, device, texts)
-    if config.learner.lora_rank:
+    lora = bool(config.learner.lora_rank)
+    context = ModelContext(device, not lora, texts, config.seed, config.agent.max_context)
+    language: LanguageModel = MODELS.apply(config.model, context)
+    if lora:
         _add_adapters(language, config)
     # On a GPU the learner keeps float32 weights; the engine draws with a bfloat16 copy. Elsewhere they are one.
     drawn = language.model
-    if device.type == "cuda" and not config.learner.lora_rank:
+    if device.type == "cuda" and not lora:
         drawn = copy.deepcopy(language.model).to(torch.bfloat16)  # type: ignore[arg-type]
     engine = TransformersEngine(drawn, language.template.end_ids, patience=config.rollout.patience, barrier=barrier)
     agent = Agent(
@@ -186,12 +184,6 @@ def _trainee(
         language, config.learner, config.objective, config.sampling.temperature, config.value, config.progress
     )
     return Trainee(name, roles, language, engine, agent, learner)
-
-
-def _language_model(config: RunConfig, device: torch.device, texts: list[str]) -> LanguageModel:
-    if isinstance(config.model, TinyModel):
-        return build_tiny(config.model, texts, config.seed, config.agent.max_context, device)
-    return load_pretrained(config.model, device, trainable=not config.learner.lora_rank)
 
 
 def _add_adapters(language: LanguageModel, config: RunConfig) -> None:

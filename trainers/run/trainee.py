@@ -10,7 +10,7 @@ from typing import Any
 
 from manyturn.agents.agent import Agent
 from manyturn.agents.engine import Sampling
-from manyturn.agents.models import LanguageModel
+from manyturn.agents.language_model import LanguageModel
 from manyturn.agents.transformers_engine import TransformersEngine
 from manyturn.envs.contract.registry import Memory
 from manyturn.trainers.learn.learner import Learner

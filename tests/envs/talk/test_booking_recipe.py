@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from manyturn.agents.models import tiny_tokenizer
+from manyturn.agents.language_model import tiny_tokenizer
 from manyturn.agents.vocabulary import texts_of
 from manyturn.envs.hosting.host import Host
 from manyturn.envs.hosting.seats import InlineSeats

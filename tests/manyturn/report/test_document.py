@@ -32,7 +32,7 @@ MAZE = "manyturn/Maze-v0"
 HOSTILE = ("\x00\x1b[31m\u202e", "</script><script>alert(1)</script>", "\u2028\ud7ff\U0010ffff", "", "漢" * 20_000)
 SHORT = {
     "env": {"id": MAZE},
-    "model": {"kind": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 4},
+    "model": {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 4},
     "warmup": {"episodes": 8, "batch": 4, "max_updates": 2, "check_every": 2, "check_episodes": 2},
     "rollout": {"tasks": 2, "group": 2},
     "learner": {"minibatch": 4},

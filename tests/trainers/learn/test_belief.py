@@ -13,7 +13,7 @@ from manyturn.agents.agent import AgentConfig
 from manyturn.agents.context import Window
 from manyturn.agents.episode import Episode
 from manyturn.agents.formats import Tagged
-from manyturn.agents.models import LanguageModel
+from manyturn.agents.language_model import LanguageModel
 from manyturn.agents.recorded import episode_from_plain, episode_to_plain
 from manyturn.envs.hosting.host import Host
 from manyturn.trainers.learn.belief import Forced, Questions, believed

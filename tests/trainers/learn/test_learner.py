@@ -10,9 +10,8 @@ import torch
 
 from manyturn.agents.episode import Episode
 from manyturn.agents.episode_key import EpisodeKey
+from manyturn.agents.language_model import LanguageModel, build_tiny
 from manyturn.agents.ledger import Ledger
-from manyturn.agents.model_config import TinyModel
-from manyturn.agents.models import LanguageModel, build_tiny
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.task import Task
@@ -37,7 +36,7 @@ EVERYTHING = {
 
 
 def model(double: bool = False) -> LanguageModel:
-    language = build_tiny(TinyModel(width=16, layers=1, heads=2), ["go north", "take the key"], 0, 64, CPU)
+    language = build_tiny(["go north", "take the key"], 0, 64, CPU, width=16, layers=1, heads=2)
     if double:
         language.model.double()
     return language

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from manyturn.agents.agent import AgentConfig
-from manyturn.agents.model_config import PretrainedModel, TinyModel
-from manyturn.agents.models import ModelError, build_tiny, load_pretrained
+from manyturn.agents.language_model import ModelError, build_tiny, load_pretrained
 from manyturn.agents.vocabulary import texts_of
 from manyturn.envs.hosting.seats import InlineSeats
 from manyturn.trainers.recipe.config import parse_config
@@ -25,7 +24,7 @@ def model_folder(tmp_path_factory):
     """A model that came from elsewhere: random weights in the Hugging Face layout."""
     folder = tmp_path_factory.mktemp("model")
     texts = asyncio.run(texts_of(InlineSeats("manyturn/Maze-v0"), AgentConfig(), 4, 0))
-    build_tiny(TinyModel(width=16, layers=2, heads=2), texts, 0, 512, CPU).save(folder)
+    build_tiny(texts, 0, 512, CPU, width=16, layers=2, heads=2).save(folder)
     return folder
 
 
@@ -33,7 +32,7 @@ def run_config(folder, **changes):
     return parse_config(
         {
             "env": {"id": "manyturn/Maze-v0", "args": {"max_turns": 5}},
-            "model": {"kind": "pretrained", "path": str(folder)},
+            "model": {"name": "pretrained", "path": str(folder)},
             "sampling": {"max_tokens": 6},
             "warmup": {"episodes": 12, "batch": 4, "max_updates": 4, "check_every": 4, "check_episodes": 2},
             "rollout": {"tasks": 2, "group": 2},
@@ -57,12 +56,12 @@ def learner_of(rank):
 
 @pytest.mark.parametrize("rank", [0, 4])
 def test_a_pretrained_model_trains_and_its_checkpoint_loads_as_a_model(model_folder, tmp_path, rank):
-    start = load_pretrained(PretrainedModel(path=str(model_folder)), CPU)
+    start = load_pretrained(str(model_folder), CPU)
     run = tmp_path / "run"
     config = run_config(model_folder, learner=learner_of(rank))
     summary = asyncio.run(train(config, run))
     checkpoint, _ = newest_checkpoint(run / "checkpoints")
-    ended = load_pretrained(PretrainedModel(path=str(checkpoint / "model")), CPU)
+    ended = load_pretrained(str(checkpoint / "model"), CPU)
     before, after = (dict(m.model.named_parameters()) for m in (start, ended))
     assert before.keys() == after.keys()
     moved = [name for name in before if not torch.equal(before[name], after[name])]
@@ -96,13 +95,13 @@ def test_the_reference_is_the_warmed_up_policy(model_folder, tmp_path):
 
 def test_a_folder_without_a_model_says_what_to_give(tmp_path):
     with pytest.raises(ModelError, match=r"config\.json"):
-        load_pretrained(PretrainedModel(path=str(tmp_path)), CPU)
+        load_pretrained(str(tmp_path), CPU)
 
 
 def test_a_model_that_the_hub_cannot_give_says_so(monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # the variable is read at import
     with pytest.raises(ModelError, match="local folder"):
-        load_pretrained(PretrainedModel(path="nobody/no-such-model"), CPU)
+        load_pretrained("nobody/no-such-model", CPU)
 
 
 def test_logits_that_are_scaled_after_the_head_are_refused(tmp_path):
@@ -110,7 +109,7 @@ def test_logits_that_are_scaled_after_the_head_are_refused(tmp_path):
     from transformers import GraniteConfig, GraniteForCausalLM
 
     texts = asyncio.run(texts_of(InlineSeats("manyturn/Maze-v0"), AgentConfig(), 2, 0))
-    language = build_tiny(TinyModel(width=16, heads=2), texts, 0, 128, CPU)
+    language = build_tiny(texts, 0, 128, CPU, width=16, heads=2)
     config = GraniteConfig(
         vocab_size=len(language.tokenizer),
         hidden_size=16,
@@ -124,7 +123,7 @@ def test_logits_that_are_scaled_after_the_head_are_refused(tmp_path):
     GraniteForCausalLM(config).save_pretrained(tmp_path)
     language.tokenizer.save_pretrained(tmp_path)
     with pytest.raises(ModelError, match="logits"):
-        load_pretrained(PretrainedModel(path=str(tmp_path)), CPU)
+        load_pretrained(str(tmp_path), CPU)
 
 
 def test_settings_that_cannot_learn_are_refused(model_folder, tmp_path):
@@ -141,7 +140,7 @@ def test_gradient_checkpointing_is_really_on(model_folder):
     from manyturn.trainers.learn.objectives.clip import ClipConfig
     from manyturn.trainers.learn.samples import Sample
 
-    language = load_pretrained(PretrainedModel(path=str(model_folder)), CPU)
+    language = load_pretrained(str(model_folder), CPU)
     learner = Learner(language, LearnerConfig(gradient_checkpointing=True), ClipConfig(), 1.0)
     calls = []
     for layer in language.model.get_decoder().layers:

@@ -42,7 +42,7 @@ def test_a_gymnasium_environment_of_strings_trains(tmp_path):
     config = parse_config(
         {
             "env": {"id": f"{file}:Parrot"},
-            "model": {"kind": "tiny", "width": 16, "heads": 2, "sample_tasks": 8},
+            "model": {"name": "tiny", "width": 16, "heads": 2, "sample_tasks": 8},
             "warmup": {"episodes": 100, "noise": 0.0, "max_updates": 150, "until_success": 0.9, "check_every": 25},
             "sampling": {"max_tokens": 6},
             "rollout": {"tasks": 4, "group": 4},

@@ -24,7 +24,7 @@ def duet(**changes):
     return parse_config(
         {
             "env": {"id": DUET},
-            "model": {"kind": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 8},
+            "model": {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 8},
             "sampling": {"max_tokens": 3},
             "warmup": {"episodes": 0},
             "rollout": {"tasks": 6, "group": 6},
@@ -48,7 +48,7 @@ def test_each_agent_learns_from_its_own_rewards(tmp_path, roles):
     summary = run(
         tmp_path / "run",
         roles=roles,
-        model={"kind": "tiny", "width": 32, "layers": 2, "heads": 2, "sample_tasks": 8},
+        model={"name": "tiny", "width": 32, "layers": 2, "heads": 2, "sample_tasks": 8},
         warmup={"episodes": 30, "noise": 1.0, "until_success": 0.45, "max_updates": 80, "check_every": 5},
         learner={"lr": 4e-3, "minibatch": 24, "old_logprobs": "engine"},
         evaluation={"limit": 30, "repeats": 3},

@@ -22,7 +22,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from manyturn.agents.model_config import ModelError, PretrainedModel, TinyModel
+from manyturn.agents.model_config import ModelError
 from manyturn.agents.template import ChatTemplate
 
 END, USER, AGENT, SYSTEM = "<|end|>", "<|user|>", "<|agent|>", "<|system|>"
@@ -98,31 +98,46 @@ def tiny_tokenizer(texts: Iterable[str], digits: bool = False) -> PreTrainedToke
 
 
 def build_tiny(
-    config: TinyModel, texts: Iterable[str], seed: int, max_context: int, device: torch.device
+    texts: Iterable[str],
+    seed: int,
+    max_context: int,
+    device: torch.device,
+    *,
+    width: int = 64,
+    layers: int = 2,
+    heads: int = 4,
+    digits: bool = False,
 ) -> LanguageModel:
     """A tiny decoder with random weights that depend on the seed alone.
 
     Args:
         texts: observations and commands of the environment, from training tasks.
         max_context: longest sequence in tokens.
+        width: hidden size D.
+        layers: decoder layers.
+        heads: attention heads.
+        digits: whether each digit of a number is a token of its own.
+
+    Raises:
+        ModelError: the heads do not divide the width.
     """
-    if config.width % config.heads:
-        raise ModelError(f"model.heads = {config.heads} must divide model.width = {config.width}")
-    tokenizer = tiny_tokenizer(texts, config.numbers == "digits")
+    if width % heads:
+        raise ModelError(f"model.heads = {heads} must divide model.width = {width}")
+    tokenizer = tiny_tokenizer(texts, digits)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = LlamaForCausalLM(
             LlamaConfig(
                 vocab_size=len(tokenizer),
-                hidden_size=config.width,
-                intermediate_size=4 * config.width,
-                num_hidden_layers=config.layers,
-                num_attention_heads=config.heads,
-                num_key_value_heads=config.heads,
+                hidden_size=width,
+                intermediate_size=4 * width,
+                num_hidden_layers=layers,
+                num_attention_heads=heads,
+                num_key_value_heads=heads,
                 max_position_embeddings=max_context,
                 tie_word_embeddings=True,
                 # The library's 0.02 is meant for widths in the thousands; at 64 it costs three quarters of the warm-up.
-                initializer_range=config.width**-0.5,
+                initializer_range=width**-0.5,
                 bos_token_id=None,
                 eos_token_id=tokenizer.eos_token_id,
                 pad_token_id=None,
@@ -131,23 +146,28 @@ def build_tiny(
     return LanguageModel(model.to(device), tokenizer, ChatTemplate(tokenizer))
 
 
-def load_pretrained(config: PretrainedModel, device: torch.device, trainable: bool = False) -> LanguageModel:
+def load_pretrained(
+    path: str, device: torch.device, *, trainable: bool = False, dtype: str = "auto", gguf_file: str | None = None
+) -> LanguageModel:
     """A Hugging Face model by id or folder; code from the hub is never run.
 
     Args:
-        trainable: load float32 weights, which small updates need to add up in; else the type that ``config`` names.
+        trainable: whether small updates must add up in the weights, for which auto means float32.
+        dtype: float32, bfloat16, or auto: bfloat16 on a GPU unless ``trainable``, else float32.
+        gguf_file: name of a GGUF file in the folder.
+
+    Raises:
+        ModelError: there is no such model, it cannot be read, or it is not supported.
     """
-    path: str = config.path
-    if config.gguf_file is not None:
+    if gguf_file is not None:
         from manyturn.agents.gguf import converted
 
-        path = str(converted(Path(config.path), config.gguf_file))
+        path = str(converted(Path(path), gguf_file))
     local = Path(path)
     if local.exists() and not is_model_folder(local):
         raise ModelError(
             f"{path} holds no model (config.json): give the folder of a model or a checkpoint's model folder"
         )
-    dtype = config.dtype
     if dtype == "auto":
         dtype = "bfloat16" if device.type == "cuda" and not trainable else "float32"
     try:

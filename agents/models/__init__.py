@@ -1,0 +1,1 @@
+"""The models that come along: the options and the builder of each."""

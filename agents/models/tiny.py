@@ -1,0 +1,44 @@
+"""A model that begins with nothing but the environment's own words; see ``build_tiny``."""
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from manyturn.agents.model_config import MODELS, ModelConfig, ModelContext
+
+if TYPE_CHECKING:
+    from manyturn.agents.language_model import LanguageModel
+
+
+class TinyModel(ModelConfig):
+    """A decoder with random weights and a vocabulary made from the environment's own words, for a CPU."""
+
+    name: Literal["tiny"] = "tiny"
+    width: int = Field(64, ge=8)
+    """Hidden size D."""
+    layers: int = Field(2, ge=1)
+    """Decoder layers."""
+    heads: int = Field(4, ge=1)
+    """Attention heads; must divide the width."""
+    sample_tasks: int = Field(64, ge=1)
+    """Training tasks whose texts give the vocabulary."""
+    numbers: Literal["words", "digits"] = "words"
+    """Whether a number is one token, or one for each digit, so that a number never seen can be copied."""
+
+    @property
+    def label(self) -> str:
+        return f"tiny, {self.width} wide, {self.layers} layers"
+
+    @property
+    def vocabulary_tasks(self) -> int:
+        return self.sample_tasks
+
+
+@MODELS.register(TinyModel)
+def tiny(context: ModelContext, config: TinyModel) -> "LanguageModel":
+    """A new model."""
+    from manyturn.agents.language_model import build_tiny
+
+    sizes = {"width": config.width, "layers": config.layers, "heads": config.heads}
+    digits = config.numbers == "digits"
+    return build_tiny(context.texts, context.seed, context.max_context, context.device, digits=digits, **sizes)
