@@ -26,7 +26,7 @@ class AgentConfig(Options):
     """Tell the agent the environment's instructions; a model trained on one environment alone can do without."""
     show_admissible: bool = False
     """List the admissible commands below each observation."""
-    max_context: int = Field(2048, ge=16)
+    max_context: int = Field(default=2048, ge=16)
     """Longest prompt and reply together, in tokens; an episode that outgrows it is truncated."""
 
     def system(self, instructions: str) -> str:

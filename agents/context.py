@@ -79,7 +79,7 @@ class Window(Options):
     """
 
     name: Literal["window"] = "window"
-    turns: int = Field(2, ge=0)
+    turns: int = Field(default=2, ge=0)
     """How many past turns are shown."""
 
     def shown(self, past: Sequence[Exchange], observation: str) -> tuple[list[Exchange], str]:

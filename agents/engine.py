@@ -17,9 +17,9 @@ class Sampling(Options):
     """How replies are drawn. There is no top-p or top-k: they would make the engine's log-probabilities differ from
     the learner's."""
 
-    temperature: float = Field(1.0, ge=0)
+    temperature: float = Field(default=1.0, ge=0)
     """Divides the logits; 0 takes the most likely token."""
-    max_tokens: int = Field(16, ge=1)
+    max_tokens: int = Field(default=16, ge=1)
     """Longest reply, its end token included."""
 
 

@@ -42,7 +42,7 @@ class Tagged(Options):
     """
 
     name: Literal["tagged"] = "tagged"
-    tag: str = Field("action", pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")
+    tag: str = Field(default="action", pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")
     """Name of the tag."""
     think: bool = False
     """Ask for reasoning between <think> tags first."""

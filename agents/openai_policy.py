@@ -43,15 +43,15 @@ class Endpoint(Options):
 
     base_url: str | None = None
     """Such as http://127.0.0.1:8000/v1; default: OPENAI_BASE_URL."""
-    timeout: float = Field(120.0, gt=0)
+    timeout: float = Field(default=120.0, gt=0)
     """Seconds that one request may take."""
-    attempts: int = Field(6, ge=1)
+    attempts: int = Field(default=6, ge=1)
     """How often a request is tried before the episode ends in an error."""
-    first_wait: float = Field(1.0, ge=0)
+    first_wait: float = Field(default=1.0, ge=0)
     """Seconds before the second attempt; doubles from attempt to attempt."""
-    longest_wait: float = Field(60.0, ge=0)
+    longest_wait: float = Field(default=60.0, ge=0)
     """Most seconds between attempts, whatever the endpoint asks for."""
-    concurrency: int = Field(16, ge=1)
+    concurrency: int = Field(default=16, ge=1)
     """Requests under way at once."""
     length_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """The request's field for the longest reply; newer models of OpenAI want max_completion_tokens."""

@@ -14,13 +14,13 @@ class TinyModel(ModelConfig):
     """A decoder with random weights and a vocabulary made from the environment's own words, for a CPU."""
 
     name: Literal["tiny"] = "tiny"
-    width: int = Field(64, ge=8)
+    width: int = Field(default=64, ge=8)
     """Hidden size D."""
-    layers: int = Field(2, ge=1)
+    layers: int = Field(default=2, ge=1)
     """Decoder layers."""
-    heads: int = Field(4, ge=1)
+    heads: int = Field(default=4, ge=1)
     """Attention heads; must divide the width."""
-    sample_tasks: int = Field(64, ge=1)
+    sample_tasks: int = Field(default=64, ge=1)
     """Training tasks whose texts give the vocabulary."""
     numbers: Literal["words", "digits"] = "words"
     """Whether a number is one token, or one for each digit, so that a number never seen can be copied."""

@@ -5,7 +5,7 @@ is a file in ``wrappers/``; a plugin brings its own like this::
 
     class EarlyConfig(Named):
         name: Literal["early"] = "early"
-        bonus: float = Field(0.5, gt=0)
+        bonus: float = Field(default=0.5, gt=0)
 
     @WRAPPERS.register(EarlyConfig)
     class Early(TurnReward):

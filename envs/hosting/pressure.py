@@ -18,13 +18,13 @@ class WorkerLimits(Options):
     A worker above a limit gets no new episode and ends after its last one; above twice the limit it is killed.
     """
 
-    memory_mb: int = Field(2048, ge=1)
+    memory_mb: int = Field(default=2048, ge=1)
     """Resident memory in MB; pages that processes share count for each."""
-    files: int = Field(512, ge=1)
+    files: int = Field(default=512, ge=1)
     """Open files."""
-    threads: int = Field(256, ge=1)
+    threads: int = Field(default=256, ge=1)
     """Threads."""
-    processes: int = Field(64, ge=1)
+    processes: int = Field(default=64, ge=1)
     """Processes that it started and that have not been collected."""
 
     def strain(self, held: Counter[str]) -> tuple[float, str]:

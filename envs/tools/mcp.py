@@ -39,7 +39,7 @@ class McpServer(Options):
     """Environment variables of the command, besides the few that every program needs."""
     url: str | None = None
     """Address of a server on this machine, such as http://127.0.0.1:8000/mcp."""
-    timeout: float = Field(30.0, gt=0)
+    timeout: float = Field(default=30.0, gt=0)
     """Seconds that the start, or one call, may take."""
 
     @model_validator(mode="after")

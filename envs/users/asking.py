@@ -24,20 +24,20 @@ class ModelOptions(Options):
     """The model's name at the endpoint."""
     base_url: str | None = None
     """Such as http://127.0.0.1:8000/v1; default: OPENAI_BASE_URL."""
-    temperature: float = Field(0.0, ge=0)
+    temperature: float = Field(default=0.0, ge=0)
     seed: int = 0
     """Sent with the first attempt; each further attempt at a turn adds 1, so that a bad reply need not come again."""
-    max_tokens: int = Field(512, ge=1)
+    max_tokens: int = Field(default=512, ge=1)
     """Longest reply."""
-    longest: int = Field(4000, ge=1)
+    longest: int = Field(default=4000, ge=1)
     """Characters of the longest reply that is still taken for an utterance."""
-    timeout: float = Field(45.0, gt=0)
+    timeout: float = Field(default=45.0, gt=0)
     """Seconds for one turn, shared by its attempts and tool calls; keep it below the time that a worker has for one."""
-    attempts: int = Field(3, ge=1)
+    attempts: int = Field(default=3, ge=1)
     """How often a turn is tried before it is a UserError."""
-    wait: float = Field(1.0, ge=0)
+    wait: float = Field(default=1.0, ge=0)
     """Seconds before the second attempt; doubles from attempt to attempt."""
-    stop: str = Field("###STOP###", min_length=1)
+    stop: str = Field(default="###STOP###", min_length=1)
     """What the model writes to leave."""
 
 

@@ -20,9 +20,9 @@ class JudgeError(UserError):
 class JudgeOptions(ModelOptions):
     """Which model judges, where it is, and how patient to be with it. The key comes from OPENAI_API_KEY."""
 
-    max_tokens: int = Field(2048, ge=1)
+    max_tokens: int = Field(default=2048, ge=1)
     """Longest answer, reasons included."""
-    longest: int = Field(20_000, ge=1)
+    longest: int = Field(default=20_000, ge=1)
     """Characters of the longest answer that is read."""
 
     @model_validator(mode="after")

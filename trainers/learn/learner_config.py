@@ -8,25 +8,25 @@ from manyturn.envs.contract.options import OnlyWith, Options
 
 
 class LearnerConfig(Options):
-    lr: float = Field(5e-4, gt=0)
+    lr: float = Field(default=5e-4, gt=0)
     """Learning rate of AdamW."""
-    lr_end: float = Field(0.1, ge=0, le=1)
+    lr_end: float = Field(default=0.1, ge=0, le=1)
     """Share of the learning rate that is left at the last step; it falls linearly."""
-    weight_decay: float = Field(0.0, ge=0)
+    weight_decay: float = Field(default=0.0, ge=0)
     """AdamW's weight decay."""
-    max_grad_norm: float = Field(1.0, gt=0)
+    max_grad_norm: float = Field(default=1.0, gt=0)
     """Gradients are scaled down to this norm."""
-    minibatch: int = Field(16, ge=1)
+    minibatch: int = Field(default=16, ge=1)
     """Episodes in an update."""
-    epochs: int = Field(1, ge=1)
+    epochs: int = Field(default=1, ge=1)
     """Passes over the episodes of a step."""
-    micro_tokens: int = Field(16384, ge=64)
+    micro_tokens: int = Field(default=16384, ge=64)
     """Most padded tokens in one forward pass; gradients of a minibatch are accumulated."""
     old_logprobs: Literal["learner", "engine"] = "learner"
     """Where the ratio's denominator comes from: computed anew by the learner, or as the engine drew."""
-    lora_rank: int = Field(0, ge=0)
+    lora_rank: int = Field(default=0, ge=0)
     """Rank of LoRA adapters (peft) on all linear layers; 0 trains all weights."""
-    lora_alpha: Annotated[int, OnlyWith("lora_rank", may_wait=True)] = Field(32, ge=1)
+    lora_alpha: Annotated[int, OnlyWith("lora_rank", may_wait=True)] = Field(default=32, ge=1)
     """Scale of the adapters."""
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass to save memory."""

@@ -52,11 +52,11 @@ class Branching(Options):
 
     initial: int = Field(ge=1)
     """Episodes of a group that are played before anything branches; fewer than rollout.group."""
-    weight: float = Field(0.2, ge=0)
+    weight: float = Field(default=0.2, ge=0)
     """How much a rise of entropy since the first turn makes a branch likelier."""
-    threshold: float = Field(0.5, gt=0, le=1)
+    threshold: float = Field(default=0.5, gt=0, le=1)
     """Score up to which an episode branches: the share of turns that do where the entropy stays as it was."""
-    tokens: int = Field(20, ge=1)
+    tokens: int = Field(default=20, ge=1)
     """Tokens at the beginning of a reply that its entropy is of."""
 
 

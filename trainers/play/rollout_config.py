@@ -10,25 +10,25 @@ from manyturn.trainers.play.horizon import Horizon
 
 
 class RolloutConfig(Options):
-    tasks: int = Field(16, ge=1)
+    tasks: int = Field(default=16, ge=1)
     """Tasks N in a step."""
-    group: int = Field(8, ge=1)
+    group: int = Field(default=8, ge=1)
     """Episodes G of each task."""
-    concurrency: int = Field(512, ge=1)
+    concurrency: int = Field(default=512, ge=1)
     """Episodes that run side by side."""
-    max_turns: int = Field(100, ge=1)
+    max_turns: int = Field(default=100, ge=1)
     """Turn limit of environments that have none of their own."""
     horizon: Horizon | None = None
     """A turn limit of training episodes that grows with the steps."""
-    rounds: int = Field(1, ge=1)
+    rounds: int = Field(default=1, ge=1)
     """Most rounds of play in a step: groups whose episodes all earn the same are replaced in the next round."""
     branching: Branching | None = None
     """Episodes of a group that fork off others where the policy is unsure; unset, all begin at the first turn."""
-    attempts: int = Field(3, ge=1)
+    attempts: int = Field(default=3, ge=1)
     """How often an episode that ended in an error is tried."""
-    error_share: float = Field(0.1, ge=0, le=1)
+    error_share: float = Field(default=0.1, ge=0, le=1)
     """Share of episodes of a step that may end in an error before the run stops."""
-    patience: float | None = Field(None, gt=0)
+    patience: float | None = Field(default=None, gt=0)
     """Seconds that a batch waits for slow episodes; unset waits for all, which is reproducible to the bit."""
 
     @model_validator(mode="after")

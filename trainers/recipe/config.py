@@ -36,48 +36,48 @@ class EnvConfig(Options):
     """Arguments of the environment's constructor."""
     wrappers: tuple[Annotated[Any, WRAPPERS.field], ...] = ()
     """Reward wrappers, inner first, such as {name = "turn_cost", cost = 0.01}."""
-    workers: int = Field(0, ge=0)
+    workers: int = Field(default=0, ge=0)
     """Processes that host the environment; 0 keeps it in this process."""
-    timeout: Annotated[float, _WORKERS] = Field(60.0, gt=0)
+    timeout: Annotated[float, _WORKERS] = Field(default=60.0, gt=0)
     """Seconds after which a worker counts as hung."""
     limits: Annotated[WorkerLimits, _WORKERS] = WorkerLimits()
     """What a worker may hold before it is replaced."""
 
 
 class WarmupConfig(Options):
-    episodes: int = Field(1000, ge=0)
+    episodes: int = Field(default=1000, ge=0)
     """Demonstrations that are collected; 0 leaves the warm-up out."""
-    noise: Annotated[float, _EPISODES] = Field(0.3, ge=0, le=1)
+    noise: Annotated[float, _EPISODES] = Field(default=0.3, ge=0, le=1)
     """Share of random moves in the demonstrations, to show recovery; only successful ones are learnt from."""
-    batch: Annotated[int, _EPISODES] = Field(8, ge=1)
+    batch: Annotated[int, _EPISODES] = Field(default=8, ge=1)
     """Sequences in an update: episodes, or turns where the context is a window."""
-    lr: Annotated[float, _EPISODES] = Field(4e-3, gt=0)
+    lr: Annotated[float, _EPISODES] = Field(default=4e-3, gt=0)
     """Learning rate, decayed to a tenth over max_updates."""
-    max_updates: Annotated[int, _EPISODES] = Field(1500, ge=1)
+    max_updates: Annotated[int, _EPISODES] = Field(default=1500, ge=1)
     """Most updates."""
-    until_success: Annotated[float, _EPISODES] = Field(0.5, ge=0, le=1)
+    until_success: Annotated[float, _EPISODES] = Field(default=0.5, ge=0, le=1)
     """Success on validation tasks at which the warm-up ends; steps and seconds mean different things on each seed."""
-    observed: Annotated[float, _EPISODES] = Field(0.0, ge=0)
+    observed: Annotated[float, _EPISODES] = Field(default=0.0, ge=0)
     """What a token of the environment's text weighs, where one that is said weighs 1. A model that begins from nothing
     learns to copy from what it sees long before the few words that it says would teach it."""
-    check_every: Annotated[int, _EPISODES] = Field(50, ge=1)
+    check_every: Annotated[int, _EPISODES] = Field(default=50, ge=1)
     """Updates between two measurements of success."""
-    check_episodes: Annotated[int, _EPISODES] = Field(64, ge=1)
+    check_episodes: Annotated[int, _EPISODES] = Field(default=64, ge=1)
     """Validation tasks in a measurement."""
 
 
 class EvaluationConfig(Options):
     split: str = "test"
     """Held-out split."""
-    limit: int = Field(128, ge=1)
+    limit: int = Field(default=128, ge=1)
     """Tasks on the panel, at most."""
-    repeats: int = Field(1, ge=1)
+    repeats: int = Field(default=1, ge=1)
     """Episodes of each task."""
     greedy: bool = False
     """Also report the policy that takes the likeliest token."""
-    every: int = Field(0, ge=0)
+    every: int = Field(default=0, ge=0)
     """Steps between two evaluations on validation tasks; 0 evaluates at the end only."""
-    every_limit: Annotated[int, OnlyWith("every", may_wait=True)] = Field(64, ge=1)
+    every_limit: Annotated[int, OnlyWith("every", may_wait=True)] = Field(default=64, ge=1)
     """Validation tasks in those."""
 
 
@@ -106,17 +106,17 @@ class RunConfig(Options):
     progress: ProgressHeadConfig | None = None
     """An estimator of what each turn contributes to the outcome, for SPA."""
     evaluation: EvaluationConfig = EvaluationConfig()
-    steps: int = Field(60, ge=0)
+    steps: int = Field(default=60, ge=0)
     """Reinforcement-learning steps."""
-    seed: int = Field(0, ge=0)
+    seed: int = Field(default=0, ge=0)
     """All randomness of the run derives from it."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where model and learner run."""
-    threads: int = Field(1, ge=0)
+    threads: int = Field(default=1, ge=0)
     """CPU threads of the model; 1 is reproducible to the bit and rarely slower for tiny models; 0 uses all cores."""
-    checkpoint_every: int = Field(10, ge=1)
+    checkpoint_every: int = Field(default=10, ge=1)
     """Steps between two checkpoints."""
-    keep_checkpoints: int = Field(2, ge=1)
+    keep_checkpoints: int = Field(default=2, ge=1)
     """How many checkpoints stay on disk."""
 
     @model_validator(mode="after")

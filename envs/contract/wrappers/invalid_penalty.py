@@ -12,7 +12,7 @@ from manyturn.envs.contract.turn_reward import WRAPPERS, TurnReward
 
 class InvalidPenaltyWrapperConfig(Named):
     name: Literal["invalid_penalty"] = "invalid_penalty"
-    coef: float = Field(0.1, gt=0)
+    coef: float = Field(default=0.1, gt=0)
     """Reward taken away."""
 
 

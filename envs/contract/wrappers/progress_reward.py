@@ -12,9 +12,9 @@ from manyturn.envs.contract.turn_reward import WRAPPERS, TurnReward, WrapperMism
 
 class ProgressRewardConfig(Named):
     name: Literal["progress_reward"] = "progress_reward"
-    gamma: float = Field(1.0, gt=0, le=1)
+    gamma: float = Field(default=1.0, gt=0, le=1)
     """The learner's discount by turn."""
-    scale: float = Field(1.0, gt=0)
+    scale: float = Field(default=1.0, gt=0)
     """Factor of the potential."""
 
 

@@ -12,7 +12,7 @@ from manyturn.envs.contract.turn_reward import WRAPPERS, TurnReward
 
 class TurnCostConfig(Named):
     name: Literal["turn_cost"] = "turn_cost"
-    cost: float = Field(0.01, gt=0)
+    cost: float = Field(default=0.01, gt=0)
     """Reward taken away each turn."""
 
 
