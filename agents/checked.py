@@ -30,7 +30,7 @@ class Checked:
 
     def __init__(self, engine: Engine, template: ChatTemplate):
         self._engine, self._ends = engine, template.end_ids
-        self.vocabulary = engine.vocabulary
+        self.vocabulary, self._knows_entropies = engine.vocabulary, engine.capabilities.entropy
         self._newest: dict[EpisodeKey, int] = {}
 
     def open(self, key: EpisodeKey) -> None:
@@ -85,7 +85,7 @@ class Checked:
             ("entropies", reply.entropies, -_ROUNDING, most),
         )
         for name, values, low, high in told:
-            if values is None and name == "entropies":
+            if values is None and name == "entropies" and not self._knows_entropies:
                 continue
             if not isinstance(values, list) or len(values) != count:
                 size = len(values) if isinstance(values, list) else type(values).__name__

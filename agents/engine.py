@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple, Protocol
 from pydantic import Field
 
 from manyturn.agents.episode_key import EpisodeKey
+from manyturn.agents.weights import Weights
 from manyturn.envs.contract.options import Options
 
 
@@ -31,7 +32,7 @@ class Reply(NamedTuple):
         logprobs: T natural log-probabilities at the sampling temperature (at temperature 0: of the logits as they are).
         finish: "stop" if the reply ended by itself, "length" if it was cut.
         version: policy version of the weights that drew it.
-        entropies: T entropies, in nats, of the distributions that the tokens were drawn from, if the engine tells.
+        entropies: T entropies, in nats, of the distributions that the tokens were drawn from, if the engine knows them.
     """
 
     ids: list[int]
@@ -41,20 +42,75 @@ class Reply(NamedTuple):
     entropies: list[float] | None = None
 
 
-class Engine(Protocol):
-    """Computes replies. Episodes open a session each, so that an engine knows how many may still ask."""
+class Capabilities(NamedTuple):
+    """What an engine can do. What a run needs and its engine cannot do is refused before the run begins.
 
-    @property
-    def vocabulary(self) -> int:
-        """Token ids are 0..vocabulary-1; a model may have more than its tokenizer, padded to a round size."""
-        ...
+    Attributes:
+        keeps_bits: the same episodes give the same log-probabilities to the bit, however long their environments take.
+        entropy: replies come with their entropies.
+        lora: ``load`` takes the weights of a model with adapters.
+    """
+
+    keeps_bits: bool = False
+    entropy: bool = False
+    lora: bool = False
+
+
+class Engine(Protocol):
+    """Computes replies; many requests are in flight at once, each awaited by the coroutine of its episode.
+
+    A subclass writes ``generate`` and ``load``, and sets the attributes; what stands here does for the rest. Any
+    exception of ``generate`` ends its episode as an error; one of another method ends the run.
+
+    Attributes:
+        vocabulary: token ids are 0..vocabulary-1; a model may have more than its tokenizer, padded to a round size.
+        version: policy version of the weights that were loaded last; 0 before the first ``load``.
+        capabilities: the same as its configuration's.
+    """
+
+    vocabulary: int
+    version: int
+    capabilities: Capabilities
 
     def open(self, key: EpisodeKey) -> None:
-        """An episode begins."""
+        """An episode begins: it may ask from now on, so that an engine knows how many may still ask."""
+        return None
 
     async def generate(self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling) -> Reply:
-        """Draw the reply to a prompt; raises EngineError."""
+        """Draw the reply to a prompt.
+
+        All randomness comes from ``key.noise_seed(turn)``, so that what is drawn depends on nothing else.
+
+        Args:
+            key: of an open episode, which waits for no other reply of this engine.
+            turn: number of the turn. Its prompt begins with the one before and its reply where the agent's context
+                is the whole conversation, and need not where it is not.
+
+        Raises:
+            EngineError: there is no reply; the episode is tried again.
+        """
         ...
 
     def close(self, key: EpisodeKey) -> None:
-        """The episode ended; what was kept for it can go."""
+        """The episode ended; what was kept for it can go. A request of it that still runs has been cancelled."""
+        return None
+
+    async def load(self, weights: Weights, version: int) -> None:
+        """Draw with other weights from now on, and forget what was computed with the old ones.
+
+        All or nothing: no reply mixes two versions, and each is labelled with its own. After a load that raised or was
+        cancelled every request ends in EngineError until a load succeeds. It may be called while the engine sleeps.
+        """
+        ...
+
+    async def sleep(self) -> None:
+        """Nobody asks until ``wake``: leave the device's memory to the learner. Asleep already, it does nothing."""
+        return None
+
+    async def wake(self) -> None:
+        """Be ready to draw, with the weights that were loaded last. Awake already, it does nothing."""
+        return None
+
+    async def shutdown(self) -> None:
+        """Nobody will ask any more: end threads, processes and connections."""
+        return None

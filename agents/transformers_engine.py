@@ -7,16 +7,18 @@ the episodes alone; ``patience`` trades that for not waiting on slow environment
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import torch
 from transformers import PreTrainedModel
 
+from manyturn.agents.batch_barrier import BatchBarrier
 from manyturn.agents.batch_decoder import BatchDecoder, Drawn, Past, Row
-from manyturn.agents.engine import EngineError, Reply, Sampling
+from manyturn.agents.engine import Capabilities, Engine, EngineError, Reply, Sampling
 from manyturn.agents.episode_key import EpisodeKey
+from manyturn.agents.weights import Weights
 from manyturn.envs.contract.keys import generator
 
 
@@ -29,25 +31,7 @@ class _Request:
     answer: asyncio.Future[Reply]
 
 
-class BatchBarrier:
-    """Engines that play the same episodes: their batches start when every open episode has asked one of them.
-
-    Each would otherwise wait for episodes that wait for another.
-    """
-
-    def __init__(self) -> None:
-        self.engines: list[TransformersEngine] = []
-
-    @property
-    def all_asked(self) -> bool:
-        """Whether every open episode waits for a reply."""
-        first, *others = self.engines
-        # An episode is open in several engines, and waits for one; of one engine there is nothing to put together.
-        is_open = first._open.union(*(engine._open for engine in others)) if others else first._open
-        return sum(len(engine._waiting) for engine in self.engines) >= len(is_open)
-
-
-class TransformersEngine:
+class TransformersEngine(Engine):
     """Draws replies from a causal language model.
 
     Args:
@@ -56,10 +40,9 @@ class TransformersEngine:
         max_batch: rows computed together.
         patience: seconds to wait for open episodes that have not asked; None waits for all (reproducible to the bit).
         barrier: of the engines that play the same episodes; None: it plays alone.
+        copied: whether nobody else uses the model, so that it can leave the device while the engine sleeps.
 
     Attributes:
-        version: policy version of the weights.
-        vocabulary: how many token ids the model has.
         drawn_tokens, read_tokens: tokens drawn, and prompt tokens computed, since the engine was made.
     """
 
@@ -70,14 +53,17 @@ class TransformersEngine:
         max_batch: int = 256,
         patience: float | None = None,
         barrier: BatchBarrier | None = None,
+        copied: bool = False,
     ):
-        self.model, self.version = model, 0
-        self.vocabulary: int = model.config.get_text_config().vocab_size
+        self._model, self._device, self._copied = model, model.device, copied
+        self.version, self.vocabulary = 0, model.config.get_text_config().vocab_size
+        self.capabilities = Capabilities(keeps_bits=patience is None, entropy=True, lora=True)
         self._whole = True  # whether the weights are those of one version
+        self._awake = True
         self._decoder, self._ends = BatchDecoder(model, end_ids), end_ids
         self._max_batch, self._patience = max_batch, patience
-        self._meeting = barrier or BatchBarrier()
-        self._meeting.engines.append(self)
+        self._barrier = barrier or BatchBarrier()
+        self._barrier.join(self)
         self._open: set[EpisodeKey] = set()
         self._waiting: list[_Request] = []
         self._past: dict[EpisodeKey, Past] = {}
@@ -85,6 +71,21 @@ class TransformersEngine:
         self._running: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.drawn_tokens = self.read_tokens = 0
+
+    @property
+    def episodes(self) -> Set[EpisodeKey]:
+        """Those that are open."""
+        return self._open
+
+    @property
+    def asking(self) -> int:
+        """Requests that no batch has taken yet."""
+        return len(self._waiting)
+
+    @property
+    def kept(self) -> Set[EpisodeKey]:
+        """Episodes of which keys and values are kept."""
+        return self._past.keys()
 
     def open(self, key: EpisodeKey) -> None:
         if key in self._open:
@@ -94,29 +95,57 @@ class TransformersEngine:
     def close(self, key: EpisodeKey) -> None:
         self._open.discard(key)
         self._past.pop(key, None)
-        self._consider()
+        self._barrier.consider()
 
-    def load(self, source: PreTrainedModel, version: int) -> None:
-        """Draw with the weights of ``source`` from now on, and forget what was computed with the old ones.
+    # Nothing in load, sleep and wake is awaited: no batch can begin, and no cancellation can come, in their middle.
 
-        Whatever it raises leaves half-new weights: until a load succeeds, every request ends in EngineError.
-        """
-        # A batch whose episodes were cancelled may still be computing; its thread must not meet half-new weights.
-        self._runner.submit(int).result()
+    async def load(self, weights: Weights, version: int) -> None:
+        self._finish_batch()
         self._whole = False
         self._past.clear()
-        if source is not self.model:
-            with torch.no_grad():
-                for mine, theirs in zip(self.model.parameters(), source.parameters(), strict=True):
-                    mine.copy_(theirs)
+        if weights.module is not self._model:
+            self._model.to(self._device)
+            self._copy(weights)
         self.version, self._whole = version, True
+
+    def _copy(self, weights: Weights) -> None:
+        missing = dict(self._model.named_parameters())
+        with torch.no_grad():
+            for name, tensor in weights.tensors():
+                mine = missing.pop(name, None)
+                if mine is None or mine.shape != tensor.shape:
+                    raise EngineError(f"the new weights are of another model: {name} of shape {tuple(tensor.shape)}")
+                mine.copy_(tensor)
+        if missing:
+            raise EngineError(f"the new weights are incomplete: there is no {next(iter(missing))}")
+
+    async def sleep(self) -> None:
+        self._finish_batch()
+        self._awake = False
+        self._past.clear()
+        if self._copied:
+            self._model.to("cpu")
+
+    async def wake(self) -> None:
+        if self._copied:
+            self._model.to(self._device)
+        self._awake = True
+
+    async def shutdown(self) -> None:
+        self._runner.shutdown()
+
+    def _finish_batch(self) -> None:
+        # A batch whose episodes were cancelled may still be computing; its thread must not meet half-new weights.
+        self._runner.submit(int).result()
 
     async def generate(self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling) -> Reply:
         if not prompt_ids:
             raise EngineError("an empty prompt")
+        if not self._awake:
+            raise EngineError("the engine sleeps: wake it first")
         request = _Request(key, turn, list(prompt_ids), sampling, asyncio.get_running_loop().create_future())
         self._waiting.append(request)
-        self._consider()
+        self._barrier.consider()
         try:
             return await request.answer
         finally:
@@ -128,22 +157,21 @@ class TransformersEngine:
 
     # ---- when a batch starts --------------------------------------------------------------------------------
 
-    def _consider(self) -> None:
+    def consider(self) -> None:
         """Look, once everything that is ready has run, whether a batch can start."""
-        for engine in self._meeting.engines:
-            if engine._waiting and engine._running is None:
-                asyncio.get_running_loop().call_soon(engine._start_if_all_asked)
+        if self._waiting and self._running is None:
+            asyncio.get_running_loop().call_soon(self._start_if_all_asked)
 
     def _start_if_all_asked(self) -> None:
         if not self._waiting or self._running is not None:
             return
-        if self._meeting.all_asked:
-            for engine in self._meeting.engines:
-                engine._start()
+        if self._barrier.all_asked:
+            self._barrier.start()
         elif self._patience is not None and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self._patience, self._start)
+            self._timer = asyncio.get_running_loop().call_later(self._patience, self.start)
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Compute what waits, unless a batch is being computed."""
         self._stop_timer()
         if self._waiting and self._running is None:
             self._running = asyncio.get_running_loop().create_task(self._serve())
@@ -152,7 +180,7 @@ class TransformersEngine:
 
     def _served(self, task: asyncio.Task[None]) -> None:
         self._running = None
-        self._consider()
+        self._barrier.consider()
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

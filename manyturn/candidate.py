@@ -5,21 +5,27 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from manyturn.agents.agent import Agent, AgentConfig
+from manyturn.agents.batch_barrier import BatchBarrier
 from manyturn.agents.cast import Cast
-from manyturn.agents.engine import Sampling
+from manyturn.agents.engine import Engine, Sampling
+from manyturn.agents.engine_config import ENGINES, EngineConfig, EngineContext, build_engine
+from manyturn.agents.engines.transformers import TransformersConfig
 from manyturn.agents.episode import Policy
 from manyturn.agents.formats import Tagged
 from manyturn.agents.model_config import ModelError
 from manyturn.agents.scripted import SCRIPTS
-from manyturn.overrides import OverrideError, changed
+from manyturn.overrides import OverrideError, changed, chosen
 
-SECTIONS = ("agent", "sampling", "endpoint")
+if TYPE_CHECKING:
+    from manyturn.agents.models import LanguageModel
+
+SECTIONS = ("agent", "sampling", "engine", "endpoint")
 LONGEST_CONTEXT = 8192  # what attention over one prompt may cost, unless more is asked for
 _AGENT = AgentConfig(format=Tagged(), max_context=LONGEST_CONTEXT)
-_SAMPLING = Sampling(max_tokens=64)
+_SAMPLING, _ENGINE = Sampling(max_tokens=64), TransformersConfig()
 _NO_ENDPOINT = "only openai:MODEL asks an endpoint"
 Asked = Mapping[str, Any]
 
@@ -32,6 +38,7 @@ class Candidate:
         env: the environment that it was trained on, with its arguments and wrappers, if any.
         seen: contents of the tasks that it was trained on.
         max_turns: the turn limit of environments that have none of their own.
+        engines: those that it draws with, to be shut down when it has played.
     """
 
     policy: Policy
@@ -40,6 +47,7 @@ class Candidate:
     wrappers: Sequence[Any] = ()
     seen: frozenset[str] = frozenset()
     max_turns: int = 100
+    engines: Sequence[Engine] = ()
 
 
 def find_policy(word: str, asked: Asked) -> Candidate:
@@ -47,7 +55,7 @@ def find_policy(word: str, asked: Asked) -> Candidate:
 
     Args:
         word: expert, random, openai:MODEL, a run's folder, a checkpoint, or a model's folder or id.
-        asked: options by section, as ``parse_overrides`` found them: agent, sampling, endpoint.
+        asked: options by section, as ``parse_overrides`` found them: agent, sampling, engine, endpoint.
 
     Raises:
         ValueError: there is no such policy, or an option does not exist or would have no effect on it.
@@ -56,6 +64,7 @@ def find_policy(word: str, asked: Asked) -> Candidate:
         _refuse(asked, SECTIONS, f"{word} draws no tokens")
         return Candidate(SCRIPTS[word])
     if word.startswith("openai:"):
+        _refuse(asked, ("engine",), "openai:MODEL asks an endpoint")
         return _behind_endpoint(word.removeprefix("openai:"), asked)
     _refuse(asked, ("endpoint",), _NO_ENDPOINT)
     folder = Path(word).resolve() if Path(word).exists() else Path(word)
@@ -80,7 +89,6 @@ def _behind_endpoint(model: str, asked: Asked) -> Candidate:
 
 
 def _trained(run: Path, checkpoint: Path | None, asked: Asked) -> Candidate:
-    from manyturn.agents.transformers_engine import BatchBarrier
     from manyturn.trainers.record.checkpoint import beside, newest_checkpoint, read_state, verify
     from manyturn.trainers.record.run_folder import read_config
 
@@ -98,15 +106,17 @@ def _trained(run: Path, checkpoint: Path | None, asked: Asked) -> Candidate:
     state = read_state(checkpoint)
     sampling = changed(config.sampling, "sampling", asked.get("sampling", {}))
 
-    barrier = BatchBarrier()
+    drawing = chosen(ENGINES, config.engine, "engine", asked.get("engine", {}))
+    barrier, engines = BatchBarrier(), list[Engine]()
 
     def policy(name: str, label: str) -> Agent:
-        template, engine = _loaded(str(checkpoint / beside("model", name)), barrier)
-        return Agent(config.agent, template, engine, sampling, _named(label, engine))
+        language = _loaded(str(checkpoint / beside("model", name)))
+        engines.append(_engine(language, drawing, barrier))
+        return Agent(config.agent, language.template, engines[-1], sampling, _named(label, language))
 
     playing = _playing(config.roles, policy, f"{run.name} step {state['step']}")
     env, seen = config.env, frozenset(state["seen"])
-    return Candidate(playing, env.id, env.args, env.wrappers, seen, config.rollout.max_turns)
+    return Candidate(playing, env.id, env.args, env.wrappers, seen, config.rollout.max_turns, engines)
 
 
 def _playing(roles: Mapping[str, str], policy: Callable[[str, str], Agent], label: str) -> Policy:
@@ -122,22 +132,24 @@ def _playing(roles: Mapping[str, str], policy: Callable[[str, str], Agent], labe
 
 def _model(word: str, asked: Asked) -> Candidate:
     config, sampling = _of_a_model(asked)
-    template, engine = _loaded(word)
-    limit = getattr(engine.model.config.get_text_config(), "max_position_embeddings", None) or LONGEST_CONTEXT
+    drawing = chosen(ENGINES, _ENGINE, "engine", asked.get("engine", {}))
+    language = _loaded(word)
+    limit = getattr(language.model.config.get_text_config(), "max_position_embeddings", None) or LONGEST_CONTEXT
     if "max_context" not in asked.get("agent", {}):
         config = config.model_copy(update={"max_context": min(limit, LONGEST_CONTEXT)})
     elif config.max_context > limit:
         raise ModelError(
             f"agent.max_context = {config.max_context}, but {word} knows {limit} positions: give at most that"
         )
-    return Candidate(Agent(config, template, engine, sampling, _named(word, engine)))
+    engine = _engine(language, drawing, BatchBarrier())
+    return Candidate(Agent(config, language.template, engine, sampling, _named(word, language)), engines=[engine])
 
 
-def _named(name: str, engine: Any) -> str:
+def _named(name: str, language: "LanguageModel") -> str:
     """The name with its weights: an interrupted evaluation must not go on with others of the same name."""
     from manyturn.trainers.record.checkpoint import weights_hash
 
-    return f"{name}, weights {weights_hash(engine.model)[:16]}"
+    return f"{name}, weights {weights_hash(language.model)[:16]}"
 
 
 def _of_a_model(asked: Asked) -> tuple[AgentConfig, Sampling]:
@@ -148,23 +160,21 @@ def _of_a_model(asked: Asked) -> tuple[AgentConfig, Sampling]:
     )
 
 
-def _loaded(path: str, barrier: Any = None) -> tuple[Any, Any]:
-    """Template and engine of a model's folder or id.
+def _engine(language: "LanguageModel", config: EngineConfig, barrier: BatchBarrier) -> Engine:
+    return build_engine(config, EngineContext(language.model, language.template.end_ids, barrier=barrier))
 
-    Args:
-        barrier: of the engines that play the same episodes.
-    """
+
+def _loaded(path: str) -> "LanguageModel":
+    """A model's folder or id, to play with."""
     from huggingface_hub.utils import logging as hub_logging
     from transformers.utils.logging import disable_progress_bar
 
     from manyturn.agents.language_model import load_pretrained
-    from manyturn.agents.transformers_engine import TransformersEngine
     from manyturn.trainers.run.run import choose_device
 
     disable_progress_bar()
     hub_logging.set_verbosity_error()  # the error says once what the hub could not do
-    language = load_pretrained(path, choose_device("auto"))
-    return language.template, TransformersEngine(language.model, language.template.end_ids, barrier=barrier)
+    return load_pretrained(path, choose_device("auto"))
 
 
 def _is_path(word: str) -> bool:

@@ -57,6 +57,14 @@ async def evaluate_policy(word: str, settings: Settings, asked: Mapping[str, Any
         if name not in SECTIONS:
             raise OverrideError(unknown("option of evaluate", name, known).replace("_", "-"))
     candidate = find_policy(word, asked)
+    try:
+        await _evaluate(candidate, settings)
+    finally:
+        for engine in candidate.engines:
+            await engine.shutdown()
+
+
+async def _evaluate(candidate: Candidate, settings: Settings) -> None:
     pinned = _pinned(settings, candidate)
     env = settings.env or (pinned.env if pinned else candidate.env)
     if env is None:

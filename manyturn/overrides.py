@@ -1,16 +1,17 @@
 """Options given on the command line: ``--learner.lr 1e-4`` names the same entry as in a recipe."""
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from manyturn.envs.contract.options import Options, one_line
+from manyturn.envs.contract.registry import Registry
 from manyturn.trainers.recipe.config import overlay
 
 # Sections that are one of several parts: a text alone is the part's name.
-_PARTS = frozenset({"agent.context", "agent.format", "credit.advantage", "curriculum", "model", "objective"})
+_PARTS = frozenset({"agent.context", "agent.format", "credit.advantage", "curriculum", "engine", "model", "objective"})
 Section = TypeVar("Section", bound=Options)
 
 
@@ -70,9 +71,18 @@ def changed(base: Section, section: str, given: Any) -> Section:
         section: what the section is called on the command line.
         given: the options, as ``parse_overrides`` found them.
     """
+    return _parsed(base, section, given, type(base).model_validate)
+
+
+def chosen(registry: Registry[Any], base: Section, section: str, given: Any) -> Any:
+    """The same of a section whose options are those of the part that it names: another name begins from defaults."""
+    return _parsed(base, section, given, registry.parse)
+
+
+def _parsed(base: Options, section: str, given: Any, parse: Callable[[Any], Any]) -> Any:
     if not isinstance(given, Mapping):
         raise OverrideError(f"--{section} is a section: write --{section}.name value")
     try:
-        return type(base).model_validate(overlay(base.model_dump(mode="json"), dict(given)))
+        return parse(overlay({section: base.model_dump(mode="json")}, {section: dict(given)})[section])
     except ValidationError as error:
         raise OverrideError(one_line(error, section)) from None

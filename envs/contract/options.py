@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
 
@@ -41,6 +41,9 @@ class OnlyWith:
 class Options(BaseModel):
     """Base of every configuration: frozen; an unknown key is an error that suggests the right one."""
 
+    moved: ClassVar[Mapping[str, str]] = {}
+    """Options that are looked for here, and the place where they are."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
@@ -48,6 +51,8 @@ class Options(BaseModel):
     def _known_options(cls, data: Any) -> Any:
         if isinstance(data, Mapping):
             for key in data:
+                if key in cls.moved:
+                    raise ValueError(f"{key} is no option here: set {cls.moved[key]} instead")
                 if key not in cls.model_fields:
                     raise ValueError(unknown(f"{cls.__name__.removesuffix('Config')} option", key, cls.model_fields))
         return data

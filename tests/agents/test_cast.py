@@ -6,13 +6,14 @@ import pytest
 import torch
 
 from manyturn.agents.agent import Agent, AgentConfig, Demonstrator
+from manyturn.agents.batch_barrier import BatchBarrier
 from manyturn.agents.cast import Cast
 from manyturn.agents.engine import Sampling
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import gather
 from manyturn.agents.language_model import build_tiny
 from manyturn.agents.scripted import SCRIPTS, Scripted
-from manyturn.agents.transformers_engine import BatchBarrier, TransformersEngine
+from manyturn.agents.transformers_engine import TransformersEngine
 from manyturn.agents.vocabulary import texts_of
 from manyturn.envs.hosting.seats import InlineSeats, open_seats
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 
 from manyturn.agents.agent import Agent, AgentConfig
 from manyturn.agents.checked import Checked
-from manyturn.agents.engine import EngineError, Reply, Sampling
+from manyturn.agents.engine import Capabilities, Engine, EngineError, Reply, Sampling
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.envs.hosting.host import Answer
 
@@ -18,17 +18,13 @@ KEY = EpisodeKey(0, "test", "a task", 0)
 LONGEST = 4
 
 
-class Says:
+class Says(Engine):
     """An engine that answers with what it is given, or raises it."""
 
-    vocabulary = 100
+    vocabulary, version = 100, 0
 
-    def __init__(self, *answers: Any):
-        self.answers = list(answers)
-
-    def open(self, key: EpisodeKey) -> None: ...
-
-    def close(self, key: EpisodeKey) -> None: ...
+    def __init__(self, *answers: Any, entropy: bool = False):
+        self.answers, self.capabilities = list(answers), Capabilities(entropy=entropy)
 
     async def generate(self, *asked: Any) -> Any:
         answer = self.answers.pop(0)
@@ -92,6 +88,14 @@ def test_what_no_sound_engine_answers_is_an_engine_error(tiny_template, good, ch
     with pytest.raises(EngineError) as caught:
         ask(tiny_template, good._replace(**change))
     assert told in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_entropies_that_were_promised_are_not_left_out(tiny_template, good):
+    """A run whose method needs them was let through because of the promise."""
+    checked = Checked(Says(good._replace(entropies=None), entropy=True), tiny_template)
+    checked.open(KEY)
+    with pytest.raises(EngineError, match="3 tokens need a list of 3 entropies, not NoneType"):
+        asyncio.run(checked.generate(KEY, 0, [5], Sampling(max_tokens=LONGEST)))
 
 
 def test_nothing_may_follow_an_end_token(tiny_template, good):

@@ -13,6 +13,7 @@ from manyturn.agents.engine import EngineError, Reply, Sampling
 from manyturn.agents.episode import Ending
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.transformers_engine import TransformersEngine
+from manyturn.agents.weights import ModuleWeights
 
 
 def make_engine(language, **kwargs) -> TransformersEngine:
@@ -134,7 +135,7 @@ def test_new_weights_are_drawn_with_and_forget_what_the_old_ones_computed(tiny, 
         engine.open(key(0))
         prompt = language.template.opening("", "The red room.")
         first = await engine.generate(key(0), 0, prompt, Sampling(max_tokens=4))
-        engine.load(other.model, 7)
+        await engine.load(ModuleWeights(other.model), 7)
         again = await engine.generate(key(0), 1, prompt + first.ids, Sampling(max_tokens=4))
         engine.close(key(0))
         return first, again
@@ -155,7 +156,7 @@ def test_no_session_is_left_open_and_nothing_is_kept_after_a_rollout(tiny, rollo
     language = tiny()
     engine = make_engine(language)
     rollout(language, engine)
-    assert not engine._open and not engine._past and not engine._waiting and engine._running is None
+    assert not engine.episodes and not engine.kept and not engine.asking
 
 
 def test_an_episode_that_closes_lets_the_waiting_ones_start(tiny):
@@ -196,16 +197,15 @@ def test_a_cancelled_request_neither_counts_nor_blocks_the_others(tiny):
 
 
 def test_cancelling_while_a_batch_is_computed_leaves_the_others_their_replies(tiny):
-    engine = make_engine(tiny())
+    language = tiny()
+    engine = make_engine(language)
     entered, go_on = threading.Event(), threading.Event()
-    draw = engine._decoder.draw
 
-    def slow(rows):
+    def slow(*given):
         entered.set()
         assert go_on.wait(10)
-        return draw(rows)
 
-    engine._decoder.draw = slow
+    language.model.get_decoder().register_forward_pre_hook(slow)
 
     async def play() -> Reply:
         for member in range(2):
@@ -218,12 +218,12 @@ def test_cancelling_while_a_batch_is_computed_leaves_the_others_their_replies(ti
         return await tasks[1]
 
     assert within(10, play()).ids
-    assert set(engine._past) == {key(1)}, "nothing is kept for an episode that is gone"
+    assert engine.kept == {key(1)}, "nothing is kept for an episode that is gone"
 
 
 def test_an_event_loop_that_ends_in_the_middle_leaves_the_engine_usable(tiny, rollout):
     language = tiny()
-    engine = make_engine(language, patience=60.0)
+    engine = make_engine(language, patience=0.5)
 
     async def abandon() -> None:
         for member in range(2):
@@ -235,8 +235,18 @@ def test_an_event_loop_that_ends_in_the_middle_leaves_the_engine_usable(tiny, ro
         await asyncio.sleep(0)  # the batch's task is made, and dies before it begins
         assert not lost.done()
 
+    async def ask_with_another_open() -> Reply:
+        for member in range(2):
+            engine.open(key(member))
+        try:
+            return await engine.generate(key(0), 0, [5, 6], Sampling(max_tokens=2))
+        finally:
+            for member in range(2):
+                engine.close(key(member))
+
     asyncio.run(abandon())
-    assert engine._timer is None and engine._running is None and not engine._waiting
+    assert not engine.asking
+    assert within(10, ask_with_another_open()).ids, "the timer of the loop that ended must not be waited for"
     assert tokens(rollout(language, engine, episodes=3)) == tokens(rollout(language, make_engine(language), episodes=3))
 
 
@@ -260,9 +270,9 @@ def test_damaged_weights_end_episodes_as_errors_and_the_engine_recovers(tiny, ro
     episodes = rollout(language, engine, episodes=4)
     assert {episode.ending for episode in episodes} == {Ending.INFRA_ERROR}
     assert all("NaN" in episode.cause for episode in episodes)
-    assert not engine._open and not engine._waiting
+    assert not engine.episodes and not engine.asking
     language.model.load_state_dict(good)
-    engine.load(language.model, 1)
+    asyncio.run(engine.load(ModuleWeights(language.model), 1))
     assert {episode.ending for episode in rollout(language, engine, episodes=4)} <= {
         Ending.TRUNCATED,
         Ending.COMPLETED,
@@ -299,7 +309,7 @@ def test_a_lower_precision_copy_follows_the_learner(tiny):
     learner, other = tiny(), tiny(seed=1)
     drawn_with = copy.deepcopy(other.model).to(torch.bfloat16)
     engine = TransformersEngine(drawn_with, other.template.end_ids)
-    engine.load(learner.model, 3)
+    asyncio.run(engine.load(ModuleWeights(learner.model), 3))
     for mine, theirs in zip(drawn_with.parameters(), learner.model.parameters(), strict=True):
         assert mine.dtype is torch.bfloat16 and torch.equal(mine, theirs.to(torch.bfloat16))
 
@@ -312,17 +322,17 @@ def test_a_lower_precision_copy_follows_the_learner(tiny):
 
 
 def test_after_a_load_that_broke_off_nothing_is_drawn_until_one_succeeds(tiny, monkeypatch):
-    language, other = tiny(), tiny()
+    language, other = tiny(), ModuleWeights(tiny(seed=1).model)
     engine = TransformersEngine(copy.deepcopy(language.model), language.template.end_ids)
-    whole = other.model.parameters
+    whole = other.tensors
 
     def breaking():
-        yield next(iter(whole()))
+        yield next(whole())
         raise RuntimeError("gone")
 
-    monkeypatch.setattr(other.model, "parameters", breaking)
+    monkeypatch.setattr(other, "tensors", breaking)
     with pytest.raises(RuntimeError, match="gone"):
-        engine.load(other.model, 1)
+        asyncio.run(engine.load(other, 1))
 
     async def ask() -> Reply:
         engine.open(key(0))
@@ -333,5 +343,5 @@ def test_after_a_load_that_broke_off_nothing_is_drawn_until_one_succeeds(tiny, m
 
     with pytest.raises(EngineError, match="half new"):
         within(20, ask())
-    engine.load(language.model, 2)
+    asyncio.run(engine.load(ModuleWeights(language.model), 2))
     assert within(20, ask()).version == 2

@@ -9,9 +9,10 @@ from pathlib import Path
 from drawing import SAMPLING, difference, model, play, texts
 from tally import Tally
 
-from manyturn.agents.engine import EngineError, Reply, Sampling
+from manyturn.agents.engine import Engine, EngineError, Reply, Sampling
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.transformers_engine import TransformersEngine
+from manyturn.agents.weights import ModuleWeights
 from manyturn.envs.contract.keys import generator
 
 SHORT, LONG = 30, 200
@@ -63,7 +64,7 @@ GARBAGE: dict[str, Callable[[Reply], object] | Exception] = {
 }
 
 
-class Garbling:
+class Garbling(Engine):
     """Passes on what an engine draws, save for a share of the replies: those are spoilt in each way in turn.
 
     Attributes:
@@ -72,8 +73,8 @@ class Garbling:
     """
 
     def __init__(self, engine: TransformersEngine, count: int, seed: int):
-        self.vocabulary = engine.vocabulary
-        self.vocabulary = engine.vocabulary
+        self.vocabulary, self.version = engine.vocabulary, engine.version
+        self.capabilities = engine.capabilities
         self.sent: Counter[str] = Counter()
         self.accepted: list[EpisodeKey] = []
         self._engine, self._count, self._seed = engine, count, seed
@@ -111,7 +112,7 @@ def run(count: int, seed: int, folder: Path) -> Tally:
     language = model(texts(), seed)
     engines = [TransformersEngine(language.model, language.template.end_ids) for _ in range(2)]
     for engine in engines:
-        engine.load(language.model, _VERSION)
+        asyncio.run(engine.load(ModuleWeights(language.model), _VERSION))
     calm, garbling = engines[0], Garbling(engines[1], count, seed)
     tally, first = Tally(), 0
     while garbling.sent.total() < count:

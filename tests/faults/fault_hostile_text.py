@@ -15,7 +15,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from manyturn.agents.agent import Agent, AgentConfig
-from manyturn.agents.engine import Reply, Sampling
+from manyturn.agents.engine import Capabilities, Engine, Reply, Sampling
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.evaluate import evaluate
 from manyturn.agents.formats import FreeText, Tagged
@@ -187,16 +187,12 @@ class _Template:
 # ---- files and wire -----------------------------------------------------------------------------------------
 
 
-class _Recites:
+class _Recites(Engine):
     """An engine that says the texts in turn: those of an episode are told by its task's place in the plan."""
 
     def __init__(self, template: ChatTemplate, texts: dict[tuple[str, int], str]):
         self._template, self._texts = template, texts
-        self.vocabulary = len(template.tokenizer)
-
-    def open(self, key: EpisodeKey) -> None: ...
-
-    def close(self, key: EpisodeKey) -> None: ...
+        self.vocabulary, self.version, self.capabilities = len(template.tokenizer), 0, Capabilities()
 
     async def generate(self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling) -> Reply:
         ids = self._template.reply(self._texts[key.task, turn])

@@ -15,12 +15,12 @@ import torch
 from drawing import CLOSE, SAMPLING, model, play, texts
 from tally import Tally
 
-from manyturn.agents.batch_decoder import Drawn, Row
 from manyturn.agents.engine import EngineError
 from manyturn.agents.episode import Episode
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.language_model import LanguageModel
 from manyturn.agents.transformers_engine import TransformersEngine
+from manyturn.agents.weights import ModuleWeights
 from manyturn.envs.contract.keys import generator
 
 SHORT, LONG = 4, 20
@@ -29,21 +29,23 @@ _HELD = 0.03  # seconds that a batch is held, in which the load comes
 
 
 class Interrupted:
-    """Weights that stop coming after a number of parameters.
+    """Weights that stop coming after a number of tensors.
 
     Args:
         fault: what is raised then; None: there are simply no more; a tensor: comes in the place of the next one.
     """
 
-    def __init__(self, source: LanguageModel, after: int, fault: BaseException | torch.Tensor | None):
-        self._source, self._after, self._fault = source, after, fault
+    module = None
 
-    def parameters(self) -> Iterator[torch.Tensor]:
-        for number, parameter in enumerate(self._source.model.parameters()):
+    def __init__(self, source: LanguageModel, after: int, fault: BaseException | torch.Tensor | None):
+        self._source, self._after, self._fault = ModuleWeights(source.model), after, fault
+
+    def tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
+        for number, (name, tensor) in enumerate(self._source.tensors()):
             if number < self._after:
-                yield parameter
+                yield name, tensor
             elif isinstance(self._fault, torch.Tensor):
-                yield self._fault
+                yield name, self._fault
             elif self._fault is not None:
                 raise self._fault
             else:
@@ -60,38 +62,37 @@ class Bench:
     def __init__(self, seed: int):
         self.words, self.seed, self.tally = texts(), seed, Tally()
         self.sources = [model(self.words, seed)]
-        self.engine = TransformersEngine(model(self.words, seed).model, self.sources[0].template.end_ids)
-        # Wrapped in place, so that a batch can be held where its thread computes.
-        self._draw = self.engine._decoder.draw
-        self.engine._decoder.draw = self._held  # type: ignore[method-assign]
-        self._batches_left = 0
+        drawn_with = model(self.words, seed).model
+        # So that a batch can be held where its thread computes.
+        drawn_with.get_decoder().register_forward_pre_hook(self._held)
+        self.engine = TransformersEngine(drawn_with, self.sources[0].template.end_ids)
+        self._passes_left = 0
         self._entered = threading.Event()
 
-    def _held(self, rows: Sequence[Row]) -> list[Drawn]:
-        self._batches_left -= 1
-        if self._batches_left == 0:
+    def _held(self, module: torch.nn.Module, inputs: tuple[object, ...]) -> None:
+        self._passes_left -= 1
+        if self._passes_left == 0:
             self._entered.set()
             time.sleep(_HELD)
-        return self._draw(rows)
 
     async def play(self, number: int) -> list[Episode]:
         return await play(self.sources[0], self.engine, range(_EPISODES), self.seed + number)
 
-    async def play_until_batch(self, number: int, batches: int) -> asyncio.Task[list[Episode]]:
+    async def play_until(self, number: int, passes: int) -> asyncio.Task[list[Episode]]:
         """Begin to play; returns while the thread is in the middle of a batch."""
         self._entered.clear()
-        self._batches_left = batches
+        self._passes_left = passes
         playing = asyncio.create_task(self.play(number))
-        assert await asyncio.to_thread(self._entered.wait, 60), "episodes ended before that batch"
+        assert await asyncio.to_thread(self._entered.wait, 60), "episodes ended before that pass"
         return playing
 
     def next_weights(self) -> LanguageModel:
         """Weights of a version that does not exist yet."""
         return model(self.words, self.seed + len(self.sources))
 
-    def load(self, language: LanguageModel) -> None:
+    async def load(self, language: LanguageModel) -> None:
         """The next version, whole."""
-        self.engine.load(language.model, len(self.sources))
+        await self.engine.load(ModuleWeights(language.model), len(self.sources))
         self.sources.append(language)
 
     def bad(self, text: str) -> None:
@@ -140,24 +141,24 @@ async def _load_fails(bench: Bench, number: int, rng: np.random.Generator) -> No
     count = sum(1 for _ in fresh.model.parameters())
     faults = (RuntimeError("connection lost"), KeyboardInterrupt(), None, torch.zeros(3, 5, 7), MemoryError())
     half = Interrupted(fresh, int(rng.integers(0, count)), faults[number // 3 % len(faults)])
-    playing = await bench.play_until_batch(number, int(rng.integers(1, 8)))
+    playing = await bench.play_until(number, int(rng.integers(1, 20)))
     try:
-        bench.engine.load(half, len(bench.sources))  # type: ignore[arg-type]
+        await bench.engine.load(half, len(bench.sources))
     except (Exception, KeyboardInterrupt):
         bench.tally.injected += 1
     await _refuses(bench, number)
-    bench.load(fresh)
+    await bench.load(fresh)
     bench.examine(await playing)
 
 
 async def _cancelled(bench: Bench, number: int, rng: np.random.Generator) -> None:
     """All episodes are cancelled while a batch is being drawn, and new weights are loaded at once."""
     fresh = bench.next_weights()
-    playing = await bench.play_until_batch(number, int(rng.integers(1, 8)))
+    playing = await bench.play_until(number, int(rng.integers(1, 20)))
     playing.cancel()
     await asyncio.wait([playing])
     bench.tally.injected += playing.cancelled()
-    bench.load(fresh)
+    await bench.load(fresh)
     again = await bench.play(number)
     bench.examine(again)
     newest = len(bench.sources) - 1
@@ -168,8 +169,8 @@ async def _cancelled(bench: Bench, number: int, rng: np.random.Generator) -> Non
 async def _arrives(bench: Bench, number: int, rng: np.random.Generator) -> None:
     """New weights are loaded while a batch is being drawn, and the episodes go on with them."""
     fresh = bench.next_weights()
-    playing = await bench.play_until_batch(number, int(rng.integers(1, 8)))
-    bench.load(fresh)
+    playing = await bench.play_until(number, int(rng.integers(1, 20)))
+    await bench.load(fresh)
     bench.tally.injected += 1
     episodes = await playing
     bench.examine(episodes)

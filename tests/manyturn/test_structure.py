@@ -135,6 +135,33 @@ def test_a_folder_of_algorithms_lists_them_and_nothing_else(folder):
     assert files and [path.name for path in files if ".register(" not in path.read_text(encoding="utf-8")] == []
 
 
+OF_TUPLES = {"_asdict", "_replace", "_make", "_fields"}  # public, in spite of their names
+
+
+def test_nobody_touches_the_privates_of_another_object():
+    """What is behind a seam can be replaced only where nothing reaches through it: engines above all."""
+    touched = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}"
+        for path in sources()
+        if path.relative_to(ROOT).parts[0] in ("agents", "trainers", "manyturn")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__")
+        if node.attr not in OF_TUPLES and ast.unparse(node.value) not in ("self", "cls")
+    ]
+    assert not touched
+
+
+def test_nobody_knows_which_engine_draws():
+    """Whoever names an engine's class cannot draw with another one: only its own factory does."""
+    named = {
+        str(path.relative_to(ROOT))
+        for path in sources()
+        for module in imports(path)
+        if module.startswith("manyturn.agents.transformers_engine")
+    }
+    assert named == {"agents/engines/transformers.py"}
+
+
 def test_files_stay_short_enough_to_read():
     sizes = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in sources()}
     assert not [(str(p), n) for p, n in sizes.items() if n > 500]

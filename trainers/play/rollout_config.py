@@ -1,6 +1,7 @@
 """Options of rollouts: how many episodes a step plays, and how."""
 
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 from pydantic import Field, ValidationInfo, model_validator
 
@@ -10,6 +11,7 @@ from manyturn.trainers.play.horizon import Horizon
 
 
 class RolloutConfig(Options):
+    moved: ClassVar[Mapping[str, str]] = {"patience": "engine.patience"}
     tasks: int = Field(default=16, ge=1)
     """Tasks N in a step."""
     group: int = Field(default=8, ge=1)
@@ -28,8 +30,6 @@ class RolloutConfig(Options):
     """How often an episode that ended in an error is tried."""
     error_share: float = Field(default=0.1, ge=0, le=1)
     """Share of episodes of a step that may end in an error before the run stops."""
-    patience: float | None = Field(default=None, gt=0)
-    """Seconds that a batch waits for slow episodes; unset waits for all, which is reproducible to the bit."""
 
     @model_validator(mode="after")
     def _combination_makes_sense(self, info: ValidationInfo) -> Self:

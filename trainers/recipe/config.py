@@ -9,6 +9,8 @@ from pydantic import Field, ValidationError, ValidationInfo, model_validator
 
 from manyturn.agents.agent import AgentConfig
 from manyturn.agents.engine import Sampling
+from manyturn.agents.engine_config import ENGINES
+from manyturn.agents.engines.transformers import TransformersConfig
 from manyturn.agents.model_config import MODELS
 from manyturn.agents.models.tiny import TinyModel
 from manyturn.envs.contract.options import UNFINISHED, ConfigError, OnlyWith, Options, check, one_line
@@ -92,6 +94,8 @@ class RunConfig(Options):
     """Who plays each role of an environment with several. Those of one name share a policy, names are free, and each
     learns from what its own roles earn; expert and random do not learn. Unset: one policy plays them all."""
     sampling: Sampling = Sampling()
+    engine: Annotated[Any, ENGINES.field] = TransformersConfig()
+    """What computes the replies."""
     warmup: WarmupConfig = WarmupConfig()
     rollout: RolloutConfig = RolloutConfig()
     curriculum: Annotated[Any, CURRICULA.field] = UniformConfig()

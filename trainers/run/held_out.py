@@ -39,9 +39,10 @@ def _labelled(run: Run, policy: Policy) -> str:
 
 async def figures(run: Run, state: State, name: str, out: Path | None = None) -> dict[str, Any]:
     """Held-out success of the present policy as it samples, and as it takes the likeliest token if that is asked."""
-    found = {name: measured(await held_out(run, run.policy(), state.seen, out))}
-    if run.config.evaluation.greedy:
-        found[f"{name}_greedy"] = measured(await held_out(run, run.policy(temperature=0.0)))
+    async with run.drawing():
+        found = {name: measured(await held_out(run, run.policy(), state.seen, out))}
+        if run.config.evaluation.greedy:
+            found[f"{name}_greedy"] = measured(await held_out(run, run.policy(temperature=0.0)))
     return found
 
 

@@ -118,7 +118,7 @@ async def _begin(run: Run, folder: RunFolder, log: Log) -> State:
             print(notice, file=sys.stderr)
         found = read_state(checkpoint)
         for trainee in run.trainees:
-            trainee.load(checkpoint, found.pop(beside("learner", trainee.name)))
+            await trainee.load(checkpoint, found.pop(beside("learner", trainee.name)))
         state = State(**{**found, "seen": set(found["seen"])})
         folder.rewind(state.step)
         folder.saved(state.step, (state.step, state.validated))

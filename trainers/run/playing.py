@@ -22,10 +22,10 @@ Plan = Sequence[tuple[Task, EpisodeKey]]
 async def play_groups(run: Run, plan: Plan, folder: RunFolder, step: int, round: int = 0) -> list[Episode]:
     """Play what the journal does not hold yet.
 
-    Which rows share a batch moves the last digits of log-probabilities. So a step that is reproducible to the bit
-    (``rollout.patience`` unset) is taken from the journal if all of it is there, and played anew if not; otherwise
-    every finished episode counts. Those that ended in an error are always tried again. A step with branches counts
-    whole or not at all, since one episode that is missing may change what others branch off.
+    Which rows share a batch moves the last digits of log-probabilities. So where the engine keeps bits, a step is taken
+    from the journal if all of it is there, and played anew if not; otherwise every finished episode counts. Those that
+    ended in an error are always tried again. A step with branches counts whole or not at all, since one episode that is
+    missing may change what others branch off.
 
     Args:
         plan: E tasks with the key of each episode.
@@ -36,7 +36,7 @@ async def play_groups(run: Run, plan: Plan, folder: RunFolder, step: int, round:
     """
     path, rollout = folder.journal_file(step, round), run.config.rollout
     found = _found(plan, path, run.versions)
-    if len(found) < len(plan) and (rollout.patience is None or rollout.branching is not None):
+    if len(found) < len(plan) and (run.config.engine.capabilities.keeps_bits or rollout.branching is not None):
         found = {}
         path.unlink(missing_ok=True)
     if len(found) < len(plan):

@@ -1,22 +1,22 @@
 """The parts of a run, put together from its configuration: the environment's seats and the policies that learn."""
 
-import copy
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
 
 from manyturn.agents.agent import Agent, Demonstrator
+from manyturn.agents.batch_barrier import BatchBarrier
 from manyturn.agents.breaker import Breaker
 from manyturn.agents.cast import Cast
+from manyturn.agents.engine_config import EngineContext, build_engine
 from manyturn.agents.gather import Patience
 from manyturn.agents.language_model import LanguageModel
 from manyturn.agents.model_config import MODELS, ModelContext
 from manyturn.agents.scripted import SCRIPTS, Scripted
-from manyturn.agents.transformers_engine import BatchBarrier, TransformersEngine
 from manyturn.agents.vocabulary import texts_of
 from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.refusals import refuse_unfit
@@ -72,10 +72,18 @@ class Run:
         """Updates that each policy has had."""
         return [trainee.learner.updates for trainee in self.trainees]
 
-    def publish(self) -> None:
-        """Let the engines draw with their learners' present weights."""
+    @asynccontextmanager
+    async def drawing(self) -> AsyncIterator[None]:
+        """While episodes are played: the engines are awake, and draw with their learners' present weights.
+
+        After it they sleep, since learner and engine may share a device. Nothing else waits for engines, so that a run
+        which is stopped is never stopped between an update and what belongs to it.
+        """
         for trainee in self.trainees:
-            trainee.publish()
+            await trainee.publish()
+        yield
+        for trainee in self.trainees:
+            await trainee.engine.sleep()
 
     def policy(self, temperature: float | None = None) -> Agent | Cast:
         """Who plays: the policies that are trained, each in its own roles.
@@ -121,23 +129,28 @@ async def open_run(config: RunConfig, log: Log = lambda line: None) -> AsyncIter
     if config.threads:
         torch.set_num_threads(config.threads)
     env, rollout = config.env, config.rollout
-    async with open_seats(
-        env.id,
-        env.args,
-        env.wrappers,
-        limit=rollout.concurrency,
-        workers=env.workers,
-        timeout=env.timeout,
-        limits=env.limits,
-    ) as seats:
+    async with AsyncExitStack() as opened:
+        seats = await opened.enter_async_context(
+            open_seats(
+                env.id,
+                env.args,
+                env.wrappers,
+                limit=rollout.concurrency,
+                workers=env.workers,
+                timeout=env.timeout,
+                limits=env.limits,
+            )
+        )
         check_environment(config, seats)
         refuse_unfit(config, seats)
-        roles, barrier = _roles(config, seats), BatchBarrier()
         texts = await _vocabulary(config, seats, log)
-        trainees = tuple(_trainee(name, played, config, device, barrier, texts) for name, played in roles.items())
+        trainees, barrier = list[Trainee](), BatchBarrier()
+        for name, played in _roles(config, seats).items():
+            trainees.append(_trainee(name, played, config, device, barrier, texts))
+            opened.push_async_callback(trainees[-1].engine.shutdown)
         window = max(200, rollout.tasks * rollout.group)
         breaker = Breaker(rollout.error_share, window, least=window)
-        yield Run(config, seats, seats.tasks("train"), trainees, breaker)
+        yield Run(config, seats, seats.tasks("train"), tuple(trainees), breaker)
 
 
 def _roles(config: RunConfig, seats: Seats) -> dict[str, tuple[str, ...]]:
@@ -172,11 +185,8 @@ def _trainee(
     language: LanguageModel = MODELS.apply(config.model, context)
     if lora:
         _add_adapters(language, config)
-    # On a GPU the learner keeps float32 weights; the engine draws with a bfloat16 copy. Elsewhere they are one.
-    drawn = language.model
-    if device.type == "cuda" and not lora:
-        drawn = copy.deepcopy(language.model).to(torch.bfloat16)  # type: ignore[arg-type]
-    engine = TransformersEngine(drawn, language.template.end_ids, patience=config.rollout.patience, barrier=barrier)
+    ends = language.template.end_ids
+    engine = build_engine(config.engine, EngineContext(language.model, ends, lora, barrier))
     agent = Agent(
         config.agent, language.template, engine, config.sampling, name=config.env.id if name == ONE_POLICY else name
     )

@@ -21,9 +21,10 @@ from manyturn.trainers.run.run import Run
 
 
 async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any]:
-    """The next step; returns its metrics. Until the update nothing of the run changes."""
+    """The next step; returns its metrics. Until the update nothing of the run changes, and after it nothing waits."""
     config, started, step = run.config, time.monotonic(), state.step + 1
-    refill, numbers, memory = await _play_rounds(run, state, folder)
+    async with run.drawing():
+        refill, numbers, memory = await _play_rounds(run, state, folder)
     played, episodes = time.monotonic(), refill.played
     lessons = policy_updates(run, episodes, refill.kept, memory)
     if not lessons:
@@ -42,7 +43,6 @@ async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any
         figures |= told
         trained += tokens
         memory = lesson.remembered(run, memory)
-    run.publish()
     state.seen |= {run.train[number].content for number in numbers.values()}
     credits = [lesson.credit for lesson in lessons]
     state.found = [list(found) for found in findings(episodes, numbers, credits, run.roles)]

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from manyturn.agents.agent import Agent
-from manyturn.agents.engine import Sampling
+from manyturn.agents.engine import Engine, Sampling
 from manyturn.agents.language_model import LanguageModel
-from manyturn.agents.transformers_engine import TransformersEngine
+from manyturn.agents.weights import ModuleWeights
 from manyturn.envs.contract.registry import Memory
 from manyturn.trainers.learn.learner import Learner
 from manyturn.trainers.record.checkpoint import ONE_POLICY, beside, read_tensors, weights_hash
@@ -32,13 +32,18 @@ class Trainee:
     name: str
     roles: tuple[str, ...]
     language: LanguageModel
-    engine: TransformersEngine
+    engine: Engine
     agent: Agent
     learner: Learner
 
-    def publish(self) -> None:
-        """Let the engine draw with the learner's present weights."""
-        self.engine.load(self.language.model, self.learner.updates)
+    async def publish(self) -> None:
+        """Wake the engine, to draw with the learner's present weights."""
+        if self.engine.version != self.learner.updates:
+            await self._hand_over()
+        await self.engine.wake()
+
+    async def _hand_over(self) -> None:
+        await self.engine.load(ModuleWeights(self.language.model), self.learner.updates)
 
     def at_temperature(self, temperature: float) -> Agent:
         """The same policy, drawing at another temperature."""
@@ -51,7 +56,7 @@ class Trainee:
         """Hash of its weights."""
         return weights_hash(self.language.model)
 
-    def load(self, checkpoint: Path, plain: Mapping[str, Any]) -> None:
+    async def load(self, checkpoint: Path, plain: Mapping[str, Any]) -> None:
         """Go on from a checkpoint.
 
         Args:
@@ -60,7 +65,7 @@ class Trainee:
         self.learner.load_plain(plain)
         self.language.load_weights(checkpoint / beside("model", self.name))
         self.learner.load_tensors(read_tensors(checkpoint, self.name))
-        self.publish()
+        await self._hand_over()
 
     def labelled(self, figures: Mapping[str, Any]) -> dict[str, Any]:
         """Metrics under names that no other policy of the run uses."""

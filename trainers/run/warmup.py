@@ -53,13 +53,11 @@ async def warm_up(run: Run, log: Log) -> tuple[dict[str, Any], set[str]]:
             await asyncio.sleep(0)  # lets a signal to stop be heard
         told["updates"] = update
         if update % config.check_every == 0 or update == config.max_updates:
-            run.publish()
             found = await validate(run, f"warmup/{update}", config.check_episodes)
             told["success"] = found["success"]
             log({"phase": "warmup", "step": 0, "updates": update, **found, **losses, "lr": rate})
             if found["success"] is not None and found["success"] >= config.until_success:
                 break
-    run.publish()
     return told, shown
 
 
@@ -89,14 +87,15 @@ async def validate(run: Run, stage: str, tasks: int) -> dict[str, Any]:
     split = run.seats.tasks("validation")
     chosen = [split[i] for i in range(min(tasks, len(split)))]
     plan = plan_groups(chosen, 1, run.config.seed, stage)
-    episodes = await gather(
-        run.seats,
-        run.policy(),
-        plan,
-        max_turns=run.config.rollout.max_turns,
-        patience=run.patience,
-        breaker=run.breaker,
-    )
+    async with run.drawing():
+        episodes = await gather(
+            run.seats,
+            run.policy(),
+            plan,
+            max_turns=run.config.rollout.max_turns,
+            patience=run.patience,
+            breaker=run.breaker,
+        )
     return describe(episodes, run.roles)
 
 

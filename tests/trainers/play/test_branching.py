@@ -219,11 +219,11 @@ def test_worker_processes_play_the_same_branches(calm, tmp_path):
 def test_a_killed_step_goes_on_to_the_same_bits(calm, tmp_path, monkeypatch, kept, patience, drawn_again):
     """Branches are found again in the journal, or played again."""
     there, episodes, _, _ = calm
-    rollout = branching_run().rollout.model_copy(update={"patience": patience})
+    config = branching_run(engine={"name": "transformers", **({"patience": patience} if patience else {})})
     with RunFolder(tmp_path / "run", resume=False) as folder:
         lines = there.journal_file(1).read_text().splitlines(keepends=True)
         folder.journal_file(1).write_text("".join(lines[: 1 + kept]))
-        again, _, drawn = asyncio.run(one_step(folder, branching_run().model_copy(update={"rollout": rollout})))
+        again, _, drawn = asyncio.run(one_step(folder, config))
     assert plain(again) == plain(episodes) and (drawn > 0) == drawn_again
 
 

@@ -42,7 +42,7 @@ def _seen(plain):
 
 @pytest.mark.parametrize(
     ("keep", "changes", "again"),
-    [(9, {}, []), (5, {}, [9]), (5, {"rollout": {"tasks": 3, "group": 3, "patience": 5.0}}, [4])],
+    [(9, {}, []), (5, {}, [9]), (5, {"engine": {"name": "transformers", "patience": 5.0}}, [4])],
     ids=["a whole step is taken", "a part would move bits", "a part is taken where bits were given up"],
 )
 def test_finished_episodes_are_not_lost(tmp_path, monkeypatch, keep, changes, again):
@@ -80,8 +80,8 @@ def test_a_journal_of_other_weights_is_of_no_use(tmp_path):
                 plan = plan_groups(run.train[:3], 3, 0, "train/1")
                 await play_groups(run, plan, folder, 1)
                 run.only.learner.updates = 7
-                run.publish()
-                return await play_groups(run, plan, folder, 1)
+                async with run.drawing():
+                    return await play_groups(run, plan, folder, 1)
 
     episodes = asyncio.run(play())
     assert {span.version for episode in episodes for span in episode.ledger.spans} == {7}

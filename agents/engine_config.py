@@ -1,0 +1,81 @@
+"""Which engine draws: the registry, what the options of every engine have in common, and what a factory is given.
+
+An engine is a class as ``agents/engine.py`` says, its options, and a factory that makes the one of the other::
+
+    class MineConfig(EngineConfig):
+        name: Literal["mine"] = "mine"
+
+    @ENGINES.register(MineConfig)
+    def mine(context: EngineContext, config: MineConfig) -> Engine: ...
+
+A factory's module must not import torch: configurations are checked without it.
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from manyturn.agents.batch_barrier import BatchBarrier
+from manyturn.agents.engine import Capabilities, Engine
+from manyturn.envs.contract.facts import EnvFacts
+from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.registry import Named, Registry
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+class EngineConfig(Named):
+    """Base of the options of an engine. A subclass narrows ``name`` to a Literal of one string."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the engine can do with these options; known before it is made."""
+        return Capabilities()
+
+    def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        """What a run asks for and the engine cannot do."""
+        able, instead = self.capabilities, "take one that does, such as engine.name = 'transformers', or leave"
+        by_entropy = "rollout.branching" if run.rollout.branching is not None else run.credit.needs.get("entropy")
+        if by_entropy and not able.entropy:
+            return (
+                f"{by_entropy} goes by the entropies that tokens were drawn from, which engine {self.name} does not "
+                f"know: {instead} {by_entropy} out"
+            )
+        if run.learner.lora_rank and not able.lora:
+            return (
+                f"learner.lora_rank learns adapters, which engine {self.name} does not take: {instead} "
+                "learner.lora_rank at 0"
+            )
+        return None
+
+
+@dataclass(frozen=True)
+class EngineContext:
+    """What an engine is made for.
+
+    Attributes:
+        model: holds the weights to begin with, as version 0. A learner may change them in place at any time; an engine
+            that draws with the module itself is labelled by the next ``load``.
+        end_ids: tokens that end a reply.
+        lora: whether the model has adapters, which alone are learnt.
+        barrier: of the engines that play the same episodes, for an engine that computes in batches.
+    """
+
+    model: "PreTrainedModel"
+    end_ids: frozenset[int]
+    lora: bool = False
+    barrier: BatchBarrier = field(default_factory=BatchBarrier)
+
+
+ENGINES: Registry[Engine] = Registry("engine", "manyturn.agents.engines")
+
+
+def build_engine(config: EngineConfig, context: EngineContext) -> Engine:
+    """The engine of a configuration; raises ConfigError for one that is not what its options promise."""
+    engine = ENGINES.apply(config, context)
+    if engine.capabilities != config.capabilities:
+        raise ConfigError(
+            f"engine {config.name} has {engine.capabilities}, where its options promise {config.capabilities}: give "
+            "both the same value"
+        )
+    return engine

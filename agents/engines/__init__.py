@@ -1,0 +1,1 @@
+"""The engines that come along: the options and the factory of each."""
