@@ -3,8 +3,8 @@
 import importlib.metadata
 import inspect
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args, get_origin
 
 from rich.console import Console
@@ -14,6 +14,8 @@ from rich.text import Text
 from manyturn.envs.conformance.conformance import speed
 from manyturn.envs.conformance.probe import Policy, ProbedEpisode, Subject, by_chance, by_expert, text_env_of
 from manyturn.envs.contract.text_env import TextEnv
+from manyturn.envs.hosting.errand import Errand, ErrandLost
+from manyturn.envs.hosting.hello import hello_of
 from manyturn.visible import visible
 
 
@@ -56,23 +58,38 @@ class Card:
     levels: tuple[Level, ...]
 
 
-def card(name: str, env_args: Mapping[str, Any] | None = None, samples: int = 200) -> Card:
-    """Measure an environment.
+def card(name: str, env_args: Mapping[str, Any] | None = None, samples: int = 200, timeout: float = 60.0) -> Card:
+    """Measure an environment, in a process of its own.
 
     Args:
         name: id or ``FILE.py:Class``.
-        env_args: arguments of its constructor; with ``difficulty`` only that one is measured.
+        env_args: arguments of its constructor, plain JSON values; with ``difficulty`` only that one is measured.
         samples: tasks that the expert and the random policy play, each once.
+        timeout: seconds that the environment may take for one answer.
+
+    Raises:
+        ErrandLost: it did not answer in time, or ended its process.
     """
     if samples < 1:
         raise ValueError(f"samples must be at least 1, not {samples}")
-    args = dict(env_args or {})
+    hello = hello_of(name, env_args)
+    with Errand(measured, (hello["name"], hello["kwargs"], samples), hello, timeout) as work:
+        try:
+            [values] = work
+        except ErrandLost as lost:
+            raise ErrandLost(f"{name} cannot be measured: {lost}") from None
+    levels = [Level(**{**level, "measured_on": tuple(level["measured_on"])}) for level in values["levels"]]
+    return Card(**{**values, "env": name, "levels": tuple(levels)})
+
+
+def measured(name: str, args: Mapping[str, Any], samples: int) -> Iterator[dict[str, Any]]:
+    """The card as plain values; in the process that runs the environment."""
     subject = Subject(name, args, samples, 0)
     try:
         host, bare = subject.host, subject.host.env.unwrapped
         offered = () if "difficulty" in args else difficulties(type(bare))
         levels = [_level(name, {**args, "difficulty": each}, samples) for each in offered]
-        return Card(
+        found = Card(
             env=name,
             about=(type(bare).__doc__ or "").strip().partition("\n")[0],
             instructions=host.instructions,
@@ -83,6 +100,7 @@ def card(name: str, env_args: Mapping[str, Any] | None = None, samples: int = 20
         )
     finally:
         subject.close()
+    yield asdict(found)
 
 
 def difficulties(cls: type) -> tuple[str, ...]:

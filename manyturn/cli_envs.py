@@ -139,7 +139,14 @@ def new_env(name: str, *, out: Path = Path(".")) -> None:
     print(f"{out / name}.py and {out / f'test_{name}.py'} are written. Next:", *commands, sep="\n  ")
 
 
-def envs(*names: str, long: bool = False, json: bool = False, samples: int = 200, env_args: str | None = None) -> None:
+def envs(
+    *names: str,
+    long: bool = False,
+    json: bool = False,
+    samples: int = 200,
+    env_args: str | None = None,
+    timeout: float = 60.0,
+) -> None:
     """List the environments that are registered; with --long or names, a card of each with figures measured now.
 
     Parameters
@@ -154,17 +161,21 @@ def envs(*names: str, long: bool = False, json: bool = False, samples: int = 200
         Tasks that the expert and the random policy play for a card.
     env_args
         Arguments of the constructor as a TOML table, such as {difficulty = "hard"}; for named environments only.
+    timeout
+        Seconds that an environment may take for one answer, for cards: it runs in a process of its own.
     """
     if names or long or json:
-        _cards(names, json, samples, arguments_table(env_args))
+        _cards(names, json, samples, arguments_table(env_args), timeout)
         return
     if env_args:
         raise ValueError("--env-args has no effect on the list: name the environment, such as manyturn/Maze-v0")
     _list_envs()
 
 
-def check(env: str, *, env_args: str | None = None, samples: int = 20) -> None:
+def check(env: str, *, env_args: str | None = None, samples: int = 20, timeout: float = 60.0) -> None:
     """Check that an environment keeps the contract: determinism, text of any kind, snapshots, rewards, splits, speed.
+
+    The environment runs in a process of its own: one that hangs or ends the process is a finding like any other.
 
     Parameters
     ----------
@@ -174,11 +185,13 @@ def check(env: str, *, env_args: str | None = None, samples: int = 20) -> None:
         Arguments of its constructor as a TOML table, such as {difficulty = "hard"}.
     samples
         Episodes for each split, of expert and random policy each; fewer for slow environments, such as a browser.
+    timeout
+        Seconds that the environment may take for one answer.
     """
     from manyturn.envs.conformance.check import check as run_check
     from manyturn.terminal import print_check
 
-    if not print_check(run_check(env, arguments_table(env_args), samples)):
+    if not print_check(run_check(env, arguments_table(env_args), samples, timeout=timeout)):
         sys.exit(1)
 
 
@@ -204,7 +217,7 @@ def _list_envs() -> None:
     Console().print(table)
 
 
-def _cards(names: tuple[str, ...], as_json: bool, samples: int, env_args: dict[str, Any]) -> None:
+def _cards(names: tuple[str, ...], as_json: bool, samples: int, env_args: dict[str, Any], timeout: float) -> None:
     import json
     from dataclasses import asdict
 
@@ -219,7 +232,7 @@ def _cards(names: tuple[str, ...], as_json: bool, samples: int, env_args: dict[s
     def cards():
         for name in names or env_ids():
             try:
-                yield card(name, env_args, samples)
+                yield card(name, env_args, samples, timeout)
             except NeedsSetup as error:
                 if names:
                     raise

@@ -1,12 +1,17 @@
 """``manyturn check``: does an environment keep the contract that training and evaluation rely on?"""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from manyturn.envs.conformance.conformance import CHECKS, Fault, Skip
 from manyturn.envs.conformance.probe import Subject
 from manyturn.envs.contract.options import unknown
+from manyturn.envs.hosting.deadline import beat
+from manyturn.envs.hosting.errand import Errand, ErrandLost
+from manyturn.envs.hosting.hello import hello_of
+
+NAMES = (*CHECKS, "close", "processes")
 
 
 @dataclass(frozen=True)
@@ -65,34 +70,67 @@ def check(
     samples: int = 20,
     seed: int = 0,
     only: Collection[str] | None = None,
+    timeout: float = 60.0,
 ) -> Report:
-    """Examine an environment; whatever it does, the report comes back.
+    """Examine an environment in a process of its own; whatever it does, the report comes back.
 
     Args:
         name: id or ``FILE.py:Class``.
-        kwargs: passed to the constructor.
+        kwargs: passed to the constructor, plain JSON values.
         samples: episodes for each split and policy.
         seed: decides which tasks and actions are tried.
         only: names of checks to run; default all.
+        timeout: seconds that the environment may take for one answer.
     """
-    names = [*CHECKS, "close"]
     for wanted in only or ():
-        if wanted not in names:
-            raise ValueError(unknown("check", wanted, names))
+        if wanted not in NAMES:
+            raise ValueError(unknown("check", wanted, NAMES))
     if samples < 1:
         raise ValueError(f"samples must be at least 1, not {samples}")
-    subject = Subject(name, dict(kwargs or {}), samples, seed)
+    if timeout <= 0:
+        raise ValueError(f"timeout = {timeout} must be above 0")
+    chosen = [known for known in NAMES if known in ("made", "close", "processes") or only is None or known in only]
+    hello, found = hello_of(name, kwargs), list[Finding]()
+    work = Errand(examined, (hello["name"], hello["kwargs"], samples, seed, timeout, chosen), hello, timeout)
+    try:
+        with work:
+            found += (Finding(**values) for values in work)
+    except ErrandLost as lost:
+        begun, *rest = [known for known in chosen if known not in {finding.check for finding in found}]
+        found.append(Finding(begun, "failed", _one_line(str(lost))))
+        found += (Finding(other, "skipped", f"not tried, since {begun!r} ended the process") for other in rest)
+        return Report(name, tuple(found))
+    if found[0].status == "passed":
+        found.append(_left_behind(work.left))
+    return Report(name, tuple(found))
+
+
+def examined(
+    name: str, kwargs: Mapping[str, Any], samples: int, seed: int, timeout: float, chosen: Collection[str]
+) -> Iterator[dict[str, Any]]:
+    """The findings as plain values, each as soon as it is there; in the process that runs the environment."""
+    subject = Subject(name, kwargs, samples, seed, timeout)
     made = _run("made", subject)
+    yield asdict(made)
     if made.status == "failed":
-        return Report(name, (made,))
-    findings = [made]
-    findings += [_run(other, subject) for other in CHECKS if other != "made" and (only is None or other in only)]
+        return
+    for other in CHECKS:
+        if other != "made" and other in chosen:
+            beat()
+            yield asdict(_run(other, subject))
     try:
         subject.close()
-        findings.append(Finding("close", "passed"))
+        yield asdict(Finding("close", "passed"))
     except (Exception, SystemExit) as error:
-        findings.append(Finding("close", "failed", f"close() raised {type(error).__name__}: {error}"))
-    return Report(name, tuple(findings))
+        yield asdict(Finding("close", "failed", f"close() raised {type(error).__name__}: {error}"))
+
+
+def _left_behind(left: Sequence[str]) -> Finding:
+    if not left:
+        return Finding("processes", "passed", "nothing it started was left behind")
+    many = f"{len(left)} process{'es' * (len(left) > 1)}"
+    detail = f"{many} left behind when all was closed, such as {left[0]!r}: end in close() what begin() starts"
+    return Finding("processes", "failed", _one_line(detail), {"left": float(len(left))})
 
 
 def _run(name: str, subject: Subject) -> Finding:

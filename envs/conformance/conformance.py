@@ -7,6 +7,8 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import wraps
+from typing import Any
 
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
@@ -16,6 +18,7 @@ from manyturn.envs.contract.environments import load_plugins
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.turn import OUTCOME
+from manyturn.envs.hosting.deadline import beat
 from manyturn.envs.hosting.host import Answer, EnvError
 from manyturn.envs.hosting.seats import WorkerSeats
 
@@ -60,12 +63,25 @@ def gymnasium_checker(subject: Subject) -> Result:
     env = subject.fresh().env.unwrapped
     if env.spec is None:
         env.spec = EnvSpec("Checked-v0", entry_point=type(env), kwargs=dict(subject.kwargs))
+    for asked in ("reset", "step"):
+        setattr(env, asked, _beating(getattr(env, asked)))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         check_env(env)
     if caught:
         raise Fault(f"gymnasium.utils.env_checker.check_env warns: {caught[0].message}")
     return "check_env without a warning", {}
+
+
+def _beating(ask: Callable[..., Any]) -> Callable[..., Any]:
+    """Gymnasium's checker asks the bare environment, which knows no deadline."""
+
+    @wraps(ask)
+    def asked(*args: Any, **kwargs: Any) -> Any:
+        beat()
+        return ask(*args, **kwargs)
+
+    return asked
 
 
 def _first_difference(one: list[Answer], two: list[Answer]) -> str:
@@ -102,11 +118,16 @@ def other_process(subject: Subject) -> Result:
     """The same in a process of its own: no order of sets, no hash(), no id()."""
 
     async def replay() -> list[list[Answer]]:
-        async with WorkerSeats(subject.name, subject.kwargs, limit=1, workers=1) as seats, seats.take() as seat:
+        apart = WorkerSeats(subject.name, subject.kwargs, limit=1, workers=1, timeout=subject.timeout)
+        async with apart as seats, seats.take() as seat:
             runs = []
             for played in subject.whim_episodes[:3]:
+                beat(2)  # the worker has its own deadline, and says more when it passes
                 steps = [await seat.reset(played.task, played.seed)]
-                runs.append(steps + [await seat.step(action) for action in played.actions])
+                for action in played.actions:
+                    beat(2)
+                    steps.append(await seat.step(action))
+                runs.append(steps)
             return runs
 
     with ThreadPoolExecutor(1) as thread:  # a loop of its own, also where the caller runs one already

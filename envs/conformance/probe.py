@@ -11,6 +11,7 @@ import numpy as np
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.text_env import TextEnv
+from manyturn.envs.hosting.deadline import beat
 from manyturn.envs.hosting.host import Answer, Host
 
 ODD_ACTIONS: Mapping[str, str] = {
@@ -76,12 +77,14 @@ class Subject:
         kwargs: passed to the constructor.
         samples: episodes for each split and policy.
         seed: decides which tasks and actions.
+        timeout: seconds that one answer may take in another process.
     """
 
     name: str
     kwargs: Mapping[str, Any]
     samples: int
     seed: int
+    timeout: float = 60.0
     hosts: list[Host] = field(default_factory=list)
     _many: dict[str, list[Task]] = field(default_factory=dict)
 
@@ -119,6 +122,7 @@ class Subject:
         numbers = dict.fromkeys([*range(min(len(tasks), _MANY // 2)), *map(int, others)]) if len(tasks) else {}
         stop, found = time.monotonic() + _SECONDS, list[Task]()
         for number in numbers:
+            beat()
             found.append(tasks[number])
             if time.monotonic() > stop:
                 break

@@ -18,6 +18,7 @@ from manyturn.envs.contract.space import TextSpace
 from manyturn.envs.contract.task import SPLITS, GeneratedTasks, Task
 from manyturn.envs.contract.text_env import TextEnv, Unsupported
 from manyturn.envs.contract.turn_reward import WrapperMismatch, wrap
+from manyturn.envs.hosting.deadline import beat
 from manyturn.envs.hosting.foreign import Foreign
 
 _SEEDS_PER_SPLIT = 2**20
@@ -182,6 +183,7 @@ class Host:
 
     def _guarded(self, where: str, call: Callable[[], T]) -> T:
         """Turn what the environment raises into EnvError, but not a fault of the recipe or of the caller."""
+        beat()
         try:
             return call()
         except (WrapperMismatch, ResetNeeded):

@@ -10,19 +10,16 @@ async with open_seats("manyturn/Maze-v0", limit=8, workers=2) as seats:
 import abc
 import asyncio
 import contextlib
-import sys
 import warnings
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from copy import copy
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from gymnasium.error import ResetNeeded
 
-from manyturn.envs.contract.environments import spec_of
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.turn_reward import plain_wrappers
+from manyturn.envs.hosting.hello import hello_of
 from manyturn.envs.hosting.host import Answer, EnvError, Host
 from manyturn.envs.hosting.pressure import USUAL, WorkerLimits
 from manyturn.envs.hosting.wire import step_from_wire, task_to_wire
@@ -256,7 +253,7 @@ class WorkerSeats(Seats):
         if timeout <= 0:
             raise ValueError(f"timeout = {timeout} must be above 0")
         super().__init__(name, kwargs, wrappers, limit, workers)
-        self._pool = WorkerPool(_hello(name, kwargs, wrappers), workers, timeout, limits)
+        self._pool = WorkerPool(hello_of(name, kwargs, wrappers), workers, timeout, limits)
         self._busy = [0] * workers
         self._free = [_WorkerSeat(self._pool, slot, slot % workers) for slot in range(self.limit)]
 
@@ -289,31 +286,6 @@ class WorkerSeats(Seats):
         await self._pool.close()
         _close(self._host)
         await super().close()
-
-
-def _hello(name: str, kwargs: Mapping[str, Any] | None, wrappers: Sequence[Any]) -> dict[str, Any]:
-    """What a worker must know to make the same environment as this process."""
-    file, colon, cls = name.rpartition(":")
-    register: list[str] = []
-    if colon and file.endswith(".py"):
-        name = f"{Path(file).resolve()}:{cls}"
-    elif (spec := spec_of(name)) is not None:
-        spec = copy(spec)
-        if isinstance(spec.entry_point, type):
-            if spec.entry_point.__module__ == "__main__":
-                raise ValueError(
-                    f"{name} is defined in the script that runs, which a worker cannot import: "
-                    "put the class into a file and name it FILE.py:Class, or use workers=0"
-                )
-            spec.entry_point = f"{spec.entry_point.__module__}:{spec.entry_point.__qualname__}"
-        register.append(spec.to_json())
-    return {
-        "name": name,
-        "kwargs": dict(kwargs or {}),
-        "wrappers": plain_wrappers(wrappers),
-        "register": register,
-        "path": sys.path,
-    }
 
 
 def open_seats(

@@ -13,13 +13,13 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from gymnasium.error import ResetNeeded
 
 from manyturn.envs.contract.text_env import Unsupported
 from manyturn.envs.contract.turn_reward import WrapperMismatch
+from manyturn.envs.hosting.hello import KEEPER
 from manyturn.envs.hosting.host import EnvError
 from manyturn.envs.hosting.wire import LIMIT, decode, encode
 
@@ -27,7 +27,6 @@ _START_SECONDS = 60.0  # a worker's imports, on a machine that is busy
 _SLACK_SECONDS = 0.5  # the worker times itself first, so that it can say where it hangs
 _CLOSE_SECONDS = 6.0  # the environments of a worker have 5 s to close
 _TAIL_BYTES = 4000
-_KEEPER = Path(__file__).with_name("keeper.py")
 
 _KINDS: dict[str, type[Exception]] = {
     "env": EnvError,
@@ -78,7 +77,7 @@ class Worker:
         """
         try:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-I", "-S", str(_KEEPER), str(os.getpid())),
+                *(*KEEPER, str(os.getpid())),
                 *(sys.executable, "-P", "-m", "manyturn.envs.hosting.worker_main"),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,

@@ -9,30 +9,17 @@ import atexit
 import faulthandler
 import os
 import queue
-import sys
 import threading
 import traceback
 from typing import Any, BinaryIO
 
-import gymnasium
-from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import ResetNeeded
 
-from manyturn.envs.contract.environments import spec_of
 from manyturn.envs.contract.text_env import Unsupported
 from manyturn.envs.contract.turn_reward import WrapperMismatch
+from manyturn.envs.hosting.hello import heed, take_streams
 from manyturn.envs.hosting.host import EnvError, Host
 from manyturn.envs.hosting.wire import decode, encode, step_to_wire, task_from_wire
-
-
-def _take_streams() -> tuple[BinaryIO, BinaryIO]:
-    """Keep standard input and output for messages; the environment gets an empty input and prints to stderr."""
-    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
-    return requests, answers
 
 
 def _listen(requests: BinaryIO, inbox: "queue.SimpleQueue[bytes | None]") -> None:
@@ -99,12 +86,9 @@ def _failure(error: BaseException) -> dict[str, Any]:
 
 def main() -> None:
     """Answer requests until standard input ends."""
-    requests, answers = _take_streams()
+    requests, answers = take_streams()
     hello = decode(requests.readline())
-    sys.path += [entry for entry in hello["path"] if entry not in sys.path]
-    for spec in map(EnvSpec.from_json, hello["register"]):
-        if spec_of(spec.id) is None:
-            gymnasium.registry[spec.id] = spec
+    heed(hello)
     inbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(requests, inbox), daemon=True).start()
     slots, timeout = _Slots(hello), hello["timeout"]

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import signal
 import subprocess
 import time
 
@@ -73,6 +74,50 @@ class Leaves(Calm):
 
     def respond(self, action):
         os._exit(0)
+
+
+class Crashes(Calm):
+    """Ends as broken code of C does."""
+
+    def respond(self, action):
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+
+class Stops(Calm):
+    """Holds up its process, clocks and all."""
+
+    def respond(self, action):
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+class Unready(Calm):
+    """Is never made."""
+
+    def __init__(self):
+        time.sleep(3600)
+
+
+class Slow(Calm):
+    """Takes its time for each answer."""
+
+    max_turns = 2
+
+    def begin(self, task, rng):
+        time.sleep(0.08)
+        return super().begin(task, rng)
+
+    def respond(self, action):
+        time.sleep(0.08)
+        return super().respond(action)
+
+
+class Helped(Calm):
+    """Has a helper that ends when it does."""
+
+    def begin(self, task, rng):
+        if not hasattr(self, "helper"):
+            self.helper = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+        return super().begin(task, rng)
 
 
 class Breeds(Calm):

@@ -4,6 +4,7 @@ import io
 import json
 import textwrap
 from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -12,6 +13,7 @@ from manyturn.cards import card, difficulties, print_card
 from manyturn.envs.classics.maze import Maze
 from manyturn.envs.household.env import Household
 
+TRAPS = Path(__file__).parents[1] / "envs" / "traps.py"
 FOREIGN = '''
 from typing import Literal
 import gymnasium
@@ -98,3 +100,18 @@ def test_a_foreign_environment_has_a_card_and_cannot_act_on_the_terminal(foreign
 def test_no_samples_are_refused():
     with pytest.raises(ValueError, match="samples"):
         card("manyturn/Maze-v0", samples=0)
+
+
+@pytest.mark.parametrize(("cls", "words"), [("Leaves", "ended with status 0"), ("Sleeps", "no answer within 0.5 s")])
+def test_an_environment_that_hangs_or_dies_costs_one_line(cls, words, command):
+    ended = command("envs", f"{TRAPS}:{cls}", "--timeout", 0.5)
+    assert ended.code == 2 and words in ended.err and ended.err.count("\n") == 1
+
+
+def test_what_the_environment_raises_is_told_with_its_place(command, tmp_path):
+    file = tmp_path / "half.py"
+    file.write_text(
+        "import manyturn as mt\n\nclass Half(mt.TextEnv):\n    tasks = begin = respond = None\n\n    1 / 0\n"
+    )
+    ended = command("envs", f"{file}:Half")
+    assert ended.code == 2 and "half.py, line 6, raised ZeroDivisionError: division by zero: fix the file" in ended.err

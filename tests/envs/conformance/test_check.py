@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import psutil
 import pytest
 
-from manyturn.envs.conformance.check import check
+from manyturn.envs.conformance.check import Finding, Report, check, examined
+from manyturn.envs.hosting import errand
 
 BROKEN = Path(__file__).parents[1] / "broken.py"
 FAULTY = Path(__file__).parents[1] / "faulty.py"
+TRAPS = FAULTY.with_name("traps.py")
 
 
 def test_a_sound_environment_passes_everything():
@@ -55,7 +58,9 @@ def test_our_own_environments_pass(name):
     ],
 )
 def test_each_fault_is_found_and_its_mend_is_named(cls, finding, mend):
-    report = check(f"{BROKEN}:{cls}", samples=8, only=[finding])
+    chosen = ["made", finding, "close"]
+    # Not in a process of its own for each: that is a second of imports.
+    report = Report(cls, tuple(Finding(**f) for f in examined(f"{BROKEN}:{cls}", {}, 8, 0, 60.0, chosen)))
     assert not report.passed
     assert report[finding].status == "failed", str(report)
     assert mend in report[finding].detail
@@ -82,3 +87,46 @@ def test_the_report_names_its_checks_when_asked_for_another():
         check("manyturn/GuessNumber-v0", only=["snapshots"])
     with pytest.raises(ValueError, match="samples"):
         check("manyturn/GuessNumber-v0", samples=0)
+
+
+@pytest.mark.parametrize(
+    ("cls", "words"),
+    [
+        ("Leaves", "ended with status 0, as os._exit(0) does"),
+        ("Crashes", "was ended by SIGSEGV"),
+        ("Spins", "no answer within 0.5 s: it stood at traps.py, line"),
+        ("Freezes", "in respond; let it answer sooner"),
+        ("Sleeps", "in begin; let it answer sooner"),
+        ("Stops", "said nothing that could be understood"),
+    ],
+)
+def test_an_environment_that_ends_or_holds_up_its_process_is_a_finding(cls, words, monkeypatch):
+    monkeypatch.setattr(errand, "_SLACK_SECONDS", 0.5)
+    report = check(f"{TRAPS}:{cls}", samples=2, timeout=0.5)
+    assert report["made"].status == "passed" and report["gymnasium"].status == "failed"
+    assert words in report["gymnasium"].detail
+    assert {f.status for f in report.findings[2:]} == {"skipped"}
+    assert report["speed"].detail == "not tried, since 'gymnasium' ended the process"
+
+
+def test_a_constructor_that_never_ends_is_a_finding():
+    report = check(f"{TRAPS}:Unready", timeout=0.5)
+    assert report["made"].status == "failed" and "in __init__" in report["made"].detail
+
+
+def test_what_is_slow_but_answers_in_time_is_not_taken_for_hung():
+    report = check(f"{TRAPS}:Slow", samples=1, only=["gymnasium", "other process"], timeout=1.0)
+    assert report.passed, str(report)
+
+
+def test_processes_that_are_left_behind_are_counted_and_ended():
+    before = set(psutil.pids())
+    report = check(f"{TRAPS}:Breeds", samples=2, only=["rewards"])
+    assert report["processes"].status == "failed"
+    assert report["processes"].figures["left"] > 10 and "'sleep 3600'" in report["processes"].detail
+    left = [psutil.Process(pid) for pid in set(psutil.pids()) - before]
+    assert not [process for process in left if process.cmdline()[:1] == ["sleep"]]
+
+
+def test_helpers_that_end_with_their_environment_are_not_left_behind():
+    assert check(f"{TRAPS}:Helped", samples=1, only=["rewards"]).passed

@@ -32,6 +32,20 @@ def test_the_status_is_the_commands(command, status):
     assert subprocess.run(kept(command), check=False).returncode == status
 
 
+def test_what_a_command_left_behind_is_told_before_it_is_killed():
+    read, write = os.pipe()
+    words = [*PYTHON, keeper.__file__, "--left", str(write), str(os.getpid()), "/bin/sh", "-c"]
+    subprocess.run(
+        [*words, "setsid sleep 3601 & sleep 0.1 & setsid sleep 3602 & exit 3"], pass_fds=[write], check=False
+    )
+    os.close(write)
+    with os.fdopen(read, "rb") as told:
+        assert sorted(told.read().split(b"\0")) == [b"", b"sleep 3601", b"sleep 3602"]
+    assert not [
+        p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] in (["sleep", "3601"], ["sleep", "3602"])
+    ]
+
+
 def test_messages_pass_and_end_with_the_command():
     done = subprocess.run(kept("cat; echo end"), input=b"line\n", capture_output=True, check=True)
     assert done.stdout == b"line\nend\n"
