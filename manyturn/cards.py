@@ -2,7 +2,6 @@
 
 import importlib.metadata
 import inspect
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args, get_origin
@@ -104,12 +103,11 @@ def measured(name: str, args: Mapping[str, Any], samples: int) -> Iterator[dict[
 
 
 def difficulties(cls: type) -> tuple[str, ...]:
-    """The levels that a constructor's argument ``difficulty`` takes: its Literal type's, or its module's LEVELS."""
+    """The levels that a constructor's argument ``difficulty`` takes: its Literal type's, or the class's ``levels``."""
     argument = inspect.signature(cls).parameters.get("difficulty")
     if argument is not None and get_origin(argument.annotation) is Literal:
         return tuple(map(str, get_args(argument.annotation)))
-    levels = getattr(sys.modules.get(cls.__module__), "LEVELS", None)
-    return tuple(map(str, levels)) if argument is not None and isinstance(levels, Mapping) else ()
+    return tuple(getattr(cls, "levels", ())) if argument is not None else ()
 
 
 def _level(name: str, args: Mapping[str, Any], samples: int) -> Level:

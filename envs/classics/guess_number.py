@@ -16,7 +16,7 @@ from manyturn.envs.contract.turn import Turn
 
 
 @dataclass(frozen=True)
-class Level:
+class RangeLevel:
     """How many numbers there are, up to where the range may be shifted, and how many guesses are allowed."""
 
     size: int
@@ -25,7 +25,7 @@ class Level:
 
 
 # Halving needs 4, 7 and 10 guesses at most; one more leaves room for a slip, and little for luck.
-LEVELS = {"easy": Level(15, 999, 5), "medium": Level(100, 9_999, 8), "hard": Level(1000, 99_999, 11)}
+LEVELS = {"easy": RangeLevel(15, 999, 5), "medium": RangeLevel(100, 9_999, 8), "hard": RangeLevel(1000, 99_999, 11)}
 _TASKS = {"train": 100_000, "validation": 10_000, "test": 10_000}
 _LISTED = 100  # a longer range is not listed as admissible commands
 _GUESS = re.compile(r"guess ([0-9]{1,9})")
@@ -48,16 +48,15 @@ class GuessNumber(TextEnv):
         "You have few guesses, so halve what is left. Command: guess NUMBER."
     )
     part_names = ()
+    levels = LEVELS
+    level: RangeLevel
 
     def __init__(self, split: str = "train", difficulty: str = "easy", max_turns: int | None = None):
-        if difficulty not in LEVELS:
-            raise ValueError(f"no difficulty {difficulty!r}: choose one of {', '.join(LEVELS)}")
-        self.difficulty = difficulty
-        super().__init__(split, LEVELS[difficulty].turns if max_turns is None else max_turns)
+        super().__init__(split, max_turns, difficulty)
 
     def tasks(self, split: str) -> Sequence[Task]:
         prefix = f"{split}/{self.difficulty}/"
-        level = LEVELS[self.difficulty]
+        level = self.level
 
         def make(number: int) -> Task:
             rng = generator("guess number", prefix, number)

@@ -18,14 +18,14 @@ COLOURS = ("amber", "blue", "brown", "green", "grey", "orange", "pink", "purple"
 
 
 @dataclass(frozen=True)
-class Level:
+class MazeLevel:
     """Size of the maze and how many turns it may take."""
 
     rooms: int
     turns: int
 
 
-LEVELS = {"easy": Level(4, 12), "medium": Level(6, 20), "hard": Level(9, 36)}
+LEVELS = {"easy": MazeLevel(4, 12), "medium": MazeLevel(6, 20), "hard": MazeLevel(9, 36)}
 _TASKS = {"train": 1_000_000, "validation": 100_000, "test": 100_000}
 
 
@@ -73,11 +73,11 @@ class Maze(TextEnv):
         "Directions: north, east, south, west."
     )
 
+    levels = LEVELS
+    level: MazeLevel
+
     def __init__(self, split: str = "train", difficulty: str = "easy", max_turns: int | None = None):
-        if difficulty not in LEVELS:
-            raise ValueError(f"no difficulty {difficulty!r}: choose one of {', '.join(LEVELS)}")
-        self.difficulty = difficulty
-        super().__init__(split, max_turns or LEVELS[difficulty].turns)
+        super().__init__(split, max_turns, difficulty)
 
     def tasks(self, split: str) -> Sequence[Task]:
         prefix = f"{split}/{self.difficulty}/"
@@ -85,7 +85,7 @@ class Maze(TextEnv):
         def make(number: int) -> Task:
             rng = generator("maze", prefix, number)
             while True:
-                params = draw_maze(rng, LEVELS[self.difficulty].rooms)
+                params = draw_maze(rng, self.level.rooms)
                 if split_of(digest(params)) == split:
                     return Task(f"{prefix}{number}", split, params, self.difficulty)
 

@@ -10,7 +10,6 @@ import numpy as np
 from manyturn.envs.code.session import SECONDS, Session
 from manyturn.envs.code.tasks import LEVELS, SIZES, answer, cells, question, tasks
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.options import unknown
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.text_env import TextEnv
 from manyturn.envs.contract.turn import Turn
@@ -54,6 +53,7 @@ class Code(TextEnv):
 
     max_turns = 8
     splits = tuple(SIZES)
+    levels = LEVELS
     part_names = ()
 
     def __init__(
@@ -63,16 +63,14 @@ class Code(TextEnv):
         engine: Mapping[str, Any] | None = None,
         max_turns: int | None = None,
     ):
-        if difficulty not in LEVELS:
-            raise ValueError(unknown("difficulty", difficulty, LEVELS))
-        super().__init__(split, max_turns)
-        self.difficulty = difficulty
+        super().__init__(split, max_turns, difficulty)
         self._engine = usable(engine, "code cells")
         self._work = Work(Session(self._engine))
         self.tools = self._work.tools.schemas
         self.instructions = told(INSTRUCTIONS, self.tools)
 
     def tasks(self, split: str) -> Sequence[Task]:
+        assert self.difficulty is not None
         return tasks(split, self.difficulty)
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack, get_args, get_origin, get_type_hints
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
@@ -137,12 +137,23 @@ def make(name: str, **kwargs: Any) -> gymnasium.Env:
 
 def _check_arguments(name: str, maker: Any, given: Iterable[str]) -> None:
     """Raise UnknownArgument for an argument that the constructor does not take."""
-    known = inspect.signature(maker).parameters
-    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in known.values()):
-        return
+    known = arguments_of(maker)
     for argument in given:
-        if argument not in known:
+        if known is not None and argument not in known:
             raise UnknownArgument(f"{name} takes no argument {argument!r}; it takes {', '.join(known) or 'none'}")
+
+
+def arguments_of(maker: Any) -> tuple[str, ...] | None:
+    """Names that a constructor takes, those of ``**name: Unpack[TypedDict]`` among them; None if it takes any."""
+    known: list[str] = []
+    for parameter in inspect.signature(maker).parameters.values():
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+            known.append(parameter.name)
+        elif get_origin(parameter.annotation) is Unpack:
+            known.extend(get_type_hints(get_args(parameter.annotation)[0]))
+        else:
+            return None
+    return tuple(known)
 
 
 def spec_of(name: str) -> EnvSpec | None:

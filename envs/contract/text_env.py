@@ -30,11 +30,16 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
 
     Args:
         split: the split that ``reset`` draws from when no task is named.
-        max_turns: the turn at which an unfinished episode is truncated; default: the class's ``max_turns``.
+        max_turns: the turn at which an unfinished episode is truncated; default: the ``turns`` of the level, where it
+            has such, or the class's ``max_turns``.
+        difficulty: one of ``levels``; default: the first, if there is any.
 
     Attributes:
         instructions: what the agent is told once.
         splits: the splits that there are.
+        levels: difficulty -> its settings, an object of the environment's own.
+        difficulty: the name of the level that this instance has; None without levels.
+        level: the settings of that difficulty; None without levels.
         part_names: names of the reward parts besides ``outcome``; None if they are not listed. A list lets misspelt
             names in a recipe be found before the first episode.
         absent: splits that this machine cannot give -> what has to be done to have them.
@@ -48,6 +53,9 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
     instructions: str = ""
     max_turns: int = 20
     splits: ClassVar[tuple[str, ...]] = SPLITS
+    levels: Mapping[str, Any] = MappingProxyType({})
+    difficulty: str | None = None
+    level: Any = None
     part_names: ClassVar[tuple[str, ...] | None] = None
     absent: Mapping[str, str] = MappingProxyType({})
     roles: tuple[str, ...] = (ONE_ROLE,)
@@ -130,9 +138,13 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
 
     # ---- machinery ------------------------------------------------------------------------------------------
 
-    def __init__(self, split: str = "train", max_turns: int | None = None):
+    def __init__(self, split: str = "train", max_turns: int | None = None, difficulty: str | None = None):
         if split not in self.splits:
             raise ValueError(f"no split {split!r}: {type(self).__name__} has {', '.join(self.splits)}")
+        difficulty = next(iter(self.levels), None) if difficulty is None else difficulty
+        if difficulty is not None:
+            self.difficulty, self.level = difficulty, self.level_of(difficulty)
+            max_turns = getattr(self.level, "turns", None) if max_turns is None else max_turns
         if max_turns is not None:
             if max_turns < 1:
                 raise ValueError(f"max_turns must be at least 1, not {max_turns}")
@@ -148,6 +160,13 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         self._seed = 0
         self.rng: np.random.Generator = None  # type: ignore[assignment]  # set by reset
         self._rng_start: Any = None
+
+    def level_of(self, difficulty: str) -> Any:
+        """The settings of a difficulty. Raises ValueError that names the choices."""
+        if difficulty not in self.levels:
+            names = ", ".join(self.levels) or "none"
+            raise ValueError(f"no difficulty {difficulty!r}: {type(self).__name__} has {names}")
+        return self.levels[difficulty]
 
     def find(self, task_id: str) -> Task:
         """The task with this id."""

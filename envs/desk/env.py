@@ -1,7 +1,7 @@
 """A service desk as an environment."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from manyturn.envs.desk.counter import CLOSED
 from manyturn.envs.desk.customer import WAIT, Customer, Ticket, TicketOptions, done, facts_of, identity, nouns, ticket
 from manyturn.envs.desk.job import job_of
 from manyturn.envs.desk.packs import PACKS
-from manyturn.envs.desk.people import FEWEST, MOST
-from manyturn.envs.desk.shapes import LEVELS
+from manyturn.envs.desk.people import Database, DatabaseArguments
+from manyturn.envs.desk.shapes import LEVELS, ShapeLevel
 from manyturn.envs.desk.store import Store
 from manyturn.envs.desk.tasks import tasks
 from manyturn.envs.tools.calls import CallRequest, call_text, is_call
@@ -58,6 +58,9 @@ class Desk(UserEnv):
         max_turns: default by difficulty, from 12 to 48, twice as many with a user who answers.
     """
 
+    levels = LEVELS
+    level: ShapeLevel
+
     def __init__(
         self,
         split: str = "train",
@@ -65,26 +68,24 @@ class Desk(UserEnv):
         difficulty: str = "easy",
         user: str | Mapping[str, Any] | None = None,
         rewards: str = "outcome",
-        users: int = 500,
-        database: int = 0,
         max_turns: int | None = None,
+        **database: Unpack[DatabaseArguments],
     ):
-        choices = (("pack", pack, PACKS), ("difficulty", difficulty, LEVELS), ("rewards", rewards, REWARDS))
+        choices = (("pack", pack, PACKS), ("rewards", rewards, REWARDS))
         for what, given, known in choices:
             if given not in known:
                 raise ValueError(unknown(what, given, known))
-        if not FEWEST <= users <= MOST:
-            raise ValueError(f"users is {users}: it is from {FEWEST} to {MOST}")
-        self._pack, self.difficulty = PACKS[pack], difficulty
-        super().__init__(split, user, max_turns)
+        made = Database(**database)
+        self._pack = PACKS[pack]
+        super().__init__(split, user, max_turns, difficulty)
         self._written = isinstance(self.user, Ticket)
-        if max_turns is None:
-            self.max_turns = LEVELS[difficulty].turns * (1 if self._written else 2)
+        if max_turns is None and not self._written:
+            self.max_turns *= 2
         self._pays_turns = rewards == "turns"
         self.part_names = tuple(PARTS) if self._pays_turns else ()  # type: ignore[misc]  # what this instance gives
-        self._tasks = {name: tasks(name, pack, difficulty, users, database) for name in self.splits}
-        shown = self._pack.brief if LEVELS[difficulty].simple else {}
-        self._counter = self._pack.counter(Store(self._pack.tables(users, database)), shown)
+        self._tasks = {name: tasks(name, pack, difficulty, made.users, made.database) for name in self.splits}
+        shown = self._pack.brief if self.level.simple else {}
+        self._counter = self._pack.counter(Store(self._pack.tables(made.users, made.database)), shown)
         self._toolset = Toolset(self._counter.tools())
         self._writing = {tool.__name__ for tool in self._counter.writes()}
         self.tools = self._toolset.schemas

@@ -1,6 +1,7 @@
-"""Customers: names, addresses, and which split each belongs to."""
+"""Customers: how many, names, addresses, and which split each belongs to."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypedDict
 
 from manyturn.envs.contract.draws import Draws
 
@@ -16,6 +17,30 @@ _LAST = (
 _STREETS = ("Oak Street", "Mill Lane", "High Street", "Lake Road", "Park Avenue", "Hill Road", "Station Road")
 _TOWNS = ("Arden", "Belton", "Corby", "Dunmore", "Elmwood", "Fairview", "Glenside")
 FEWEST, MOST = 200, 2_000  # customers of a desk
+
+
+class DatabaseArguments(TypedDict, total=False):
+    """The arguments of a ``Database``, as an environment takes them."""
+
+    users: int
+    database: int
+
+
+@dataclass(frozen=True)
+class Database:
+    """The records of a desk.
+
+    Args:
+        users: how many customers, from 200 to 2,000. Raises ValueError for other numbers.
+        database: the seed that the records are made from.
+    """
+
+    users: int = 500
+    database: int = 0
+
+    def __post_init__(self) -> None:
+        if not FEWEST <= self.users <= MOST:
+            raise ValueError(f"users is {self.users}: it is from {FEWEST} to {MOST}")
 
 
 def address(draws: Draws) -> str:

@@ -18,7 +18,7 @@ _SHARES = 7  # of which one goes to test and one to validation
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class ShapeLevel:
     """A difficulty.
 
     Args:
@@ -40,10 +40,10 @@ class Level:
 
 
 LEVELS = {
-    "tiny": Level((1, 1), ("id",), False, True, 12, parted=False),
-    "easy": Level((1, 1), WAYS, True, False, 16),
-    "medium": Level((2, 3), WAYS, True, False, 32),
-    "hard": Level((3, 5), WAYS, True, False, 48),
+    "tiny": ShapeLevel((1, 1), ("id",), False, True, 12, parted=False),
+    "easy": ShapeLevel((1, 1), WAYS, True, False, 16),
+    "medium": ShapeLevel((2, 3), WAYS, True, False, 32),
+    "hard": ShapeLevel((3, 5), WAYS, True, False, 48),
 }
 
 
@@ -82,7 +82,7 @@ def requests_of(pack: Pack) -> tuple[list[str], list[str]]:
     return [kind.name for kind in kinds], refused
 
 
-def draw_shape(draws: Draws, pack: Pack, level: Level, split: str) -> Shape:
+def draw_shape(draws: Draws, pack: Pack, level: ShapeLevel, split: str) -> Shape:
     """A shape that a split may have; how many requests are refused does not depend on the split."""
     refusals = [draws.below(1000) < 1000 * REFUSED for _ in range(draws.between(*level.requests))]
     while True:
@@ -91,7 +91,7 @@ def draw_shape(draws: Draws, pack: Pack, level: Level, split: str) -> Shape:
             return shape
 
 
-def _drawn(draws: Draws, pack: Pack, level: Level, refusals: Sequence[bool]) -> Shape:
+def _drawn(draws: Draws, pack: Pack, level: ShapeLevel, refusals: Sequence[bool]) -> Shape:
     """A shape of distinct kinds."""
     left = [kind for kind in pack.kinds if kind.simple or not level.simple]
     names = tuple(_request(draws, pack, left, refused) for refused in refusals)

@@ -1,6 +1,6 @@
 """The household environment: ALFWorld's rules and text, with tasks of its own or official game files."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
@@ -13,7 +13,7 @@ from manyturn.envs.contract.turn import Turn
 from manyturn.envs.household.expert import next_command
 from manyturn.envs.household.games import GameFolder
 from manyturn.envs.household.generate import HouseholdTasks, build, find_task
-from manyturn.envs.household.layouts import LEVELS, Level
+from manyturn.envs.household.layouts import LEVELS, RoomLevel
 from manyturn.envs.household.pddl import write_problem
 from manyturn.envs.household.problem import KINDS
 from manyturn.envs.household.text import GRAMMARS, Grammar
@@ -63,6 +63,7 @@ class Household(TextEnv):
 
     max_turns = 50
     splits: ClassVar[tuple[str, ...]] = (*SPLITS, "test_unseen")
+    levels: Mapping[str, RoomLevel] = LEVELS
 
     def __init__(
         self,
@@ -75,20 +76,21 @@ class Household(TextEnv):
     ):
         if grammar is not None and grammar not in GRAMMARS:
             raise ValueError(f"no grammar {grammar!r}: choose {' or '.join(GRAMMARS)}")
-        wanted = _kinds(kinds, KINDS if games is not None else _level(difficulty).kinds)
+        wanted = _kinds(kinds, KINDS if games is not None else self.level_of(difficulty or "easy").kinds)
         self._grammar = GRAMMARS[grammar] if grammar else None
         self._folder: GameFolder | None = None
         if games is None:
-            max_turns = _level(difficulty).max_turns if max_turns is None else max_turns
+            difficulty = difficulty or "easy"
             self._tasks: dict[str, Sequence[Task]] = {
-                name: HouseholdTasks(name, difficulty or "easy", wanted) for name in self.splits
+                name: HouseholdTasks(name, difficulty, wanted) for name in self.splits
             }
         else:
             if difficulty is not None:
                 raise ValueError("games have no difficulty: leave out one of games and difficulty")
+            self.levels = {}
             self._folder = GameFolder(games, wanted)
             self._tasks = {name: self._folder.tasks(name) for name in SPLITS} | {"test_unseen": ()}
-        super().__init__(split, max_turns)
+        super().__init__(split, max_turns, difficulty)
         if not len(self._tasks[split]):
             filled = [name for name, tasks in self._tasks.items() if len(tasks)]
             raise ValueError(f"no tasks in split {split!r} of {games}; choose split {' or '.join(filled) or 'none'}")
@@ -161,12 +163,6 @@ _found = lru_cache(maxsize=256)(find_task)
 def _tables(receptacles: str, objects: str, goal: str, grammar: Grammar) -> Tables:
     """Shared by the episodes of a group, and by a snapshot and its restoration."""
     return Tables(build({"receptacles": receptacles, "objects": objects, "goal": goal}), grammar)
-
-
-def _level(difficulty: str | None) -> Level:
-    if difficulty is not None and difficulty not in LEVELS:
-        raise ValueError(f"no difficulty {difficulty!r}: choose {', '.join(LEVELS)}")
-    return LEVELS[difficulty or "easy"]
 
 
 def _kinds(kinds: Sequence[str] | str | None, offered: Sequence[str]) -> tuple[str, ...] | None:

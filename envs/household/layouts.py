@@ -22,7 +22,7 @@ ROOMS_FOR = {
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class RoomLevel:
     """A difficulty.
 
     Args:
@@ -31,7 +31,7 @@ class Level:
         objects: fewest and most.
         closed: largest share of receptacles with a door.
         shared: of ten neighbours of one type, how many share a location; only one of them is seen on arrival.
-        max_turns: turns that an episode may take.
+        turns: that an episode may take.
     """
 
     kinds: tuple[str, ...]
@@ -39,14 +39,14 @@ class Level:
     objects: tuple[int, int]
     closed: float
     shared: int
-    max_turns: int
+    turns: int
 
 
 LEVELS = {
-    "tiny": Level(("put",), (4, 6), (3, 8), 0.25, 0, 20),
-    "easy": Level(("put", "light", "clean", "heat", "cool"), (8, 10), (15, 20), 0.3, 0, 30),
-    "medium": Level(("put", "light", "clean", "heat", "cool", "two"), (11, 16), (20, 30), 0.4, 1, 40),
-    "hard": Level(("put", "light", "clean", "heat", "cool", "two"), (17, 25), (30, 45), 0.5, 2, 50),
+    "tiny": RoomLevel(("put",), (4, 6), (3, 8), 0.25, 0, 20),
+    "easy": RoomLevel(("put", "light", "clean", "heat", "cool"), (8, 10), (15, 20), 0.3, 0, 30),
+    "medium": RoomLevel(("put", "light", "clean", "heat", "cool", "two"), (11, 16), (20, 30), 0.4, 1, 40),
+    "hard": RoomLevel(("put", "light", "clean", "heat", "cool", "two"), (17, 25), (30, 45), 0.5, 2, 50),
 }
 
 
@@ -83,7 +83,7 @@ def pair_is_unseen(thing: str, target: str) -> bool:
     return split_of(digest("household pair", thing, target), _SHARES) == "unseen"
 
 
-def _draw(room: str, level: Level, key: tuple[object, ...]) -> Layout:
+def _draw(room: str, level: RoomLevel, key: tuple[object, ...]) -> Layout:
     draws = Draws(*key)
     limits, size = ROOMS[room], draws.between(*level.receptacles)
     full = level.receptacles[0] > sum(low for low, _ in limits.values())

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,7 @@ class Search(TextEnv):
 
     max_turns = 8
     part_names = ()
+    levels: Mapping[str, int] = HOPS
 
     def __init__(
         self,
@@ -84,14 +85,12 @@ class Search(TextEnv):
                 raise ValueError("questions of a file have neither difficulty nor world: leave them out")
             files = Path(corpus).expanduser().resolve(), Path(questions).expanduser().resolve()
             self._corpus, self._own = corpus_at(files[0]), questions_at(files[1], files[0])
+            self.levels = {}
             self.splits = tuple(self._own)  # type: ignore[misc]  # those that have questions
         else:
-            difficulty = difficulty or "easy"
-            if difficulty not in HOPS:
-                raise ValueError(unknown("difficulty", difficulty, HOPS))
             self._corpus, self._own = made_corpus(world).corpus, None
-        super().__init__(split or self.splits[0], max_turns)
-        self._world, self.difficulty = world, difficulty
+        super().__init__(split or self.splits[0], max_turns, difficulty)
+        self._world = world
         self._pays_turns = rewards == "turns"
         if self._pays_turns:
             self.part_names = ("found",)  # type: ignore[misc]  # what this instance gives

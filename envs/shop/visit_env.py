@@ -53,12 +53,17 @@ for, then buy. The score counts the type of product, its attributes, the options
         """Where to go for a task, and what to buy."""
 
     def __init__(
-        self, split: str = "train", mode: str = "text", reward: str = "official", max_turns: int | None = None
+        self,
+        split: str = "train",
+        mode: str = "text",
+        reward: str = "official",
+        max_turns: int | None = None,
+        difficulty: str | None = None,
     ):
         for what, given, known in (("mode", mode, MODES), ("reward", reward, REWARDS)):
             if given not in known:
                 raise ValueError(f"no {what} {given!r}: choose {', '.join(known)}")
-        super().__init__(split, max_turns)
+        super().__init__(split, max_turns, difficulty)
         self._render = MODES[mode]
         self._strict = reward == "strict"
         self._nouns = spacy_nouns() if reward == "spacy" else plain_nouns

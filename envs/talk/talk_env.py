@@ -15,6 +15,7 @@ class TalkEnv(UserEnv):
 
     Args:
         split, user, max_turns: see ``UserEnv``.
+        difficulty: one of ``levels``; default: the first.
         rewards: ``outcome``, or ``turns``, which adds at each turn the part ``turn_part``, the change of ``progress``.
             It is paid on top of the outcome and does not preserve the optimal policy in general; the wrapper
             ``progress_reward`` is the form that does.
@@ -29,13 +30,14 @@ class TalkEnv(UserEnv):
     def __init__(
         self,
         split: str = "train",
+        difficulty: str | None = None,
         user: str | Mapping[str, Any] | None = None,
         rewards: str = "outcome",
         max_turns: int | None = None,
     ):
         if rewards not in REWARDS:
             raise ValueError(f"no rewards {rewards!r}: choose {' or '.join(REWARDS)}")
-        super().__init__(split, user, max_turns)
+        super().__init__(split, user, max_turns, difficulty)
         self._pays_turns = rewards == "turns"
         if self._pays_turns:
             self.part_names = (self.turn_part,)  # type: ignore[misc]  # what this instance gives

@@ -61,8 +61,14 @@ class UserEnv(TextEnv):
         """What ``info`` says besides the stable keys, as plain values."""
         return {}
 
-    def __init__(self, split: str = "train", user: str | Mapping[str, Any] | None = None, max_turns: int | None = None):
-        super().__init__(split, max_turns)
+    def __init__(
+        self,
+        split: str = "train",
+        user: str | Mapping[str, Any] | None = None,
+        max_turns: int | None = None,
+        difficulty: str | None = None,
+    ):
+        super().__init__(split, max_turns, difficulty)
         own = self.makers()
         known = {"model": Maker(ModelOptions, self._model), "replay": Maker(ReplayOptions, ReplayUser), **own}
         self.user = make_user(next(iter(own)) if user is None else user, known)

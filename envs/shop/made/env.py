@@ -1,14 +1,16 @@
 """The made shop as an environment."""
 
 from collections.abc import Sequence
+from typing import Unpack
 
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.turn import Turn
 from manyturn.envs.shop.catalogue import FOUND, Catalogue
 from manyturn.envs.shop.goals import Goal
-from manyturn.envs.shop.made.errands import LEVELS, goal_of, goods_of, tasks
-from manyturn.envs.shop.made.goods import MOST_CATALOGUES, SHARES, goods
-from manyturn.envs.shop.made.kinds import KINDS, type_label
+from manyturn.envs.shop.made.assortment import Assortment, AssortmentArguments
+from manyturn.envs.shop.made.errands import LEVELS, GoalLevel, goal_of, goods_of, tasks
+from manyturn.envs.shop.made.goods import SHARES
+from manyturn.envs.shop.made.kinds import type_label
 from manyturn.envs.shop.made.shaping import PARTS, potential
 from manyturn.envs.shop.pages import WINDOW
 from manyturn.envs.shop.visit_env import VisitEnv
@@ -40,33 +42,29 @@ class Shop(VisitEnv):
     """
 
     splits = tuple(SHARES)
+    levels = LEVELS
+    level: GoalLevel
 
     def __init__(
         self,
         split: str = "train",
         difficulty: str = "easy",
-        products: int = 1000,
-        kinds: int = len(KINDS),
-        catalogue: int = 0,
-        catalogues: int = 1,
         mode: str = "text",
         rewards: str = "outcome",
         per_page: int = WINDOW,
         max_turns: int | None = None,
+        **assortment: Unpack[AssortmentArguments],
     ):
-        for what, given, known in (("difficulty", difficulty, LEVELS), ("rewards", rewards, REWARDS)):
-            if given not in known:
-                raise ValueError(f"no {what} {given!r}: choose {', '.join(known)}")
-        if products < LEVELS[difficulty].products:
-            raise ValueError(f"difficulty {difficulty!r} needs at least {LEVELS[difficulty].products} products")
+        if rewards not in REWARDS:
+            raise ValueError(f"no rewards {rewards!r}: choose {' or '.join(REWARDS)}")
         if not 1 <= per_page <= FOUND:
             raise ValueError(f"per_page is {per_page}: it is from 1 to {FOUND}")
-        super().__init__(split, mode, max_turns=max_turns)
+        super().__init__(split, mode, max_turns=max_turns, difficulty=difficulty)
         self.window = per_page
-        goods(catalogue, products, kinds)  # made here, so that a wrong number is told here
-        if not 1 <= catalogues <= MOST_CATALOGUES:
-            raise ValueError(f"catalogues is {catalogues}: it is from 1 to {MOST_CATALOGUES}")
-        self._tasks = {name: tasks(name, difficulty, catalogue, products, kinds, catalogues) for name in self.splits}
+        shops = Assortment(**assortment)
+        if shops.products < self.level.products:
+            raise ValueError(f"difficulty {difficulty!r} needs at least {self.level.products} products")
+        self._tasks = {name: tasks(name, difficulty, shops) for name in self.splits}
         self._nouns = type_label
         self._shaped = rewards == "shaped"
         if self._shaped:

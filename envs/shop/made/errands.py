@@ -13,8 +13,9 @@ from manyturn.envs.contract.task import GeneratedTasks, Task
 from manyturn.envs.shop import pages
 from manyturn.envs.shop.catalogue import Product
 from manyturn.envs.shop.goals import Goal
+from manyturn.envs.shop.made.assortment import Assortment
 from manyturn.envs.shop.made.goods import Goods, goods, some
-from manyturn.envs.shop.made.kinds import KINDS, NAMES, title_name
+from manyturn.envs.shop.made.kinds import NAMES, title_name
 from manyturn.envs.shop.made.phrases import TEMPLATES, UNSEEN, phrase
 
 SIZES = {"train": 20_000, "validation": 1_000, "test": 1_000, "test_unseen": 1_000}
@@ -26,7 +27,7 @@ class NoGoals(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class GoalLevel:
     """A difficulty.
 
     Args:
@@ -51,40 +52,30 @@ class Level:
 
 _ALL = frozenset({"attribute", "option", "price"})
 LEVELS = {
-    "tiny": Level((1, 3), (0, 1), (1, 1), False, False, frozenset({"attribute"}), 50),
-    "easy": Level((1, 3), (1, 2), (1, 1), False, False, frozenset({"attribute"}), 50),
-    "medium": Level((2, 3), (1, 2), (1, 2), True, False, frozenset({"attribute", "option"}), 50),
-    "hard": Level((2, 4), (2, 3), (1, 3), True, False, _ALL, 50),
-    "extreme": Level((2, 3), (2, 3), (2, 5), True, True, _ALL, 1000),
+    "tiny": GoalLevel((1, 3), (0, 1), (1, 1), False, False, frozenset({"attribute"}), 50),
+    "easy": GoalLevel((1, 3), (1, 2), (1, 1), False, False, frozenset({"attribute"}), 50),
+    "medium": GoalLevel((2, 3), (1, 2), (1, 2), True, False, frozenset({"attribute", "option"}), 50),
+    "hard": GoalLevel((2, 4), (2, 3), (1, 3), True, False, _ALL, 50),
+    "extreme": GoalLevel((2, 3), (2, 3), (2, 5), True, True, _ALL, 1000),
 }
 
 
-def tasks(
-    split: str, difficulty: str, seed: int, size: int, kinds: int = len(KINDS), catalogues: int = 1
-) -> GeneratedTasks:
-    """The tasks of a split, made when asked for, which raises NoGoals if no catalogue has such a goal.
+def tasks(split: str, difficulty: str, shops: Assortment) -> GeneratedTasks:
+    """The tasks of a split, made when asked for, which raises NoGoals if no shop has such a goal.
 
-    Args:
-        seed: of the first catalogue.
-        size: products of a catalogue.
-        kinds: of goods in a catalogue.
-        catalogues: that tasks are drawn from in turn; for one without such goals the next one stands in.
+    Shops take turns; where one has no such goal, the next one stands in.
     """
-    prefix = f"{split}/{difficulty}/{size}-{kinds}-{seed}-{catalogues}/"
-
-    def make(number: int) -> Task:
-        return _task(prefix, split, difficulty, number, range(seed, seed + catalogues), size, kinds)
-
-    return GeneratedTasks(make, SIZES[split], prefix)
+    prefix = f"{split}/{difficulty}/{shops.products}-{shops.kinds}-{shops.catalogue}-{shops.catalogues}/"
+    return GeneratedTasks(lambda number: _task(prefix, split, difficulty, number, shops), SIZES[split], prefix)
 
 
 @lru_cache(maxsize=1024)  # a group plays one task many times, and drawing its goal takes several times a reset
-def _task(prefix: str, split: str, difficulty: str, number: int, catalogues: range, size: int, kinds: int) -> Task:
-    catalogue, goal = _found(split, difficulty, number, catalogues, size, kinds)
+def _task(prefix: str, split: str, difficulty: str, number: int, shops: Assortment) -> Task:
+    catalogue, goal = _found(split, difficulty, number, shops)
     params = {
         "catalogue": catalogue,
-        "products": size,
-        "kinds": kinds,
+        "products": shops.products,
+        "kinds": shops.kinds,
         "product": goal.product.id,
         "instruction": goal.instruction,
         "query": goal.query,
@@ -113,25 +104,26 @@ def goal_of(task: Task) -> Goal:
     )
 
 
-def _found(split: str, difficulty: str, number: int, catalogues: range, size: int, kinds: int) -> tuple[int, Goal]:
+def _found(split: str, difficulty: str, number: int, shops: Assortment) -> tuple[int, Goal]:
     """A goal of the number's catalogue, or of the next one that has any: the catalogue and the goal. Raises NoGoals."""
-    for step in range(len(catalogues)):
-        catalogue = catalogues[(number + step) % len(catalogues)]
-        goal = _goal(split, difficulty, number, catalogue, size, kinds)
+    seeds = shops.seeds
+    for step in range(len(seeds)):
+        catalogue = seeds[(number + step) % len(seeds)]
+        goal = _goal(split, difficulty, number, catalogue, shops)
         if goal is not None:
             return catalogue, goal
-    where = f"catalogue {catalogues[0]}" if len(catalogues) == 1 else f"catalogues {catalogues[0]} to {catalogues[-1]}"
+    where = f"catalogue {seeds[0]}" if len(seeds) == 1 else f"catalogues {seeds[0]} to {seeds[-1]}"
     raise NoGoals(
-        f"there are no goals of difficulty {difficulty!r} for split {split!r} in {where} of {size} products: "
+        f"there are no goals of difficulty {difficulty!r} for split {split!r} in {where} of {shops.products} products: "
         "take another catalogue, or more products"
     )
 
 
-def _goal(split: str, difficulty: str, number: int, seed: int, size: int, kinds: int) -> Goal | None:
+def _goal(split: str, difficulty: str, number: int, seed: int, shops: Assortment) -> Goal | None:
     """A goal of a catalogue, or None if it has none that is hard enough."""
-    stock, level = goods(seed, size, kinds), LEVELS[difficulty]
+    stock, level = goods(seed, shops.products, shops.kinds), LEVELS[difficulty]
     for attempt in range(_ATTEMPTS):
-        draws = Draws("shop goal", seed, size, split, difficulty, number, attempt)
+        draws = Draws("shop goal", seed, shops.products, split, difficulty, number, attempt)
         goal = _drawn(draws, stock, split, level)
         if goal is not None:
             return goal
@@ -153,7 +145,7 @@ class _Wish:
         return [*lacks, "price"] if product.price > self.limit else lacks
 
 
-def _drawn(draws: Draws, stock: Goods, split: str, level: Level) -> Goal | None:
+def _drawn(draws: Draws, stock: Goods, split: str, level: GoalLevel) -> Goal | None:
     """A goal, or None if the draw is not as hard as the level says."""
     family = stock.families[draws.pick(stock.of_split[split])]
     product = draws.pick(family)
@@ -173,7 +165,7 @@ def _drawn(draws: Draws, stock: Goods, split: str, level: Level) -> Goal | None:
     return Goal(product, text, wish.attributes, wish.options, float(wish.limit), query)
 
 
-def _wish(draws: Draws, product: Product, rivals: Sequence[Product], level: Level) -> _Wish | None:
+def _wish(draws: Draws, product: Product, rivals: Sequence[Product], level: GoalLevel) -> _Wish | None:
     """Attributes that rivals lack come first; one option that a rival lacks, if that is a trap, beside common ones."""
     known = [attribute for attribute in product.attributes if level.below or attribute in product.title]
     if len(known) < level.attributes[0]:
@@ -191,7 +183,7 @@ def _wish(draws: Draws, product: Product, rivals: Sequence[Product], level: Leve
     return _Wish(tuple(attributes), tuple(options), _limit(draws, product.price))
 
 
-def _hard_enough(wish: _Wish, product: Product, rivals: Sequence[Product], stock: Goods, level: Level) -> bool:
+def _hard_enough(wish: _Wish, product: Product, rivals: Sequence[Product], stock: Goods, level: GoalLevel) -> bool:
     """Whether no other product will do, three rivals lack one thing only, and the level's traps are there."""
     if level.below and all(attribute in product.title for attribute in wish.attributes):
         return False

@@ -49,6 +49,14 @@ class Goods:
     having: Mapping[tuple[str, str], tuple[Product, ...]]
 
 
+def refuse_numbers(size: int, kinds: int) -> None:
+    """Raises ValueError for goods that cannot be made; see ``goods``."""
+    if not 1 <= kinds <= len(KINDS):
+        raise ValueError(f"kinds must be from 1 to {len(KINDS)}, not {kinds}")
+    if not FEWEST <= size <= MOST or size % FAMILY:
+        raise ValueError(f"products must be a multiple of {FAMILY} from {FEWEST} to {MOST:,}, not {size}")
+
+
 @lru_cache(maxsize=MOST_CATALOGUES)
 def goods(seed: int, size: int, kinds: int = len(KINDS)) -> Goods:
     """The goods of a seed, one object in a process; a second for 1,000 products at most.
@@ -57,10 +65,7 @@ def goods(seed: int, size: int, kinds: int = len(KINDS)) -> Goods:
         size: how many products.
         kinds: of how many kinds.
     """
-    if not 1 <= kinds <= len(KINDS):
-        raise ValueError(f"kinds must be from 1 to {len(KINDS)}, not {kinds}")
-    if not FEWEST <= size <= MOST or size % FAMILY:
-        raise ValueError(f"products must be a multiple of {FAMILY} from {FEWEST} to {MOST:,}, not {size}")
+    refuse_numbers(size, kinds)
     codes = _codes(seed, size)
     count, first = size // FAMILY, Draws("shop kinds", seed, size).below(len(KINDS))
     families = tuple(

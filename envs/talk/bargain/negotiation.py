@@ -23,7 +23,7 @@ _TASKS = {"train": 100_000, "validation": 10_000, "test": 10_000}
 
 
 @dataclass(frozen=True)
-class Level:
+class BargainLevel:
     """Which curves there are, how many turns, and whether the counterpart leaves when insulted."""
 
     curves: tuple[str, ...]
@@ -32,9 +32,9 @@ class Level:
 
 
 LEVELS = {
-    "easy": Level(("linear",), 6, False),
-    "medium": Level(tuple(CURVES), 8, False),
-    "hard": Level(tuple(CURVES), 10, True),
+    "easy": BargainLevel(("linear",), 6, False),
+    "medium": BargainLevel(tuple(CURVES), 8, False),
+    "hard": BargainLevel(tuple(CURVES), 10, True),
 }
 
 
@@ -59,6 +59,8 @@ class Negotiation(TalkEnv):
     """
 
     turn_part = "concession"
+    levels = LEVELS
+    level: BargainLevel
 
     def __init__(
         self,
@@ -71,11 +73,8 @@ class Negotiation(TalkEnv):
     ):
         if game not in GAMES:
             raise ValueError(f"no game {game!r}: choose {' or '.join(GAMES)}")
-        if difficulty not in LEVELS:
-            raise ValueError(f"no difficulty {difficulty!r}: choose one of {', '.join(LEVELS)}")
-        self.game, self.difficulty = game, difficulty
-        self.instructions = INSTRUCTIONS[game]
-        super().__init__(split, user, rewards, LEVELS[difficulty].turns if max_turns is None else max_turns)
+        self.game, self.instructions = game, INSTRUCTIONS[game]
+        super().__init__(split, difficulty, user, rewards, max_turns)
 
     def tasks(self, split: str) -> Sequence[Task]:
         prefix = f"{split}/{self.game}/{self.difficulty}/"
@@ -83,8 +82,8 @@ class Negotiation(TalkEnv):
         def make(number: int) -> Task:
             draws = Draws("negotiation", prefix, number)
             while True:
-                params = draw_bargain(draws, self.game, LEVELS[self.difficulty])
-                if split_of(digest(params)) == split and is_worth_it(params, LEVELS[self.difficulty].turns):
+                params = draw_bargain(draws, self.game, self.level)
+                if split_of(digest(params)) == split and is_worth_it(params, self.level.turns):
                     return Task(f"{prefix}{number}", split, params, self.difficulty, (params["curve"],))
 
         return GeneratedTasks(make, _TASKS[split], prefix)
@@ -101,7 +100,7 @@ class Negotiation(TalkEnv):
         )
 
     def _counterpart_of(self, task: Task) -> Counterpart:
-        return counterpart_of(task, LEVELS[self.difficulty].turns)
+        return counterpart_of(task, self.level.turns)
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
         self._who, self._side = self._counterpart_of(task), int(task.params["side"])
@@ -196,7 +195,7 @@ INSTRUCTIONS = {
 }
 
 
-def draw_bargain(draws: Draws, game: str, level: Level) -> dict[str, Any]:
+def draw_bargain(draws: Draws, game: str, level: BargainLevel) -> dict[str, Any]:
     """A game, the agent's side, and what the counterpart is like."""
     params = draw_price(draws) if game == PRICE else draw_split(draws)
     reserve = 0.0 if game == PRICE else draws.between(3, 5) / 10

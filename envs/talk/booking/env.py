@@ -9,7 +9,7 @@ import numpy as np
 from manyturn.envs.contract.task import SPLITS, Task
 from manyturn.envs.contract.turn import Turn
 from manyturn.envs.talk.booking.desk import SHOWN, BookingDesk
-from manyturn.envs.talk.booking.errands import LEVELS, errand_tasks, goal_of, in_words, town_for
+from manyturn.envs.talk.booking.errands import LEVELS, ErrandLevel, errand_tasks, goal_of, in_words, town_for
 from manyturn.envs.talk.booking.town import KINDS, SLOTS, TERMS, TRAITS
 from manyturn.envs.talk.booking.words import ask, book_text, query_text, tell
 from manyturn.envs.talk.talk_env import TalkEnv
@@ -52,6 +52,8 @@ class Booking(TalkEnv):
 
     splits = (*SPLITS, UNSEEN_SPLIT)
     turn_part = "informed"
+    levels = LEVELS
+    level: ErrandLevel
 
     def __init__(
         self,
@@ -61,10 +63,7 @@ class Booking(TalkEnv):
         rewards: str = "outcome",
         max_turns: int | None = None,
     ):
-        if difficulty not in LEVELS:
-            raise ValueError(f"no difficulty {difficulty!r}: choose one of {', '.join(LEVELS)}")
-        self.difficulty = difficulty
-        super().__init__(split, user, rewards, LEVELS[difficulty].turns if max_turns is None else max_turns)
+        super().__init__(split, difficulty, user, rewards, max_turns)
         self._desk = BookingDesk()
         self.tools = self._desk.toolset.schemas
         self.instructions = told(_RULES, self.tools)
@@ -73,6 +72,7 @@ class Booking(TalkEnv):
         return {"agenda": Maker(AgendaOptions, lambda options: AgendaUser(tuple(SLOTS.values()), goal_of, options))}
 
     def tasks(self, split: str) -> Sequence[Task]:
+        assert self.difficulty is not None
         return errand_tasks(split, self.difficulty)
 
     def brief(self, task: Task) -> str:

@@ -17,7 +17,7 @@ WISHES = {RESTAURANT: "a table at a restaurant", HOTEL: "a room in a hotel"}
 
 
 @dataclass(frozen=True)
-class Level:
+class ErrandLevel:
     """A difficulty.
 
     Args:
@@ -44,10 +44,10 @@ class Level:
 
 
 LEVELS = {
-    "tiny": Level(1, (2,), 2, 0, (), 4, 8, one_word=True),
-    "easy": Level(1, (2, 3), 2, 0, (), 24, 12),
-    "medium": Level(1, (2, 3), 1, 1, ("", "trait"), 24, 16),
-    "hard": Level(2, (2, 3), 1, 2, ("", "trait", "day"), 24, 32),
+    "tiny": ErrandLevel(1, (2,), 2, 0, (), 4, 8, one_word=True),
+    "easy": ErrandLevel(1, (2, 3), 2, 0, (), 24, 12),
+    "medium": ErrandLevel(1, (2, 3), 1, 1, ("", "trait"), 24, 16),
+    "hard": ErrandLevel(2, (2, 3), 1, 2, ("", "trait", "day"), 24, 32),
 }
 
 
@@ -57,7 +57,7 @@ def town_for(task: Task) -> Town:
     return _town(task.params["town"], LEVELS[task.difficulty])
 
 
-def _town(key: str, level: Level) -> Town:
+def _town(key: str, level: ErrandLevel) -> Town:
     days_fill = "day" in level.fallbacks
     return town_of(key, level.venues, reachable=level.requests > 0, days_fill=days_fill, one_word=level.one_word)
 
@@ -83,7 +83,7 @@ def _task(split: str, difficulty: str, number: int) -> Task:
             return Task(name, split, {"town": key, "errands": errands, "words": words}, difficulty, kinds)
 
 
-def _end(draws: Draws, town: Town, kind: str, level: Level) -> dict[str, Any]:
+def _end(draws: Draws, town: Town, kind: str, level: ErrandLevel) -> dict[str, Any]:
     """What is to be booked in the end: what the venue must have, and when and for whom."""
     target = draws.pick(town.venues[kind])
     traits = {trait: getattr(target, trait) for trait in TRAITS[kind]}
@@ -93,7 +93,7 @@ def _end(draws: Draws, town: Town, kind: str, level: Level) -> dict[str, Any]:
     return {"kind": kind, "traits": traits, "terms": {term: draws.pick(SLOTS[term].values) for term in TERMS[kind]}}
 
 
-def _errand(draws: Draws, town: Town, end: Mapping[str, Any], level: Level) -> dict[str, Any] | None:
+def _errand(draws: Draws, town: Town, end: Mapping[str, Any], level: ErrandLevel) -> dict[str, Any] | None:
     """What is wanted at first, with a fallback to what is booked in the end; None if this town makes it impossible."""
     kind, traits, terms = end["kind"], dict(end["traits"]), dict(end["terms"])
     fit = town.find(kind, traits)

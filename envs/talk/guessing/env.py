@@ -27,7 +27,7 @@ _GUESS = re.compile(r"guess (\w[\w -]{0,40})")
 
 
 @dataclass(frozen=True)
-class Level:
+class GuessingLevel:
     """How many things it can be, and how many turns there are."""
 
     choices: int
@@ -48,21 +48,8 @@ class Guessing(TalkEnv):
     """
 
     turn_part = "information"
-    levels: Mapping[str, Level]
+    level: GuessingLevel
     about: str
-
-    def __init__(
-        self,
-        split: str = "train",
-        difficulty: str = "easy",
-        user: str | Mapping[str, Any] | None = None,
-        rewards: str = "outcome",
-        max_turns: int | None = None,
-    ):
-        if difficulty not in self.levels:
-            raise ValueError(f"no difficulty {difficulty!r}: choose one of {', '.join(self.levels)}")
-        self.difficulty = difficulty
-        super().__init__(split, user, rewards, self.levels[difficulty].turns if max_turns is None else max_turns)
 
     @abc.abstractmethod
     def table_of(self, task: Task) -> Table:
@@ -167,14 +154,14 @@ class TwentyQuestions(Guessing):
         "The user thinks of one of several things. Ask questions that can be answered with yes or no, one at a time, "
         "such as: Is it alive? When you know it, say: guess NAME. You have one guess."
     )
-    levels = {"easy": Level(8, 8), "medium": Level(16, 10), "hard": Level(24, 12)}
+    levels = {"easy": GuessingLevel(8, 8), "medium": GuessingLevel(16, 10), "hard": GuessingLevel(24, 12)}
 
     def table_of(self, task: Task) -> Table:
         return THINGS
 
     def tasks(self, split: str) -> Sequence[Task]:
         prefix = f"{split}/{self.difficulty}/"
-        count, names = self.levels[self.difficulty].choices, _things_of(split)
+        count, names = self.level.choices, _things_of(split)
 
         def make(number: int) -> Task:
             draws = Draws("twenty questions", prefix, number)
@@ -204,7 +191,7 @@ class GuessCity(Guessing):
         "knows. Ask questions that can be answered with yes or no, one at a time, such as: Is it on the coast? "
         "When you know it, say: guess NAME. You have one guess."
     )
-    levels = {"easy": Level(4, 5), "medium": Level(8, 7), "hard": Level(12, 8)}
+    levels = {"easy": GuessingLevel(4, 5), "medium": GuessingLevel(8, 7), "hard": GuessingLevel(12, 8)}
 
     def table_of(self, task: Task) -> Table:
         return _atlas(task.params["cities"], len(task.params["choices"]))
@@ -215,7 +202,7 @@ class GuessCity(Guessing):
 
     def tasks(self, split: str) -> Sequence[Task]:
         prefix = f"{split}/{self.difficulty}/"
-        count = self.levels[self.difficulty].choices
+        count = self.level.choices
 
         def make(number: int) -> Task:
             attempt = 0

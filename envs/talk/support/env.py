@@ -1,6 +1,7 @@
 """A talk with somebody who seeks support."""
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,18 @@ from manyturn.envs.users.options import NoOptions
 from manyturn.envs.users.phrases import UNSEEN_SPLIT
 from manyturn.envs.users.user_env import Maker
 
-LEVELS = ("easy", "hard")
 _TASKS = {"train": 50_000, "validation": 5_000, "test": 5_000, UNSEEN_SPLIT: 5_000}
 _NAMES = ("Ada", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gil", "Hana", "Ida", "Jon", "Kim", "Leo", "Mia", "Noa", "Ole")
+
+
+@dataclass(frozen=True)
+class SupportLevel:
+    """Whether the first words hint at need and taboo."""
+
+    hints: bool
+
+
+LEVELS = {"easy": SupportLevel(hints=True), "hard": SupportLevel(hints=False)}
 
 
 class Support(TalkEnv):
@@ -47,19 +57,8 @@ class Support(TalkEnv):
     max_turns = 10
     splits = (*SPLITS, UNSEEN_SPLIT)
     turn_part = "mood"
-
-    def __init__(
-        self,
-        split: str = "train",
-        difficulty: str = "easy",
-        user: str | Mapping[str, Any] | None = None,
-        rewards: str = "outcome",
-        max_turns: int | None = None,
-    ):
-        if difficulty not in LEVELS:
-            raise ValueError(f"no difficulty {difficulty!r}: choose {' or '.join(LEVELS)}")
-        self.difficulty = difficulty
-        super().__init__(split, user, rewards, max_turns)
+    levels = LEVELS
+    level: SupportLevel
 
     def tasks(self, split: str) -> Sequence[Task]:
         prefix = f"{split}/{self.difficulty}/"
@@ -67,7 +66,7 @@ class Support(TalkEnv):
         def make(number: int) -> Task:
             draws = Draws("support", prefix, number)
             while True:
-                params = _draw(draws, self.difficulty, split)
+                params = _draw(draws, self.level, split)
                 case = [params[name] for name in ("matter", "plight", "taboo", "need")]
                 if split_of(digest("case", case)) == split.removesuffix("_unseen"):
                     return Task(f"{prefix}{number}", split, params, self.difficulty, (params["need"],))
@@ -136,7 +135,7 @@ class Support(TalkEnv):
         self._feelings.load(feelings)
 
 
-def _draw(draws: Draws, difficulty: str, split: str) -> dict[str, Any]:
+def _draw(draws: Draws, level: SupportLevel, split: str) -> dict[str, Any]:
     matter, taboo = draws.pick(list(TOPICS)), draws.pick(list(TOPICS))
     while taboo == matter:
         taboo = draws.pick(list(TOPICS))
@@ -146,6 +145,6 @@ def _draw(draws: Draws, difficulty: str, split: str) -> dict[str, Any]:
         "plight": draws.below(len(PLIGHTS[matter])),
         "taboo": taboo,
         "need": draws.pick(NEEDS),
-        "hints": difficulty == "easy",
+        "hints": level.hints,
         "words": "unseen" if split == UNSEEN_SPLIT else "seen",
     }

@@ -37,14 +37,14 @@ _LAST = 300  # characters in which the command is looked for
 
 
 @dataclass(frozen=True)
-class Level:
+class LessonLevel:
     """How many skills there are, and how many turns."""
 
     skills: int
     turns: int
 
 
-LEVELS = {"easy": Level(3, 16), "medium": Level(4, 20), "hard": Level(5, 24)}
+LEVELS = {"easy": LessonLevel(3, 16), "medium": LessonLevel(4, 20), "hard": LessonLevel(5, 24)}
 
 
 class Tutor(TalkEnv):
@@ -72,22 +72,11 @@ class Tutor(TalkEnv):
     )
     splits = (*SPLITS, UNSEEN_SPLIT)
     turn_part = "gain"
-
-    def __init__(
-        self,
-        split: str = "train",
-        difficulty: str = "easy",
-        user: str | Mapping[str, Any] | None = None,
-        rewards: str = "outcome",
-        max_turns: int | None = None,
-    ):
-        if difficulty not in LEVELS:
-            raise ValueError(f"no difficulty {difficulty!r}: choose one of {', '.join(LEVELS)}")
-        self.difficulty = difficulty
-        super().__init__(split, user, rewards, LEVELS[difficulty].turns if max_turns is None else max_turns)
+    levels = LEVELS
+    level: LessonLevel
 
     def tasks(self, split: str) -> Sequence[Task]:
-        prefix, count = f"{split}/{self.difficulty}/", LEVELS[self.difficulty].skills
+        prefix, count = f"{split}/{self.difficulty}/", self.level.skills
 
         def make(number: int) -> Task:
             draws = Draws("tutor", prefix, number)

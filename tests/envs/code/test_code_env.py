@@ -99,5 +99,5 @@ def test_what_is_missing_is_told_in_one_line(engine: str, monkeypatch: pytest.Mo
 
 
 def test_a_wrong_difficulty_is_told_before_an_engine_is_asked_for() -> None:
-    with pytest.raises(ValueError, match="did you mean 'hard'"):
+    with pytest.raises(ValueError, match="easy, medium, hard"):
         Code(difficulty="harder")

@@ -228,7 +228,7 @@ def test_instructions_hold_the_policy_and_the_tools() -> None:
     ("kwargs", "told"),
     [
         ({"pack": "retial"}, "unknown pack 'retial'; did you mean 'retail'"),
-        ({"difficulty": "extreme"}, "unknown difficulty"),
+        ({"difficulty": "extreme"}, "no difficulty 'extreme': Desk has tiny, easy, medium, hard"),
         ({"rewards": "all"}, "unknown rewards"),
         ({"users": 10}, "from 200 to 2000"),
         ({"user": "nobody"}, "unknown user 'nobody'"),

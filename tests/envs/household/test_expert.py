@@ -30,7 +30,7 @@ def test_the_expert_reaches_each_kind_of_goal_within_the_turns(level: str, kind:
     for split in ("train", "test_unseen"):
         tasks = HouseholdTasks(split, level, [kind])
         for i in range(100):
-            solved += solve(World(Tables(build(tasks[i].params), GRAMMARS["move"])), LEVELS[level].max_turns)
+            solved += solve(World(Tables(build(tasks[i].params), GRAMMARS["move"])), LEVELS[level].turns)
     assert solved >= 0.99 * 200
 
 

@@ -133,7 +133,7 @@ def test_the_conformance_check_passes(kwargs: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("kwargs", "kind", "told"),
     [
-        ({"difficulty": "harder"}, ValueError, "did you mean 'hard'"),
+        ({"difficulty": "harder"}, ValueError, "Search has easy, medium, hard"),
         ({"rewards": "turn"}, ValueError, "did you mean 'turns'"),
         ({"corpus": "x.jsonl"}, ValueError, "belong together"),
         ({"corpus": "/no/x.jsonl", "questions": "/no/y.jsonl"}, NeedsSetup, "no corpus at /no/x.jsonl"),

@@ -149,7 +149,7 @@ def test_two_instances_share_one_catalogue() -> None:
     ("kwargs", "message"),
     [
         ({"difficulty": "huge"}, "tiny, easy, medium, hard, extreme"),
-        ({"rewards": "dense"}, "outcome, shaped"),
+        ({"rewards": "dense"}, "outcome or shaped"),
         ({"mode": "html"}, "text, text_rich"),
         ({"split": "dev"}, "test_unseen"),
         ({"products": 51}, "multiple of 5"),

@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
@@ -9,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from manyturn.envs.contract.task import Task
 from manyturn.envs.shop.catalogue import Product
 from manyturn.envs.shop.goals import Goal
 from manyturn.envs.shop.made import errands
+from manyturn.envs.shop.made.assortment import Assortment
 from manyturn.envs.shop.made.env import Shop
 from manyturn.envs.shop.made.errands import LEVELS, SIZES, NoGoals, goal_of, tasks
 from manyturn.envs.shop.made.goods import goods
@@ -20,8 +23,9 @@ from manyturn.envs.shop.made.phrases import UNSEEN
 from manyturn.envs.shop.reward import Judge, Score
 
 SEED, SIZE = 0, 1000
+SHOPS = Assortment(SIZE, catalogue=SEED)
 TASKS = st.builds(
-    lambda split, level, number: tasks(split, level, SEED, SIZE)[number],
+    lambda split, level, number: tasks(split, level, SHOPS)[number],
     st.sampled_from(list(SIZES)),
     st.sampled_from(list(LEVELS)),
     st.integers(0, 999),
@@ -97,15 +101,15 @@ def test_a_product_and_its_rivals_are_asked_for_in_one_split(task) -> None:
 
 @pytest.mark.slow
 def test_no_product_of_any_task_is_asked_for_in_two_splits() -> None:
-    asked = {split: {task.params["product"] for task in tasks(split, "tiny", SEED, SIZE)} for split in SIZES}
+    asked = {split: {task.params["product"] for task in tasks(split, "tiny", SHOPS)} for split in SIZES}
     assert sum(map(len, asked.values())) == len(set().union(*asked.values()))
 
 
 @settings(max_examples=30, deadline=None)
 @given(TASKS)
 def test_a_task_is_found_by_its_id_alone(task) -> None:
-    assert tasks(task.split, task.difficulty, SEED, SIZE).find(task.id) == task
-    assert tasks(task.split, task.difficulty, SEED + 1, SIZE).find(task.id) is None
+    assert tasks(task.split, task.difficulty, SHOPS).find(task.id) == task
+    assert tasks(task.split, task.difficulty, Assortment(SIZE, catalogue=SEED + 1)).find(task.id) is None
 
 
 @pytest.mark.parametrize("split", SIZES)
@@ -122,24 +126,27 @@ def test_every_task_of_a_recipe_can_be_played(split: str) -> None:
 
 def test_catalogues_without_goals_name_the_mend(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(errands, "_ATTEMPTS", 1000)
-    shops = {"split": "test_unseen", "difficulty": "tiny", "size": 75, "kinds": 2}
+
+    def shops(first: int, count: int) -> Sequence[Task]:
+        return tasks("test_unseen", "tiny", Assortment(75, 2, first, count))
+
     with pytest.raises(NoGoals, match=r"'tiny' for split 'test_unseen' in catalogue 10 of 75 .*: take another"):
-        tasks(seed=10, catalogues=1, **shops)[0]
-    assert tasks(seed=9, catalogues=2, **shops)[1].params["catalogue"] == 9
+        shops(10, 1)[0]
+    assert shops(9, 2)[1].params["catalogue"] == 9
     monkeypatch.setattr(errands, "_ATTEMPTS", 0)
     with pytest.raises(NoGoals, match="in catalogues 9 to 10 of"):
-        tasks(seed=9, catalogues=2, **shops)[3]
+        shops(9, 2)[3]
 
 
 def test_tasks_stay_what_they_were_when_results_were_published() -> None:
-    assert [tasks("test", level, 0, 1000)[3].content for level in LEVELS] == PINNED
+    assert [tasks("test", level, SHOPS)[3].content for level in LEVELS] == PINNED
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_hundred_thousand_products_leave_goals_of_every_difficulty(level: str) -> None:
     for split in SIZES:
-        assert goal_of(tasks(split, level, 0, 100_000)[0]).query
+        assert goal_of(tasks(split, level, Assortment(100_000))[0]).query
 
 
 PINNED = [
