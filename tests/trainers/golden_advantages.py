@@ -71,6 +71,36 @@ def scored_turns(case: Case) -> TurnBatch:
     return batch
 
 
+def flat(value_K: np.ndarray, group_K: np.ndarray, counted_K: np.ndarray | bool = True) -> np.ndarray:
+    """Which turns (K) are of a group of several whose counted members have one value."""
+    counted_K = np.broadcast_to(counted_K, value_K.shape)
+    flat_K = np.zeros(len(value_K), bool)
+    for group in np.unique(group_K):
+        values = value_K[counted_K & (group_K == group)]
+        flat_K[group_K == group] = len(values) > 1 and values.min() == values.max()
+    return flat_K
+
+
+def at_spread(theirs_KL: Any, flat_K: np.ndarray, eps: float | None) -> np.ndarray:
+    """Their advantages, with those of groups without spread as they are here.
+
+    Their code divides by eps alone there, ours by 1 + eps, so that a deviation of nothing, or of a rounding error,
+    stays one. Without eps nothing is divided.
+    """
+    theirs_KL = np.array(theirs_KL, float)
+    if eps is not None:
+        theirs_KL[flat_K] *= eps / (1 + eps)
+    return theirs_KL
+
+
+def check_nothing(advantage_K: np.ndarray, value_K: np.ndarray, flat_K: np.ndarray, group_K: np.ndarray) -> None:
+    """Where the members of a group have one value, our advantage is exactly 0, not nearly so."""
+    for group in np.unique(group_K[flat_K]):
+        members_K = group_K == group
+        if np.ptp(value_K[members_K]) == 0:
+            assert not advantage_K[members_K].any()
+
+
 def stats_over(case: Case) -> str:
     return "rows" if case["params"].get("stats_over_rows", True) else "first_rows"
 
@@ -82,8 +112,12 @@ def check_grpo(case: Case) -> None:
     options: Case = {"std": params["norm_by_std"], "singleton": "raw", "stats_over": stats_over(case)}
     if params["norm_by_std"]:
         options["eps"] = params["epsilon"]
-    result = credit(scored_turns(case), CreditConfig(advantage={"name": "grpo", **options}))
-    close(case, on_tokens(case, result.advantage_K), case["expected"]["advantages"])
+    batch = scored_turns(case)
+    counted_K = True if stats_over(case) == "rows" else batch.turn_K == 0
+    flat_K = flat(batch.score_K(), batch.group_K, counted_K)
+    advantage_K = credit(batch, CreditConfig(advantage={"name": "grpo", **options})).advantage_K
+    close(case, on_tokens(case, advantage_K), at_spread(case["expected"]["advantages"], flat_K, options.get("eps")))
+    check_nothing(advantage_K, batch.score_K(), flat_K, batch.group_K)
 
 
 @golden("rloo")
@@ -112,16 +146,22 @@ def check_gigpo(case: Case) -> None:
     # The file draws step returns apart from scores, which no reward sequence has: hence not the whole function.
     return_K = np.array(case["inputs"]["step_rewards"])
     total_K, levels, *_ = two_levels(batch, batch.score_K(), return_K, cluster_K, config)
-    close(case, on_tokens(case, total_K), expected["advantages"])
-    close(case, on_tokens(case, levels["episode"]), expected["episode_advantages"])
-    close(case, on_tokens(case, levels["turn"]), expected["step_advantages"])
+    eps = case["params"]["epsilon"] if config.mode == "mean_std_norm" else None
+    flat_K, same_K = flat(batch.score_K(), batch.group_K), flat(return_K, cluster_K)
+    episode_KL = at_spread(expected["episode_advantages"], flat_K, eps)
+    turn_KL = at_spread(expected["step_advantages"], same_K, eps)
+    close(case, on_tokens(case, levels["episode"]), episode_KL)
+    close(case, on_tokens(case, levels["turn"]), turn_KL)
+    spread_K = ~(flat_K | same_K) | (eps is None)
+    close(case, on_tokens(case, total_K)[spread_K], np.array(expected["advantages"])[spread_K])
+    close(case, on_tokens(case, total_K), episode_KL + case["params"]["step_advantage_w"] * turn_KL)
+    check_nothing(levels["episode"], batch.score_K(), flat_K, batch.group_K)
+    check_nothing(levels["turn"], return_K, same_K, cluster_K)
 
     config = gigpo_config(case, stats_over="first_rows")
     episode_K = two_levels(batch, batch.score_K(), return_K, cluster_K, config).levels["episode"]
-    theirs = np.array(expected["episode_advantages_per_trajectory_stats"])
-    # Where all episodes score alike and one turn has a penalty, the reference divides the penalty by eps alone.
-    theirs[abs(theirs) > 1e4] *= case["params"]["epsilon"]
-    close(case, on_tokens(case, episode_K), theirs)
+    flat_K = flat(batch.score_K(), batch.group_K, batch.turn_K == 0)
+    close(case, on_tokens(case, episode_K), at_spread(expected["episode_advantages_per_trajectory_stats"], flat_K, eps))
 
 
 @golden("gigpo_grouping")
@@ -154,10 +194,18 @@ def check_gigpo_pipeline(case: Case) -> None:
     close(case, batch.turn_return_K(params["gamma"]), expected["step_returns_before_penalty"])
     coef = params["invalid_action_penalty_coef"]
     rewards = [InvalidPenaltyConfig(coef=coef)] if coef else []
-    result = credit(batch, CreditConfig(rewards=rewards, advantage=gigpo_config(case, gamma=params["gamma"])))
-    close(case, result.batch.score_K(), np.sum(expected["token_level_scores_after_penalty"], axis=1))
-    close(case, result.batch.turn_return_K(params["gamma"]), expected["step_rewards_after_penalty"])
-    close(case, on_tokens(case, result.advantage_K), expected["advantages"])
+    config = gigpo_config(case, gamma=params["gamma"])
+    result = credit(batch, CreditConfig(rewards=rewards, advantage=config))
+    score_K, return_K = result.batch.score_K(), result.batch.turn_return_K(params["gamma"])
+    close(case, score_K, np.sum(expected["token_level_scores_after_penalty"], axis=1))
+    close(case, return_K, expected["step_rewards_after_penalty"])
+    cluster_K = anchor_groups(batch, config.similarity)
+    flat_K, same_K = flat(score_K, batch.group_K), flat(return_K, cluster_K)
+    check_nothing(result.levels["episode"], score_K, flat_K, batch.group_K)
+    check_nothing(result.levels["turn"], return_K, same_K, cluster_K)
+    # In float32 the rounding error of equal scores, divided by eps, is an advantage like any other.
+    compared_K = ~(flat_K | same_K) | (config.mode == "mean_norm")
+    close(case, on_tokens(case, result.advantage_K)[compared_K], np.array(expected["advantages"])[compared_K])
 
 
 @golden("dr_grpo_oat")
@@ -167,7 +215,9 @@ def check_dr_grpo(case: Case) -> None:
     batch = turns({"group_index": (np.arange(len(reward_K)) // params["num_samples"]).tolist()}, reward_K)
     options: Case = {"std": False} if params["critic_type"] == "drgrpo" else {"eps": params["epsilon"]}
     advantage_K = credit(batch, CreditConfig(advantage={"name": "grpo", **options})).advantage_K
-    close(case, advantage_K, case["expected"]["advantages"])
+    flat_K = flat(reward_K, batch.group_K)
+    close(case, advantage_K, at_spread(case["expected"]["advantages"], flat_K, options.get("eps")))
+    check_nothing(advantage_K, reward_K, flat_K, batch.group_K)
 
 
 @golden("opo")
@@ -208,9 +258,9 @@ def check_stratified(case: Case) -> None:
 def check_reinforce_pp_baseline(case: Case) -> None:
     config = CreditConfig(advantage={"name": "reinforce_pp_baseline", "singleton": "raw"})
     advantage_K, theirs = credit(scored_turns(case), config).advantage_K, np.array(case["expected"]["advantages"])
-    if len(advantage_K) == 1:
+    if not advantage_K.any():
         # All tokens have one value: the 1e-8 in the denominator of the reference's mean leaves 5e-5 of it.
-        assert advantage_K[0] == 0 and np.abs(theirs).max() < 1e-4
+        assert np.abs(theirs).max() < 1e-4
         return
     close(case, on_tokens(case, advantage_K), theirs)
 
@@ -322,13 +372,18 @@ def check_igpo(case: Case) -> None:
     def check(name: str, gamma: float, **options: Any) -> None:
         return_N = line.to_go(reward_BL.ravel(), gamma)
         close(case, return_N.reshape(B, L)[mask_BL], np.array(expected[name]["returns"])[mask_BL])
-        advantage_K = returns_compared(batch, return_N, IgpoConfig(**options)).reshape(B, L)
-        close(case, advantage_K[checked], np.array(expected[name]["advantages"])[checked])
+        advantage_N = returns_compared(batch, return_N, IgpoConfig(**options))
+        flat_N = flat(return_N, batch.group_K, batch.turn_K == 0)
+        theirs = at_spread(np.ravel(expected[name]["advantages"]), flat_N, options.get("eps")).reshape(B, L)
+        close(case, advantage_N.reshape(B, L)[checked], theirs[checked])
+        if options["baseline"] == "first":
+            assert not advantage_N[flat_N & (batch.turn_K == 0)].any()
 
-    for gamma in (0.5, 1.0):
-        check(f"discounted_g{gamma}_std", gamma, baseline="first", eps=case["params"]["epsilon"])
-        check(f"discounted_g{gamma}_nostd", gamma, baseline="first", std=False)
     check("default_training_path", 1.0, baseline="turn", std=False)
+    for name in expected.keys() - {"default_training_path"}:
+        gamma, norm = name.removeprefix("discounted_g").split("_")
+        options = {"eps": case["params"]["epsilon"]} if norm == "std" else {"std": False}
+        check(name, float(gamma), baseline="first", **options)
 
 
 @golden("spo")

@@ -1,20 +1,16 @@
 """Golden files: numbers from the authors' own code, and the frame in which our functions meet them.
 
-The folder is read from the environment variable MANYTURN_GOLDEN, by default ``shared/golden`` beside the checkout. A
-file joins the tests with one function in a module ``golden_*.py`` beside this one: ``@golden("its_name")`` above a
-function that takes a case.
+Any folder of the layout will do, see ``needs_files``, and any subset of its files. A file joins the tests with one
+function in a module ``golden_*.py`` beside this one: ``@golden("its_name")`` above a function that takes a case.
 """
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 torch.set_num_threads(1)
-FOLDER = Path(os.environ.get("MANYTURN_GOLDEN") or Path(__file__).resolve().parents[3] / "shared" / "golden")
 TOLERANCE = {"float64": {"rtol": 1e-6, "atol": 1e-6}, "float32": {"rtol": 1e-3, "atol": 1e-4}}
 Case = dict[str, Any]
 CHECKS: dict[str, Callable[[Case], None]] = {}

@@ -1,23 +1,16 @@
-"""Catalogues for the tests: a small one made here, and the one that recordings of the original were made with.
-
-The recordings are not part of the project. Their files lie in ``$MANYTURN_DATA/webshop`` and ``$MANYTURN_GOLDEN``
-(default: ``shared/data`` and ``shared/golden`` beside the project's folder).
-"""
+"""Catalogues for the tests: a small one made here, and the one that recordings of the original were made with."""
 
 import itertools
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from needs_files import data
 
 from manyturn.envs.shop.records import ATTRIBUTES, HUMAN, PRODUCTS
 
-SHARED = Path(__file__).parents[4] / "shared"
-DATA = Path(os.environ.get("MANYTURN_DATA", SHARED / "data")) / "webshop"
-GOLDEN = Path(os.environ.get("MANYTURN_GOLDEN", SHARED / "golden"))
 COLOURS, KINDS = ("Red", "Dark Grey", "Navy Blue"), ("Rain Boots", "Table Lamps", "Women's Pumps", "Herbal Tea")
 
 
@@ -95,23 +88,8 @@ def shop_of(tmp_path: Path) -> Callable[..., Path]:
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of the catalogue behind the recordings, under the official names."""
     sources = {PRODUCTS: f"standin_{PRODUCTS}", ATTRIBUTES: ATTRIBUTES, HUMAN: f"standin_{HUMAN}"}
-    missing = [name for name in sources.values() if not (DATA / name).is_file()]
-    if missing:
-        pytest.skip(f"no catalogue of the recordings: {DATA} lacks {', '.join(missing)}")
+    place = data("webshop", *sources.values())
     folder = tmp_path_factory.mktemp("recorded")
     for name, source in sources.items():
-        (folder / name).symlink_to((DATA / source).resolve())
+        (folder / name).symlink_to((place / source).resolve())
     return folder
-
-
-@pytest.fixture(scope="session")
-def golden() -> Callable[[str], dict[str, Any]]:
-    """Reads one of the recordings."""
-
-    def read(name: str) -> dict[str, Any]:
-        file = GOLDEN / f"{name}.json"
-        if not file.is_file():
-            pytest.skip(f"no recordings of the original: {file} is missing")
-        return json.loads(file.read_text(encoding="utf-8"))
-
-    return read

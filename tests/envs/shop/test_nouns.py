@@ -48,7 +48,7 @@ def test_the_golden_nouns_come_out(golden, tmp_path: Path) -> None:
     for case in cases:
         assert nouns(case["product"]["name"]) == tuple(case["purchased_nouns"])
         assert nouns(case["goal"]["name"]) == tuple(case["desired_nouns"])
-    assert len(cases) > 100 and all(line for line in nouns.file.read_text().splitlines())
+    assert cases and all(line for line in nouns.file.read_text().splitlines())
 
 
 def test_titles_met_before_need_no_model(tmp_path: Path, absent: None) -> None:

@@ -1,11 +1,11 @@
 """A problem whose tests pass before the mend, or fail after it, gives rewards that mean nothing."""
 
 import os
-from pathlib import Path
 
 import pytest
 import small_checkouts as small
 from needs import absent
+from needs_files import data
 
 from manyturn.containers.container_engine import ContainerEngine
 from manyturn.containers.pool import lease
@@ -13,7 +13,6 @@ from manyturn.envs.software.grader import RESOLVED, grade
 from manyturn.envs.software.importers import humanevalfix, problems
 
 pytestmark = pytest.mark.filterwarnings("ignore::manyturn.envs.software.importers.checkout.OtherRelease")
-HUMANEVALFIX = Path(os.environ.get("MANYTURN_DATA", Path(__file__).parents[4] / "shared" / "data")) / "humanevalfix"
 SECONDS = 10.0
 
 
@@ -34,10 +33,7 @@ def sandbox(engine):
 
 @pytest.fixture
 def rows():
-    file = HUMANEVALFIX / "python.jsonl"
-    if not file.is_file():
-        pytest.skip(f"no {file}: set MANYTURN_DATA to the folder that has humanevalfix/python.jsonl")
-    found = problems(f"humanevalfix:{file}")
+    found = problems(f"humanevalfix:{data('humanevalfix', 'python.jsonl') / 'python.jsonl'}")
     assert len(found) == humanevalfix.COUNT
     return found
 

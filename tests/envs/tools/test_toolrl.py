@@ -1,26 +1,16 @@
 """ToolRL's reward must be the authors', and hostile replies must get the worst of it and not an exception."""
 
-import json
-import os
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from manyturn.envs.tools.toolrl import correctness, toolrl_reward
 
-GOLDEN = Path(os.environ.get("MANYTURN_GOLDEN", Path(__file__).parents[4] / "shared" / "golden"))
 CALL = st.tuples(st.sampled_from("abc"), st.dictionaries(st.sampled_from("xyz"), st.integers(0, 2)))
 
 
-def test_the_authors_numbers() -> None:
-    file = GOLDEN / "toolrl_reward.json"
-    if not file.is_file():
-        pytest.skip(f"no {file}: set MANYTURN_GOLDEN to the folder of golden numbers")
-    cases = json.loads(file.read_text())["cases"]
-    assert len(cases) >= 9
-    for case in cases:
+def test_the_authors_numbers(golden) -> None:
+    for case in golden("toolrl_reward")["cases"]:
         found = toolrl_reward(case["inputs"]["response"], case["inputs"]["ground_truth"])
         expected = case["expected"]
         assert found.format == expected["format"], case["name"]

@@ -1,11 +1,6 @@
-"""The official files and recordings of the originals, and small domains made here.
-
-The files and recordings are not part of the project. They lie in ``$MANYTURN_DATA/tau`` and ``$MANYTURN_GOLDEN``
-(default: ``shared/data`` and ``shared/golden`` beside the project's folder).
-"""
+"""The official files, where they are, and small domains made here."""
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,31 +8,25 @@ from typing import Any
 
 import pytest
 import tomli_w
+from needs_files import data
 
-SHARED = Path(__file__).parents[5] / "shared"
-DATA = Path(os.environ.get("MANYTURN_DATA", SHARED / "data")) / "tau"
-GOLDEN = Path(os.environ.get("MANYTURN_GOLDEN", SHARED / "golden"))
+OFFICIAL = (
+    *(f"v1/airline/{name}.json" for name in ("flights", "reservations", "tasks", "tools_schema", "users")),
+    *(f"v1/retail/{name}.json" for name in ("orders", "products", "tasks", "tools_schema", "users")),
+    *(f"v1/{domain}/wiki.md" for domain in ("airline", "retail")),
+    *(f"v2/{domain}/{name}" for domain in ("airline", "retail") for name in ("policy.md", "split_tasks.json")),
+    *("v2/airline/tasks.json", "v2/retail/tasks.json", "v2/retail/db.json"),
+    *(f"v2/telecom/{name}.toml" for name in ("db", "user_db")),
+    *(f"v2/telecom/{name}.json" for name in ("split_tasks", "tasks_base_regenerated", "tasks_small")),
+    *(f"v2/telecom/{name}.md" for name in ("main_policy", "main_policy_solo", "tech_support_manual")),
+    *(f"v2/telecom/{name}.md" for name in ("tech_support_workflow", "tech_support_workflow_solo")),
+)
 
 
 @pytest.fixture(scope="session")
 def official() -> Path:
     """Folder of the official files."""
-    if not (DATA / "v1").is_dir() or not (DATA / "v2").is_dir():
-        pytest.skip(f"no official files of tau-bench: {DATA} lacks v1 or v2")
-    return DATA
-
-
-@pytest.fixture(scope="session")
-def golden() -> Callable[[str], dict[str, Any]]:
-    """Reads the recordings of one of the originals."""
-
-    def read(name: str) -> dict[str, Any]:
-        file = GOLDEN / f"{name}.json"
-        if not file.is_file():
-            pytest.skip(f"no recordings of the original: {file} is missing")
-        return json.loads(file.read_text(encoding="utf-8"))
-
-    return read
+    return data("tau", *OFFICIAL)
 
 
 def _order(number: int, user: str, status: str, paid: str, price: float) -> dict[str, Any]:

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from needs import absent
+from needs_files import NO_GOLDEN
 
 from manyturn.envs.benchmarks.tau.customer import CustomerOptions
 from manyturn.envs.benchmarks.tau.env2 import MOST_ERRORS, Tau2Bench
@@ -80,7 +82,8 @@ def test_agent_and_customer_reach_the_recorded_state_and_reward_each_by_its_own_
     env.user = hands = Hands()
     tasks = {task.id.split("/", 2)[2]: task for split in env.splits for task in env.tasks(split)}
     recorded = [one for one in golden("tau2_bench_replay")["tasks"] if one["domain"] == "telecom"]
-    assert recorded
+    if not recorded:
+        absent("GOLDEN", NO_GOLDEN)
     for one in recorded:
         env.reset(seed=0, options={"task": tasks[one["task"]].id})
         for act in one["actions"]:

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from needs import absent
+from needs_files import NO_GOLDEN
 
 from manyturn.envs.benchmarks.tau.desk import answer
 from manyturn.envs.benchmarks.tau.service import Asked, Deeds
@@ -39,7 +41,8 @@ def spoiled(actions: list[dict[str, Any]], case: str, writes: frozenset[str]) ->
 def test_no_answer_database_or_reward_differs_from_tau_bench(domain: str, official, golden) -> None:
     service = v1.load(official, domain)
     recorded = [one for one in golden("tau_bench_replay")["tasks"] if one["domain"] == domain]
-    assert recorded
+    if not recorded:
+        absent("GOLDEN", NO_GOLDEN)
     for one in recorded:
         task = service.tasks[one["split"]][one["task"]]
         assert [(call["name"], call["arguments"]) for call in task.params["gold"]] == [
@@ -67,7 +70,8 @@ def test_no_answer_database_or_assertion_differs_from_tau2_bench(domain: str, of
     service = v2.load(official, domain)
     tasks = {task.id.split("/", 2)[2]: task for split in service.tasks.values() for task in split}
     recorded = [one for one in golden("tau2_bench_replay")["tasks"] if one["domain"] == domain]
-    assert recorded
+    if not recorded:
+        absent("GOLDEN", NO_GOLDEN)
     for one in recorded:
         task = tasks[one["task"]]
         desk = service.open(task)

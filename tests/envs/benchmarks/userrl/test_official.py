@@ -1,9 +1,9 @@
 """The official files, where they are: a checkout of SalesforceAIResearch/UserRL in ``$MANYTURN_DATA/userrl``."""
 
-import os
 from pathlib import Path
 
 import pytest
+from needs_files import data
 
 from manyturn.envs.benchmarks.userrl.function import Function
 from manyturn.envs.benchmarks.userrl.gym import Gym
@@ -12,17 +12,13 @@ from manyturn.envs.benchmarks.userrl.persuade import Persuade
 from manyturn.envs.benchmarks.userrl.telepathy import Telepathy
 from manyturn.envs.benchmarks.userrl.turtle import Turtle
 
-SHARED = Path(__file__).parents[5] / "shared"
-DATA = Path(os.environ.get("MANYTURN_DATA", SHARED / "data")) / "userrl"
 NOBODY = {"kind": "model", "model": "m", "base_url": "http://127.0.0.1:9/v1"}
 
 
 @pytest.fixture(scope="module")
 def official() -> Path:
-    if not (DATA / "gyms").is_dir():
-        pytest.skip(f"no checkout of UserRL: {DATA} is missing")
-    pytest.importorskip("pyarrow")
-    return DATA
+    data("userrl/gyms")
+    return data("userrl")
 
 
 @pytest.mark.parametrize(
