@@ -11,7 +11,8 @@ from short_runs import ended, short_run, start
 from tally import Tally
 
 from manyturn.envs.contract.keys import generator
-from manyturn.trainers.learn.learner import Learner, LearningFailed
+from manyturn.trainers.learn.learner import Learner
+from manyturn.trainers.learn.policy_optimizer import LearningFailed
 from manyturn.trainers.record.checkpoint import newest_checkpoint
 from manyturn.trainers.run import loop
 from manyturn.trainers.run.run import Run, open_run
@@ -41,7 +42,7 @@ def _single(path: Path, kept: Path, seed: int) -> None:
     bad, value = int(rng.integers(1, 12)), _BAD[int(rng.integers(3))]
 
     def watch(learner: Learner) -> Callable[[], float]:
-        apply, calls = learner._apply, 0
+        apply, calls = learner.optimizer.update, 0
 
         def watched() -> float:
             nonlocal calls
@@ -49,7 +50,7 @@ def _single(path: Path, kept: Path, seed: int) -> None:
             if calls != bad:
                 return apply()
             before, updates = _state(learner), learner.updates
-            _spoil(learner, rng.integers(len(learner.trained)), value)
+            _spoil(learner, rng.integers(len(learner.optimizer.trained)), value)
             norm = apply()
             after = _state(learner)
             if learner.updates == updates and all(torch.equal(a, b) for a, b in zip(before, after, strict=True)):
@@ -66,7 +67,7 @@ def _row(path: Path) -> None:
     """Damage all gradients after the warm-up."""
 
     def watch(learner: Learner) -> Callable[[], float]:
-        apply, calls = learner._apply, 0
+        apply, calls = learner.optimizer.update, 0
 
         def watched() -> float:
             nonlocal calls
@@ -85,12 +86,12 @@ def _row(path: Path) -> None:
 
 
 def _state(learner: Learner) -> list[torch.Tensor]:
-    momentum = [value for state in learner.optimizer.state.values() for value in state.values()]
-    return [tensor.detach().clone() for tensor in (*learner.trained, *momentum)]
+    momentum = [value for state in learner.optimizer.adamw.state.values() for value in state.values()]
+    return [tensor.detach().clone() for tensor in (*learner.optimizer.trained, *momentum)]
 
 
 def _spoil(learner: Learner, number: int, value: float) -> None:
-    gradient = learner.trained[number].grad
+    gradient = learner.optimizer.trained[number].grad
     assert gradient is not None
     gradient.view(-1)[0] = value
 
@@ -107,7 +108,7 @@ class _watched:
         @asynccontextmanager
         async def watched(config: object) -> AsyncIterator[Run]:
             async with open_run(config) as run:
-                run.only.learner._apply = watch(run.only.learner)
+                run.only.learner.optimizer.update = watch(run.only.learner)
                 yield run
 
         loop.open_run = watched

@@ -302,7 +302,7 @@ def test_too_many_errors_of_episodes_have_a_code_of_their_own(command, tmp_path,
 
 
 def test_failed_learning_and_full_disks_have_codes_of_their_own(tmp_path):
-    from manyturn.trainers.learn.learner import LearningFailed
+    from manyturn.trainers.learn.policy_optimizer import LearningFailed
     from manyturn.trainers.record.run_folder import DiskFull, RunFolder
 
     assert exits.code_of(LearningFailed("gradients")) == exits.LEARNING_FAILED

@@ -122,6 +122,7 @@ def test_imports_between_rooms_only_go_down(folder):
 
 ALGORITHMS = (
     *(f"trainers/credit/{stage}" for stage in ("rewards", "advantages", "modulations")),
+    "trainers/learn/columns",
     "trainers/learn/objectives",
     "trainers/play/curricula",
     "envs/contract/wrappers",

@@ -18,7 +18,8 @@ from manyturn.trainers.learn.epo import (
     released_weight,
     turn_mean,
 )
-from manyturn.trainers.learn.heads import progress_loss, reply_ends, value_loss
+from manyturn.trainers.learn.forward import reply_ends
+from manyturn.trainers.learn.heads import progress_loss, value_loss
 from manyturn.trainers.learn.kl import KlConfig, adapted, kl, kl_in_reward
 from manyturn.trainers.learn.objective import ObjectiveConfig, RegulariserState, Tokens, objective
 from manyturn.trainers.learn.objectives.aepo import AepoConfig, aepo

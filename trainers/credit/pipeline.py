@@ -31,8 +31,16 @@ class CreditConfig(Options):
     @property
     def needs(self) -> dict[str, str]:
         """Column -> the stage that cannot work without it."""
-        stages = (*self.rewards, self.advantage, *self.modulation)
-        return {column: stage.name for stage in stages for column in stage.needs}
+        return {column: stage.name for stage in self._stages for column in stage.needs}
+
+    @property
+    def uses(self) -> dict[str, str]:
+        """Column -> the stage that takes it into account where it is there."""
+        return {column: stage.name for stage in self._stages for column in stage.uses}
+
+    @property
+    def _stages(self) -> tuple[StageConfig, ...]:
+        return (*self.rewards, self.advantage, *self.modulation)
 
     @field_validator("rewards", "modulation")
     @classmethod

@@ -1,7 +1,8 @@
-"""What stays fixed during the updates of a step: probabilities before them, corrections, values and their targets."""
+"""What stays fixed during the updates of a step: credit, probabilities before them, and corrections."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import torch
@@ -9,7 +10,8 @@ import torch
 from manyturn.trainers.learn.correction import Sequences, effective_share, importance_weights, kept, mismatch
 from manyturn.trainers.learn.forward import Reading
 from manyturn.trainers.learn.objective import ObjectiveConfig, Tokens
-from manyturn.trainers.learn.samples import Padded, Rows, Sample, at_said, on_tokens, padded
+from manyturn.trainers.learn.samples import Rows, Sample, at_said, on_said, padded
+from manyturn.trainers.learn.step_reading import StepReading
 
 
 @dataclass(frozen=True)
@@ -17,44 +19,72 @@ class BeforeUpdate:
     """One (T,) row for each sample; None where nothing asks.
 
     Attributes:
+        samples: all branches of the step's episodes.
+        advantage: credit of the token, 0 where nothing was said.
         old: log-probability before the updates.
         kept: 1 at what was said and is learnt from.
         reference: log-probability under the reference policy.
         weight: correction of the policy loss.
-        value: the critic's values before the updates.
-        target: what the critic is to predict, NaN where nothing.
     """
 
+    samples: Sequence[Sample]
+    advantage: Rows
     old: Rows
     kept: Rows
     reference: Rows | None = None
     weight: Rows | None = None
-    value: Rows | None = None
-    target: Rows | None = None
 
-    def replies(self, samples: Sequence[Sample], indices: Sequence[int]) -> Rows:
+    @classmethod
+    def of(
+        cls, step: StepReading, advantage_T: np.ndarray, config: ObjectiveConfig, old_logprobs: str
+    ) -> tuple[Self, dict[str, float | None]]:
+        """What a step begins with, and figures on its corrections.
+
+        Args:
+            advantage_T: credit of each token that was said.
+            old_logprobs: whose the probabilities before the updates are, of the "learner" or the "engine".
+        """
+        samples, figures = step.samples, dict[str, float | None]()
+        old, weight, kept = as_drawn(samples), None, [torch.from_numpy(sample.said) for sample in samples]
+        if old_logprobs == "learner":
+            old = step.logprob
+            weight, kept, measured = corrected(config, samples, old)
+            figures |= measured
+        return cls(samples, on_said(samples, advantage_T), old, kept, step.reference, weight), figures
+
+    def replies(self, indices: Sequence[int]) -> Rows:
         """Of these samples, the number of the reply that each token learnt from belongs to, -1 elsewhere."""
-        return [torch.from_numpy(samples[i].reply).masked_fill(self.kept[i] == 0, -1) for i in indices]
+        return [torch.from_numpy(self.samples[i].reply).masked_fill(self.kept[i] == 0, -1) for i in indices]
 
-    def tokens(self, indices: Sequence[int], batch: Padded, reading: Reading) -> Tokens:
+    def tokens(self, indices: Sequence[int], reading: Reading) -> Tokens:
         """What the objective sees of a micro-batch of these samples."""
-        old, kept = together(self.old, indices, batch), together(self.kept, indices, batch)
+        device = reading.said.device
+
+        def together(rows: Rows) -> torch.Tensor:
+            return padded([rows[i] for i in indices]).to(device)
+
         return Tokens(
             reading.logprob,
-            old,
-            batch.advantage,
-            kept > 0,
-            reply=batch.reply,
-            ref_logp=None if self.reference is None else together(self.reference, indices, batch),
+            together(self.old),
+            together(self.advantage),
+            together(self.kept) > 0,
+            reply=reading.reply,
+            ref_logp=None if self.reference is None else together(self.reference),
             entropy=reading.entropy,
-            weight=None if self.weight is None else together(self.weight, indices, batch),
-            turns_B=batch.turns_B,
+            weight=None if self.weight is None else together(self.weight),
+            turns_B=torch.tensor([self.samples[i].turns for i in indices], device=device),
         )
 
 
-def together(rows: Rows, indices: Sequence[int], batch: Padded, padding: float = 0) -> torch.Tensor:
-    """The rows of a micro-batch as one tensor (B, T)."""
-    return padded([rows[i] for i in indices], padding).to(batch.ids.device)
+def as_drawn(samples: Sequence[Sample]) -> Rows:
+    """The log-probabilities that the engine drew with."""
+    return [torch.from_numpy(sample.engine_logprob).float() for sample in samples]
+
+
+def engine_gap(reading: Reading, samples: Sequence[Sample]) -> float:
+    """Largest difference between the log-probabilities of learner and engine."""
+    drawn = padded(as_drawn(samples)).to(reading.logprob.device)
+    return float((reading.logprob.detach() - drawn).masked_fill(~reading.said, 0).abs().max())
 
 
 def log_ratio(samples: Sequence[Sample], old: Rows) -> np.ndarray:
@@ -76,8 +106,8 @@ def corrected(
     sequences, figures, weight = Sequences.of(ids_N), dict[str, float](), None
     if config.correction:
         weight_N = importance_weights(config.correction, log_ratio_N, sequences)
-        weight, figures["effective_samples"] = on_tokens(samples, weight_N), effective_share(weight_N)
+        weight, figures["effective_samples"] = on_said(samples, weight_N), effective_share(weight_N)
     keep_N = kept(config.reject, log_ratio_N, sequences)
     if config.reject:
         figures["rejected_tokens"] = 1 - float(keep_N.mean())
-    return weight, on_tokens(samples, keep_N.astype(np.float64)), figures
+    return weight, on_said(samples, keep_N.astype(np.float64)), figures

@@ -1,38 +1,78 @@
 """Forward passes: what the policy thinks of tokens that were said."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 import torch
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
-from manyturn.trainers.learn.heads import ValueHead
-from manyturn.trainers.learn.samples import Padded, Rows, Sample, micro_batches
+from manyturn.trainers.learn.samples import Rows, Sample, micro_batches, padded
 
 _LOGITS_AT_ONCE = 2**27  # floats; more positions than this allows are computed in pieces and recomputed backwards
 
+Place = Literal["said", "reply_ends"]  # of hidden states: out of which a token was said, or at a reply's last token
+
 
 class Reading(NamedTuple):
-    """A forward pass over B rows of T tokens.
+    """A forward pass over B samples of at most T tokens, padded on the right, where nothing sees the padding.
 
     Attributes:
-        logprob: (B, T) log-probability of each said token at the sampling temperature, 0 elsewhere.
+        said: (B, T) True where the policy said the token.
+        reply: (B, T) number of the turn that the token belongs to in its episode, -1 elsewhere.
+        logprob: (B, T) log-probability of each said token at the temperature that is asked for, 0 elsewhere.
         entropy: (B, T) entropy in nats of the distribution it was drawn from, 0 elsewhere.
         hidden: (B, T, D) last hidden state at each token.
     """
 
+    said: torch.Tensor
+    reply: torch.Tensor
     logprob: torch.Tensor
     entropy: torch.Tensor
     hidden: torch.Tensor
 
+    def at(self, place: Place) -> tuple[torch.Tensor, torch.Tensor]:
+        """Rows and columns of the hidden states at a place, row by row."""
+        if place == "reply_ends":
+            return reply_ends(self.reply)
+        row_N, column_N = self.said.nonzero(as_tuple=True)
+        return row_N, column_N - 1
 
-def read(model: PreTrainedModel, batch: Padded, temperature: float) -> Reading:
+    def states(self, place: Place) -> list[torch.Tensor]:
+        """The hidden states at a place: (N, D) for each row."""
+        row_N, column_N = self.at(place)
+        return by_row(self.hidden[row_N, column_N], row_N, len(self.said))
+
+
+def reply_ends(reply_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows and columns of the last token of each reply, row by row and in order.
+
+    >>> reply_ends(torch.tensor([[-1, 0, 0, -1, 1], [-1, 2, -1, -1, -1]]))
+    (tensor([0, 0, 1]), tensor([2, 4, 1]))
+    """
+    following = torch.nn.functional.pad(reply_BT[:, 1:], (0, 1), value=-1)
+    row_R, column_R = ((reply_BT >= 0) & (reply_BT != following)).nonzero(as_tuple=True)
+    return row_R, column_R
+
+
+def by_row(values_N: torch.Tensor, row_N: torch.Tensor, rows: int) -> list[torch.Tensor]:
+    """Values, row by row, as one tensor for each of ``rows`` rows."""
+    return list(values_N.split(torch.bincount(row_N, minlength=rows).tolist()))
+
+
+def read(model: PreTrainedModel, samples: Sequence[Sample], temperature: float) -> Reading:
     """One forward pass; the output head is applied where something was said and nowhere else."""
-    hidden = model.get_decoder()(input_ids=batch.ids, use_cache=False).last_hidden_state
-    rows, columns = batch.said.nonzero(as_tuple=True)
-    states, targets = hidden[rows, columns - 1], batch.ids[rows, columns]
+
+    def together(rows: Sequence[torch.Tensor], padding: int = 0) -> torch.Tensor:
+        return padded(rows, padding).to(model.device)
+
+    ids = together([torch.from_numpy(sample.ids).long() for sample in samples])
+    said = together([torch.from_numpy(sample.said).bool() for sample in samples])
+    reply = together([torch.from_numpy(sample.reply).long() for sample in samples], -1)
+    hidden = model.get_decoder()(input_ids=ids, use_cache=False).last_hidden_state
+    place = said.nonzero(as_tuple=True)
+    states, targets = hidden[place[0], place[1] - 1], ids[place]
     head = model.get_output_embeddings()
 
     def piece(states: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -49,9 +89,8 @@ def read(model: PreTrainedModel, batch: Padded, temperature: float) -> Reading:
             for i in range(0, len(states), size)
         ]
         logprob, entropy = (torch.cat(parts) for parts in zip(*pieces, strict=True))
-    empty = torch.zeros(batch.ids.shape, device=hidden.device, dtype=logprob.dtype)
-    place = (rows, columns)
-    return Reading(empty.index_put(place, logprob), empty.index_put(place, entropy), hidden)
+    empty = torch.zeros(ids.shape, device=hidden.device, dtype=logprob.dtype)
+    return Reading(said, reply, empty.index_put(place, logprob), empty.index_put(place, entropy), hidden)
 
 
 def precision(model: PreTrainedModel) -> contextlib.AbstractContextManager[object]:
@@ -60,12 +99,18 @@ def precision(model: PreTrainedModel) -> contextlib.AbstractContextManager[objec
     return torch.autocast("cuda", torch.bfloat16) if cuda else contextlib.nullcontext()
 
 
-class Passed(NamedTuple):
-    """A forward pass without gradient over many samples: one (T,) row on the CPU for each."""
+def recompute_activations(model: PreTrainedModel) -> None:
+    """Turn on gradient checkpointing, which works in training mode only; dropout, which that brings, is taken out."""
+    model.gradient_checkpointing_enable({"use_reentrant": False})
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+        if hasattr(module, "attention_dropout"):
+            module.attention_dropout = 0.0
+    model.train()
 
-    logprob: Rows
-    entropy: Rows
-    value: Rows | None
+
+Watch = Callable[[Reading], Sequence[torch.Tensor]]  # what is kept of a pass: a tensor for each of its rows
 
 
 class Reader:
@@ -73,31 +118,32 @@ class Reader:
 
     Args:
         micro_tokens: most padded tokens at once.
+        temperature: of the distributions that log-probabilities and entropies are of, greater than 0.
     """
 
-    def __init__(self, model: PreTrainedModel, micro_tokens: int):
-        self._model, self._micro_tokens = model, micro_tokens
+    def __init__(self, model: PreTrainedModel, micro_tokens: int, temperature: float):
+        if temperature <= 0:
+            raise ValueError(
+                f"temperature = {temperature} gives every token but the likeliest a log-probability of minus "
+                "infinity, from which nothing can be learnt: set sampling.temperature above 0"
+            )
+        self.model, self.micro_tokens, self.temperature = model, micro_tokens, temperature
 
-    def batches(self, samples: Sequence[Sample], indices: Sequence[int]) -> Iterator[tuple[list[int], Padded]]:
-        """The samples with these indices, in groups: the indices of each group and its tensors."""
-        for group in micro_batches([samples[i] for i in indices], self._micro_tokens):
+    def readings(self, samples: Sequence[Sample], indices: Sequence[int]) -> Iterator[tuple[list[int], Reading]]:
+        """Forward passes over the samples with these indices, in groups: the indices of each group and its reading."""
+        for group in micro_batches([samples[i] for i in indices], self.micro_tokens):
             chosen = [indices[i] for i in group]
-            yield chosen, Padded.of([samples[i] for i in chosen], self._model.device)
-
-    def read(self, batch: Padded, temperature: float) -> Reading:
-        """One forward pass."""
-        with precision(self._model):
-            return read(self._model, batch, temperature)
+            with precision(self.model):
+                reading = read(self.model, [samples[i] for i in chosen], self.temperature)
+            yield chosen, reading
 
     @torch.no_grad()
-    def over(self, samples: Sequence[Sample], temperature: float, critic: ValueHead | None = None) -> Passed:
-        """A pass over everything, with the critic's values if there is one."""
-        logprob, entropy, value = ([torch.empty(0)] * len(samples) for _ in range(3))
-        for chosen, batch in self.batches(samples, range(len(samples))):
-            reading = self.read(batch, temperature)
-            value_BT = critic.values(reading.hidden) if critic else reading.logprob
-            for row, i in enumerate(chosen):
-                T = len(samples[i])
-                logprob[i], entropy[i] = reading.logprob[row, :T].cpu(), reading.entropy[row, :T].cpu()
-                value[i] = value_BT[row, :T].cpu()
-        return Passed(logprob, entropy, value if critic else None)
+    def over(self, samples: Sequence[Sample], watches: Mapping[str, Watch]) -> dict[str, Rows]:
+        """A pass over everything without gradient: what each watch keeps of it, a tensor on the CPU for each sample."""
+        kept = {name: [torch.empty(0)] * len(samples) for name in watches}
+        for chosen, reading in self.readings(samples, range(len(samples))):
+            for name, watch in watches.items():
+                for i, row in zip(chosen, watch(reading), strict=True):
+                    # Entries beyond its tokens are padding; what has fewer, such as one for each reply, stays whole.
+                    kept[name][i] = row[: len(samples[i])].cpu()
+        return kept

@@ -66,7 +66,7 @@ class GradientFit:
         return found | optimizer_tensors(f"{self._name}.optimizer", self._optimizer, list(self.module.parameters()))
 
     def load_tensors(self, tensors: Mapping[str, torch.Tensor]) -> None:
-        """Undo ``tensors``; those of other names are left alone."""
+        """The inverse of ``tensors``; those of other names are left alone."""
         self.module.load_state_dict(own_tensors(self._name, "weight", tensors))
         load_optimizer(f"{self._name}.optimizer", self._optimizer, list(self.module.parameters()), tensors)
 
@@ -114,7 +114,7 @@ class LeastSquaresFit:
         return {f"{self._name}.solved.{key}": value.clone() for key, value in found.items()}
 
     def load_tensors(self, tensors: Mapping[str, torch.Tensor]) -> None:
-        """Undo ``tensors``; those of other names are left alone."""
+        """The inverse of ``tensors``; those of other names are left alone."""
         found = own_tensors(self._name, "solved", tensors)
         for mine, key in ((self._products, "products"), (self._sums, "targets"), (self._weights, "weights")):
             mine.copy_(found[key])

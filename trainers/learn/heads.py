@@ -13,12 +13,56 @@ computes anyway, and is trained along with it.
 ``head_fits.py`` says how the weights come about; least squares minimises the same sums without clip.
 """
 
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
 import numpy as np
 import torch
 from torch.nn.functional import pad
 
-from manyturn.trainers.learn.head_config import ProgressHeadConfig, ValueHeadConfig
-from manyturn.trainers.learn.head_fits import LeastSquaresFit, fit_of, with_one
+from manyturn.trainers.learn.forward import Reading, by_row
+from manyturn.trainers.learn.head_config import HeadConfig, ProgressHeadConfig, ValueHeadConfig
+from manyturn.trainers.learn.head_fits import GradientFit, LeastSquaresFit, fit_of, with_one
+from manyturn.trainers.learn.samples import on_said, padded
+from manyturn.trainers.learn.step_reading import StepReading
+
+Figures = Mapping[str, torch.Tensor | float | None]
+
+
+class LearnerHead(Protocol):
+    """What a learner does with a head, in this order."""
+
+    name: str
+    fit: GradientFit | LeastSquaresFit
+
+    def watch(self, reading: Reading) -> Sequence[torch.Tensor]:
+        """What it says of each row of a pass; no gradient is needed."""
+        ...
+
+    def begin(self, step: StepReading, targets_T: np.ndarray | None, outcome_E: np.ndarray | None) -> Figures:
+        """Before a step's updates: what it is to learn, and figures on what it knows already.
+
+        Args:
+            targets_T: what the advantage takes values for at each token that was said, NaN where unknown.
+            outcome_E: outcome of each episode, NaN if it is unscorable.
+
+        Raises:
+            ValueError: what this head learns from is not there.
+        """
+        ...
+
+    def loss(self, minibatch: Sequence[int], chosen: Sequence[int], reading: Reading) -> tuple[torch.Tensor, Figures]:
+        """A micro-batch's share of its loss, through which gradients go, and of its figures.
+
+        Args:
+            minibatch: numbers of the samples of the update.
+            chosen: those of the micro-batch, row by row.
+        """
+        ...
+
+    def update(self, max_norm: float) -> Figures:
+        """After an update's gradients, each fit's own scaled down to ``max_norm``."""
+        ...
 
 
 class ValueHead:
@@ -29,35 +73,42 @@ class ValueHead:
         like: a tensor of the model, for device and type.
     """
 
-    def __init__(self, config: ValueHeadConfig, width: int, like: torch.Tensor):
-        self.config, self.fit = config, fit_of("value", config, width, like)
+    name = "value"
 
-    def values(self, hidden_BTD: torch.Tensor) -> torch.Tensor:
+    def __init__(self, config: ValueHeadConfig, width: int, like: torch.Tensor):
+        self.config, self.fit = config, fit_of(self.name, config, width, like)
+
+    def watch(self, reading: Reading) -> torch.Tensor:
         """The value before each token (B, T); 0 before the first, which nobody draws."""
-        share = self.config.into_policy
+        share, hidden_BTD = self.config.into_policy, reading.hidden
         states = hidden_BTD.detach()
         if share:
             states = states + share * (hidden_BTD - states)
         return pad(self.fit.predict(states[:, :-1]), (1, 0))
 
-    def loss(
-        self, hidden_BTD: torch.Tensor, old_BT: torch.Tensor, target_BT: torch.Tensor, tokens: int
-    ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-        """These rows' share of the mean over tokens with a target, and of its figures; least squares sees them.
+    def begin(self, step: StepReading, targets_T: np.ndarray | None, outcome_E: np.ndarray | None) -> Figures:
+        if targets_T is None:
+            raise ValueError("a critic learns from targets_T, and the advantage gives none: leave [value] out")
+        self._before = step.said_by(self.name)
+        self._target = on_said(step.samples, targets_T, elsewhere=float("nan"))
+        return {"value_explained": explained(step.at_said(self._before), targets_T)}
 
-        Args:
-            old_BT: values before the step's updates.
-            target_BT: NaN where there is nothing to predict.
-            tokens: with a target, in the whole batch of the update.
-        """
+    def loss(self, minibatch: Sequence[int], chosen: Sequence[int], reading: Reading) -> tuple[torch.Tensor, Figures]:
+        before_BT = padded([self._before[i] for i in chosen]).to(reading.said.device)
+        target_BT = padded([self._target[i] for i in chosen], float("nan")).to(reading.said.device)
         known_BT, clip = target_BT.isfinite(), self.config.clip
-        value, old, target = (x[known_BT] for x in (self.values(hidden_BTD), old_BT, target_BT))
+        tokens = max(sum(int(self._target[i].isfinite().sum()) for i in minibatch), 1)
+        value, before, target = (x[known_BT] for x in (self.watch(reading), before_BT, target_BT))
         if isinstance(self.fit, LeastSquaresFit):
-            self.fit.add(with_one(hidden_BTD[:, :-1][known_BT[:, 1:]]), target)
+            self.fit.add(with_one(reading.hidden[:, :-1][known_BT[:, 1:]]), target)
             clip = None
-        loss, clipped = value_loss(value, old, target, clip)
-        mean = loss.sum() / max(tokens, 1)
-        return mean, {"value_loss": mean.detach(), "value_clip_fraction": clipped.sum() / max(tokens, 1)}
+        loss, clipped = value_loss(value, before, target, clip)
+        mean = loss.sum() / tokens
+        return mean, {"value_loss": mean.detach(), "value_clip_fraction": clipped.sum() / tokens}
+
+    def update(self, max_norm: float) -> Figures:
+        self.fit.apply(max_norm)
+        return {}
 
 
 class ProgressHead:
@@ -68,8 +119,35 @@ class ProgressHead:
         like: a tensor of the model, for device and type.
     """
 
+    name = "progress"
+
     def __init__(self, config: ProgressHeadConfig, width: int, like: torch.Tensor):
-        self.fit = fit_of("progress", config, width, like)
+        self.fit = fit_of(self.name, config, width, like)
+
+    def watch(self, reading: Reading) -> list[torch.Tensor]:
+        """What each reply contributes to the outcome: one number for each reply of a row."""
+        row_R, column_R = reading.at("reply_ends")
+        return by_row(self.fit.predict(reading.hidden[row_R, column_R]), row_R, len(reading.said))
+
+    def begin(self, step: StepReading, targets_T: np.ndarray | None, outcome_E: np.ndarray | None) -> Figures:
+        if outcome_E is None:
+            raise ValueError("a progress estimator learns from outcome_E: give the outcome of each episode")
+        self._outcome_E, self._episode = outcome_E, [sample.episode for sample in step.samples]
+        self._seen: list[tuple[torch.Tensor, np.ndarray]] = []
+        return {}
+
+    def loss(self, minibatch: Sequence[int], chosen: Sequence[int], reading: Reading) -> tuple[torch.Tensor, Figures]:
+        """Nothing yet: an episode's turns may stand in several micro-batches."""
+        row_R, column_R = reading.at("reply_ends")
+        owner_R = np.array([self._episode[chosen[row]] for row in row_R.tolist()], np.int64)
+        self._seen.append((reading.hidden[row_R, column_R].detach(), owner_R))
+        return reading.hidden.new_zeros(()), {}
+
+    def update(self, max_norm: float) -> Figures:
+        states, owners = zip(*self._seen, strict=True)
+        self._seen = []
+        loss = self.learn(torch.cat(states), np.concatenate(owners), self._outcome_E, max_norm)
+        return {} if loss is None else {"progress_loss": loss}
 
     def learn(
         self, states_RD: torch.Tensor, episode_R: np.ndarray, outcome_E: np.ndarray, max_norm: float
@@ -98,6 +176,16 @@ class ProgressHead:
         return loss.item()
 
 
+def head_of(config: HeadConfig, width: int, like: torch.Tensor) -> LearnerHead:
+    """The head that a section of the configuration stands for."""
+    match config:
+        case ValueHeadConfig():
+            return ValueHead(config, width, like)
+        case ProgressHeadConfig():
+            return ProgressHead(config, width, like)
+    raise TypeError(f"{type(config).__name__} belongs to no head")
+
+
 def value_loss(
     value: torch.Tensor, old: torch.Tensor, target: torch.Tensor, clip: float | None
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -110,20 +198,6 @@ def value_loss(
     free = (value - target).square()
     bounded = free if clip is None else (value.clamp(old - clip, old + clip) - target).square()
     return 0.5 * free.maximum(bounded), (bounded > free).to(value.dtype)
-
-
-def reply_ends(reply_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows and columns of the last token of each reply, row after row, in order of time.
-
-    >>> [place.tolist() for place in reply_ends(torch.tensor([[-1, 0, 0, 1], [-1, 2, -1, -1]]))]
-    [[0, 0, 1], [2, 3, 1]]
-
-    Args:
-        reply_BT: number of the reply that a token belongs to, -1 elsewhere.
-    """
-    after = pad(reply_BT[:, 1:], (0, 1), value=-1)
-    rows, columns = ((reply_BT >= 0) & (reply_BT != after)).nonzero(as_tuple=True)
-    return rows, columns
 
 
 def progress_loss(contribution_K: torch.Tensor, episode_K: torch.Tensor, outcome_E: torch.Tensor) -> torch.Tensor:

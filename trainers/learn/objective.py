@@ -178,7 +178,8 @@ def objective(
         divergence = kl(tokens.logp, tokens.ref_logp, config.kl.estimator if config.kl else "k3")
         metrics["reference_kl"] = token_mean(divergence)
         if config.kl and config.kl.place == "loss":
-            loss = loss + (now.kl_coef or config.kl.coef) * aggregated(divergence)
+            coef = config.kl.coef if now.kl_coef is None else now.kl_coef
+            loss = loss + coef * aggregated(divergence)
     if tokens.entropy is not None:
         metrics["entropy"] = token_mean(tokens.entropy)
         if config.entropy:

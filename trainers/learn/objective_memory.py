@@ -22,11 +22,16 @@ class ObjectiveMemory:
         self._history = EntropyHistory()
         self.kl_coef = config.kl.coef if config.kl else None
 
+    @property
+    def needs_entropy(self) -> bool:
+        """Whether the entropies of a step's tokens are remembered."""
+        return self._config.epo is not None
+
     def begin(self, entropy_N: np.ndarray | None, turn_N: np.ndarray) -> RegulariserState:
         """What a step has to reckon with, from those before it.
 
         Args:
-            entropy_N: entropy of each token that the policy said, before the step's updates; EPO needs it.
+            entropy_N: where ``needs_entropy``, of each token that the policy said, before the step's updates.
             turn_N: number of each token's turn in its episode.
         """
         epo = self._config.epo
@@ -64,6 +69,6 @@ class ObjectiveMemory:
         return state
 
     def load_plain(self, state: Mapping[str, Any]) -> None:
-        """Undo ``plain``."""
+        """The inverse of ``plain``."""
         self.kl_coef = state.get("kl_coef", self.kl_coef)
         self._history = EntropyHistory(**state.get("epo", {}))

@@ -22,7 +22,7 @@ def load_optimizer(
     parameters: Sequence[torch.Tensor],
     tensors: Mapping[str, torch.Tensor],
 ) -> None:
-    """Undo ``optimizer_tensors``; tensors of other names are left alone."""
+    """The inverse of ``optimizer_tensors``; tensors of other names are left alone."""
     optimizer.state.clear()
     for name, value in tensors.items():
         if name.startswith(f"{prefix}."):

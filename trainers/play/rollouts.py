@@ -2,8 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from manyturn.agents.role_views import returns_by_role
 from manyturn.envs.contract.roles import ONE_ROLE
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.turn import OUTCOME
-from manyturn.trainers.credit.turn_batch import FloatK, FloatT, TurnBatch
+from manyturn.trainers.credit.turn_batch import TurnBatch
 
 
 def plan_groups(tasks: Sequence[Task], group: int, seed: int, stage: str) -> list[tuple[Task, EpisodeKey]]:
@@ -37,46 +36,23 @@ def learnable(episodes: Sequence[Episode]) -> list[Episode]:
     return [episode for episode in episodes if is_learnable(episode)]
 
 
-def turn_batch(
-    episodes: Sequence[Episode],
-    part_names: Iterable[str] = (),
-    columns: Mapping[str, FloatK] | None = None,
-    token_columns: Mapping[str, FloatT] | None = None,
-) -> TurnBatch:
-    """The turns of E episodes as arrays; rewards that a turn does not name are 0.
+def turn_batch(episodes: Sequence[Episode], part_names: Iterable[str] = ()) -> TurnBatch:
+    """The turns of E episodes as arrays, without columns; rewards that a turn does not name are 0.
 
     Args:
         part_names: parts that the environment lists, which are there even if no turn earned them.
-        columns, token_columns: what the learner adds to "progress" (K) and "entropy" (T).
     """
     # The outcome is there although no episode of this batch may have earned one.
     earned = {name for episode in episodes for turn in episode.turns for name in turn.parts}
     names = sorted({OUTCOME, *earned, *part_names})
-    batch = TurnBatch.from_episodes(
+    return TurnBatch.from_episodes(
         {name: [[turn.parts.get(name, 0.0) for turn in episode.turns] for episode in episodes] for name in names},
         groups=[episode.key.task for episode in episodes],
         anchors=[[turn.anchor for turn in episode.turns] for episode in episodes],
         valid=[[turn.valid for turn in episode.turns] for episode in episodes],
         tokens=[_reply_lengths(episode) for episode in episodes],
         truncated=[episode.ending is Ending.TRUNCATED for episode in episodes],
-        columns={"progress": [[_known(turn.progress) for turn in episode.turns] for episode in episodes]},
-        token_columns={"entropy": [_entropies(episode) for episode in episodes]},
     )
-    return replace(
-        batch,
-        columns={**batch.columns, **(columns or {})},
-        token_columns={**batch.token_columns, **(token_columns or {})},
-    )
-
-
-def _known(value: float | None) -> float:
-    return float("nan") if value is None else float(value)
-
-
-def _entropies(episode: Episode) -> list[list[float]]:
-    if episode.ledger is None:
-        return [[] for _ in episode.turns]
-    return [episode.ledger.reply_entropies(turn).tolist() for turn in range(len(episode.turns))]
 
 
 def _reply_lengths(episode: Episode) -> list[int]:

@@ -13,37 +13,11 @@ from manyturn.trainers.credit.advantages.opo import OpoConfig
 from manyturn.trainers.credit.groups import GroupConfig
 from manyturn.trainers.credit.turn_levels import TurnLevelConfig
 
-# Columns of a batch: those that a head predicts, by the head's section, and those that need no section.
-_HEADS = {"value": "value", "contribution": "progress"}
-_SUPPLIED = frozenset({"progress", "entropy", "belief", "prior", "drift"})
 # Advantages that know nothing of an episode but its return; GiGPO without its step level is another.
 _OF_RETURNS = frozenset({"grpo", "rloo", "opo", "loop", "reinforce_pp_baseline", "stratified", "spo"})
 
 
 # ---- of a whole run: rules that take a RunConfig
-
-
-def _columns_are_there(config: Any) -> str | None:
-    """What a stage needs must be supplied, and what is supplied must be needed."""
-    needed = config.credit.needs
-    for column, section in _HEADS.items():
-        there = getattr(config, section) is not None
-        if column in needed and not there:
-            return f"{needed[column]} needs a head that predicts: add a section [{section}]"
-        if there and column not in needed:
-            return f"[{section}] has no effect: no stage of credit needs what it predicts; leave it out"
-    for column in sorted(needed.keys() - _HEADS.keys() - _SUPPLIED):
-        return f"{needed[column]} needs the column {column!r}, which nobody supplies in training: leave it out"
-    return None
-
-
-def _stratum_is_there(config: Any) -> str | None:
-    if config.credit.advantage.name != "stratified":
-        return None
-    known = ["turns", "progress", *(["contribution"] if config.progress is not None else [])]
-    if (stratum := config.credit.advantage.stratum) not in known:
-        return f"credit.advantage.stratum = {stratum!r} is nothing that a run knows of its turns: {', '.join(known)}"
-    return None
 
 
 def _attribution_counts(config: Any) -> str | None:
@@ -54,16 +28,6 @@ def _attribution_counts(config: Any) -> str | None:
         return (
             f"{advantage.name} compares whole returns, which spa leaves as they are with completeness = "
             f"{whole[0].completeness!r}: take turn_gae or gigpo with its step level, or completeness = 'none'"
-        )
-    return None
-
-
-def _kl_is_paid(config: Any) -> str | None:
-    kl, advantage = config.objective.kl, config.credit.advantage
-    if kl is not None and kl.place == "reward" and "reward" not in advantage.uses:
-        return (
-            f"objective.kl.place = 'reward' has no effect with {advantage.name}: it takes no rewards of tokens; leave "
-            "place out"
         )
     return None
 
@@ -167,10 +131,7 @@ def _branches_are_of_one_policy(config: Any) -> str | None:
 OF_A_RUN: tuple[Rule, ...] = (
     _somebody_learns,
     _branches_are_of_one_policy,
-    _columns_are_there,
-    _stratum_is_there,
     _attribution_counts,
-    _kl_is_paid,
     _credit_of_tokens_counts,
     _groups_can_be_compared,
     _engine_and_learner_differ,

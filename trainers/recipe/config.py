@@ -13,11 +13,13 @@ from manyturn.agents.engine_config import ENGINES
 from manyturn.agents.engines.transformers import TransformersConfig
 from manyturn.agents.model_config import MODELS
 from manyturn.agents.models.tiny import TinyModel
+from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import UNFINISHED, ConfigError, OnlyWith, Options, check, one_line
 from manyturn.envs.contract.refusals import refuse_idle, refuse_unfit
 from manyturn.envs.contract.turn_reward import WRAPPERS
 from manyturn.envs.hosting.pressure import WorkerLimits
 from manyturn.trainers.credit.pipeline import CreditConfig
+from manyturn.trainers.learn.column import COLUMNS, refuse_columns
 from manyturn.trainers.learn.head_config import ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.learn.learner_config import LearnerConfig
 from manyturn.trainers.learn.objective import OBJECTIVES
@@ -109,6 +111,8 @@ class RunConfig(Options):
     """A critic, for advantages that compare with expected values."""
     progress: ProgressHeadConfig | None = None
     """An estimator of what each turn contributes to the outcome, for SPA."""
+    columns: tuple[Annotated[Any, COLUMNS.field], ...] = ()
+    """Options of columns that stages of credit need; without an entry a column has its defaults."""
     evaluation: EvaluationConfig = EvaluationConfig()
     steps: int = Field(default=60, ge=0)
     """Reinforcement-learning steps."""
@@ -129,6 +133,9 @@ class RunConfig(Options):
         if info.context != UNFINISHED:
             refuse_unfit(self)
         return self
+
+    def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        return refuse_columns(self, env)
 
 
 def configure(recipe: dict[str, Any], *layers: dict[str, Any]) -> RunConfig:

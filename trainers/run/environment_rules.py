@@ -25,27 +25,6 @@ def check_environment(config: RunConfig, seats: Seats) -> None:
             raise ConfigError(reason)
 
 
-def _answer_is_told(config: RunConfig, seats: Seats) -> str | None:
-    if "belief" not in config.credit.needs or seats.has_answer:
-        return None
-    return (
-        f"{config.credit.needs['belief']} asks how likely the policy is to give the true answer, which {seats.name} "
-        "does not tell: override answer() in the environment, or leave that stage out"
-    )
-
-
-def _progress_is_told(config: RunConfig, seats: Seats) -> str | None:
-    advantage = config.credit.advantage
-    by_progress = advantage.name == "stratified" and advantage.stratum == "progress"
-    stage = "stratified" if by_progress else config.credit.needs.get("progress")
-    if stage is None or seats.has_progress:
-        return None
-    return (
-        f"{stage} needs the progress of each turn, which {seats.name} does not tell: override progress() in the "
-        "environment, or leave that stage out"
-    )
-
-
 def _parts_are_paid(config: RunConfig, seats: Seats) -> str | None:
     """A part that a stage names is one of the environment's, of its wrappers', or of a stage before."""
     there = {OUTCOME, *own_parts(seats.part_names, seats.roles)}
@@ -90,8 +69,6 @@ def _agents_are_played(config: RunConfig, seats: Seats) -> str | None:
 
 RULES: tuple[Rule, ...] = (
     _agents_are_played,
-    _answer_is_told,
-    _progress_is_told,
     _parts_are_paid,
     _curriculum_chooses,
 )

@@ -1,53 +1,50 @@
 """What one policy learns from a step: its roles' turns, the credit that they get, and the update."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from manyturn.agents.episode import Episode
-from manyturn.agents.role_views import RoleView, role_views
+from manyturn.agents.role_views import RoleView, own_parts, role_views
 from manyturn.envs.contract.registry import Memory
 from manyturn.trainers.credit.pipeline import Credit, credit
 from manyturn.trainers.credit.reward_parts import outcome_E
-from manyturn.trainers.credit.turn_batch import FloatK, IntK, TurnBatch
-from manyturn.trainers.learn.drift import visited
+from manyturn.trainers.credit.turn_batch import FloatK, IntK
+from manyturn.trainers.learn.column import PlayedStep, suppliers, with_columns
 from manyturn.trainers.learn.samples import samples_of
-from manyturn.trainers.play.rollouts import is_learnable
-from manyturn.trainers.run.columns import DRIFT, batch_of
+from manyturn.trainers.play.rollouts import is_learnable, turn_batch
 from manyturn.trainers.run.run import Run
 from manyturn.trainers.run.trainee import Trainee
 
 
 @dataclass(frozen=True)
 class PolicyUpdate:
-    """The credit of one policy in a step.
+    """What one policy learns from a step.
 
     Attributes:
-        episodes: what its roles did, E episodes with K turns; of several roles in one episode each has its own.
-        places_K: where these turns stand among all turns of the step.
-        batch: the turns as they were played, before the rewards stage.
+        step: what its roles did and what it thinks of it, as it was before credit.
+        places_K: where its turns stand among all turns of the step.
         figures: what was measured on the way.
     """
 
     trainee: Trainee
-    episodes: list[Episode]
+    step: PlayedStep
     places_K: IntK
-    batch: TurnBatch
     credit: Credit
-    figures: dict[str, Any]
+    figures: Mapping[str, float]
 
-    def learn(self, run: Run, step: int) -> tuple[dict[str, Any], int]:
-        """Update the policy; returns its metrics, and how many tokens it was trained on."""
-        config, earned = run.config, self.credit
-        samples = samples_of(self.episodes, earned.advantage_K, earned.token_T)
+    def learn(self, run: Run, number: int) -> tuple[dict[str, Any], int]:
+        """Update the policy in the step of that number; returns its metrics, and how many tokens it was trained on."""
+        config, earned, reading = run.config, self.credit, self.step.reading
         learned = self.trainee.learner.learn(
-            samples,
-            (step - 1) / config.steps,
-            (config.seed, step),
+            reading,
+            earned.advantage_T,
+            (number - 1) / config.steps,
+            (config.seed, number),
             earned.targets_T,
-            None if config.progress is None else outcome_E(self.batch),
+            outcome_E(self.step.batch),
         )
         told = {
             **self.figures,
@@ -56,18 +53,15 @@ class PolicyUpdate:
             **learned,
             "version": self.trainee.learner.updates,
         }
-        return self.trainee.labelled(told), sum(map(len, samples))
+        return self.trainee.labelled(told), sum(map(len, reading.samples))
 
-    def remembered(self, run: Run, memory: Memory) -> dict[str, Any]:
-        """What the run remembers, this lesson included."""
-        own = dict(self.credit.memory)
-        if DRIFT in run.config.credit.needs:
-            own[DRIFT] = visited(self.trainee.memory(memory).get(DRIFT, {}), self.episodes)
-        return self.trainee.remembering(memory, own)
+    def remembered(self, memory: Memory) -> dict[str, Any]:
+        """What the run remembers, this update included."""
+        return self.trainee.remembering(memory, self.credit.memory)
 
 
 def policy_updates(run: Run, episodes: Sequence[Episode], kept: Sequence[bool], memory: Memory) -> list[PolicyUpdate]:
-    """A lesson for each policy that had a turn, in their order.
+    """An update for each policy that had a turn, in their order.
 
     Args:
         episodes: all that were played in the step.
@@ -83,21 +77,25 @@ def policy_updates(run: Run, episodes: Sequence[Episode], kept: Sequence[bool], 
         for view in role_views(episode, run.roles)
     ]
     played = {t.name: [(view, places_K) for view, places_K in parted if view.role in t.roles] for t in run.trainees}
-    return [_lesson(run, t, played[t.name], memory) for t in run.trainees if played[t.name]]
+    return [_update(run, t, played[t.name], memory) for t in run.trainees if played[t.name]]
 
 
-def _lesson(run: Run, trainee: Trainee, played: Sequence[tuple[RoleView, IntK]], memory: Memory) -> PolicyUpdate:
-    episodes, recalled = [view.episode for view, _ in played], trainee.memory(memory)
-    batch, figures = batch_of(run, trainee, episodes, recalled)
+def _update(run: Run, trainee: Trainee, played: Sequence[tuple[RoleView, IntK]], memory: Memory) -> PolicyUpdate:
+    episodes, wanted = [view.episode for view, _ in played], suppliers(run.config, run.seats)
+    places = {supplier.hidden for supplier in wanted if supplier.hidden is not None}
+    reading = trainee.learner.read(samples_of(episodes), places)
+    batch = turn_batch(episodes, own_parts(run.seats.part_names, run.roles))
+    step = PlayedStep(reading, batch, episodes, trainee.agent, trainee.learner)
+    batch, figures, recalled = with_columns(step, wanted, trainee.memory(memory))
     earned = credit(batch, run.config.credit, recalled)
-    return PolicyUpdate(trainee, episodes, np.concatenate([places_K for _, places_K in played]), batch, earned, figures)
+    return PolicyUpdate(trainee, step, np.concatenate([places_K for _, places_K in played]), earned, figures)
 
 
-def credit_columns(lessons: Sequence[PolicyUpdate], turns: int) -> dict[str, FloatK]:
-    """The credit of all lessons as columns over all turns of the step; NaN where nobody learns."""
+def credit_columns(updates: Sequence[PolicyUpdate], turns: int) -> dict[str, FloatK]:
+    """The credit of all updates as columns over all turns of the step; NaN where nobody learns."""
     columns: dict[str, FloatK] = {}
-    for lesson in lessons:
-        levels = {f"{name}_advantage": level_K for name, level_K in lesson.credit.levels.items()}
-        for name, values_K in {"advantage": lesson.credit.advantage_K, **levels}.items():
-            columns.setdefault(name, np.full(turns, np.nan))[lesson.places_K] = values_K
+    for update in updates:
+        levels = {f"{name}_advantage": level_K for name, level_K in update.credit.levels.items()}
+        for name, values_K in {"advantage": update.credit.advantage_K, **levels}.items():
+            columns.setdefault(name, np.full(turns, np.nan))[update.places_K] = values_K
     return columns

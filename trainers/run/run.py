@@ -190,9 +190,8 @@ def _trainee(
     agent = Agent(
         config.agent, language.template, engine, config.sampling, name=config.env.id if name == ONE_POLICY else name
     )
-    learner = Learner(
-        language, config.learner, config.objective, config.sampling.temperature, config.value, config.progress
-    )
+    heads = [head for head in (config.value, config.progress) if head is not None]
+    learner = Learner(language, config.learner, config.objective, config.sampling.temperature, heads)
     return Trainee(name, roles, language, engine, agent, learner)
 
 

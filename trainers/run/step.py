@@ -26,25 +26,25 @@ async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any
     async with run.drawing():
         refill, numbers, memory = await _play_rounds(run, state, folder)
     played, episodes = time.monotonic(), refill.played
-    lessons = policy_updates(run, episodes, refill.kept, memory)
-    if not lessons:
+    updates = policy_updates(run, episodes, refill.kept, memory)
+    if not updates:
         causes = Counter(episode.cause for episode in episodes).most_common(3)
         raise RuntimeError(f"no episode of step {step} has a turn to learn from: {causes}; see agent.max_context")
     begun = starts_of(run, [episode.key for episode in episodes], {episode.key: episode for episode in episodes})
-    columns, figures = credit_columns(lessons, sum(len(episode.turns) for episode in episodes)), dict[str, Any]()
+    columns, figures = credit_columns(updates, sum(len(episode.turns) for episode in episodes)), dict[str, Any]()
     if config.rollout.branching is not None:
         columns["repeats_member"] = repeats(episodes, begun)
         figures["branched"] = float(np.mean([fork is not None for fork in begun.values()]))
     folder.write_step(step, episodes, columns)
 
     trained = 0
-    for lesson in lessons:
-        told, tokens = lesson.learn(run, step)
+    for update in updates:
+        told, tokens = update.learn(run, step)
         figures |= told
         trained += tokens
-        memory = lesson.remembered(run, memory)
+        memory = update.remembered(memory)
     state.seen |= {run.train[number].content for number in numbers.values()}
-    credits = [lesson.credit for lesson in lessons]
+    credits = [update.credit for update in updates]
     state.found = [list(found) for found in findings(episodes, numbers, credits, run.roles)]
     state.step, state.memory = step, dict(memory)
     return {

@@ -7,10 +7,7 @@ from which reinforcement learning never starts.
 import asyncio
 import itertools
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import gather
@@ -18,6 +15,7 @@ from manyturn.agents.role_views import role_views
 from manyturn.agents.scripted import Scripted
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.options import ConfigError
+from manyturn.trainers.learn.imitation import imitate
 from manyturn.trainers.learn.samples import Sample, samples_of
 from manyturn.trainers.play.rollouts import describe, plan_groups
 from manyturn.trainers.record.metrics import Log
@@ -48,7 +46,7 @@ async def warm_up(run: Run, log: Log) -> tuple[dict[str, Any], set[str]]:
         rate = config.lr * (1 - 0.9 * (update - 1) / config.max_updates)
         losses: dict[str, Any] = {}
         for trainee, own, batch in zip(run.trainees, samples, batches, strict=True):
-            measured = trainee.learner.imitate([own[i] for i in next(batch)], rate)
+            measured = imitate(trainee.learner, [own[i] for i in next(batch)], rate, config.observed)
             losses |= trainee.labelled({"loss": measured["loss"]})
             await asyncio.sleep(0)  # lets a signal to stop be heard
         told["updates"] = update
@@ -118,11 +116,4 @@ async def _demonstrations(run: Run) -> tuple[list[list[Sample]], set[str]]:
     good = [episode for episode in episodes if episode.success]
     parted = [view for episode in good for view in role_views(episode, run.roles)]
     samples = [samples_of([view.episode for view in parted if view.role in t.roles]) for t in run.trainees]
-    if config.observed:
-        samples = [[_with_observed(sample, config.observed) for sample in own] for own in samples]
     return samples, {episode.task.content for episode in good}
-
-
-def _with_observed(sample: Sample, weight: float) -> Sample:
-    """The sample as if all were said, but the observed with this weight; nothing foretells a first token."""
-    return replace(sample, said=np.arange(len(sample)) > 0, advantage=np.where(sample.said, 1.0, weight))

@@ -334,10 +334,17 @@ def test_an_episode_is_compared_with_those_of_its_stratum():
     with pytest.raises(ValueError, match="no column 'call'; it has calls"):
         advantage(batch, {**method, "stratum": "call"})
     unknown = replace(batch, columns={"calls": [1, 1, float("nan"), 0, 0]})
-    with pytest.raises(ValueError, match="'calls' is not known in all turns of episode 1"):
+    with pytest.raises(ValueError, match="'calls' is not known everywhere in episode 1"):
         advantage(unknown, method)
     with pytest.raises(ValidationError, match="do not ascend"):
         ADVANTAGES.parse({**method, "edges": (3.0, 1.0)})
+    by_token = TurnBatch.from_episodes(
+        [[0, 1.0], [0.0], [5.0], [3.0]],
+        groups="aaaa",
+        tokens=[[2, 0], [1], [0], [1]],
+        token_columns={"calls": [[[1, 1], []], [[2]], [[]], [[0]]]},
+    )
+    np.testing.assert_array_equal(advantage(by_token, method), advantage(batch, method))
 
 
 def test_turn_rewards_reach_back_and_outcomes_are_named():

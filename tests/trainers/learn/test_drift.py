@@ -15,7 +15,7 @@ from manyturn.agents.episode import Episode
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Ledger
 from manyturn.envs.contract.task import Task
-from manyturn.trainers.learn.drift import drift, visited
+from manyturn.trainers.learn.columns.drift import drifts, visited
 from manyturn.trainers.learn.learner import Learner
 from manyturn.trainers.learn.learner_config import LearnerConfig
 from manyturn.trainers.learn.objectives.clip import ClipConfig
@@ -27,14 +27,14 @@ def test_drift_is_0_until_the_weights_move_and_then_what_the_definition_says(con
     language = guess_model(config)
     episodes = played(language, config)
     learner = Learner(language, LearnerConfig(), ClipConfig(), temperature=1.0)
-    visits = json.loads(json.dumps(visited({}, episodes)))
+    visits = json.loads(json.dumps(visited({}, episodes, 10_000)))
     tasks = [episode.task.id for episode in episodes]
-    still = drift(visits, [*tasks, "never played"], learner.logprobs)
+    still = drifts(visits, [*tasks, "never played"], learner.read([]))
     assert still.keys() == set(tasks) and max(still.values()) < 1e-4
     with torch.no_grad():
         for parameter in language.model.parameters():
             parameter.mul_(1.1)
-    moved = drift(visits, tasks, learner.logprobs)
+    moved = drifts(visits, tasks, learner.read([]))
     for episode in episodes:
         assert episode.ledger is not None
         changes = []

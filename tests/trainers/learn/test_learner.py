@@ -13,14 +13,13 @@ from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.language_model import LanguageModel, build_tiny
 from manyturn.agents.ledger import Ledger
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.task import Task
-from manyturn.trainers.learn import heads
-from manyturn.trainers.learn.head_config import ProgressHeadConfig, ValueHeadConfig
+from manyturn.trainers.learn import forward, heads
+from manyturn.trainers.learn.head_config import HeadConfig, ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.learn.learner import Learner
 from manyturn.trainers.learn.learner_config import LearnerConfig
 from manyturn.trainers.learn.objective import OBJECTIVES
-from manyturn.trainers.learn.samples import Sample, at_said, on_tokens, samples_of
+from manyturn.trainers.learn.samples import Sample, at_said, on_said, samples_of
 
 torch.set_num_threads(1)
 CPU = torch.device("cpu")
@@ -42,9 +41,9 @@ def model(double: bool = False) -> LanguageModel:
     return language
 
 
-def learner(objective: Any = "clip", *, double: bool = False, value=None, progress=None, **options: Any) -> Learner:
+def learner(objective: Any = "clip", *heads: HeadConfig, double: bool = False, **options: Any) -> Learner:
     config = LearnerConfig.model_validate({"minibatch": 64, "lr": 1e-2, **options})
-    made = Learner(model(double), config, OBJECTIVES.parse(objective), 1.0, value, progress)
+    made = Learner(model(double), config, OBJECTIVES.parse(objective), 1.0, heads)
     made.begin_reinforcement()
     return made
 
@@ -62,42 +61,54 @@ def episodes_of(count: int = 4, noise: float = 0.0) -> list[Sample]:
         for row in rows:
             parts = [(-1, rng.integers(2, 6))] + [(t, n) for t in row for n in rng.integers(2, 6, size=1)]
             reply = np.concatenate([np.full(n, turn) for turn, n in parts])
-            advantage = np.where(reply >= 0, rng.normal(), 0.0)
+            rng.normal()
             ids = rng.integers(4, 200, size=len(reply))
-            samples.append(Sample(episode, ids, reply >= 0, advantage, np.zeros(len(reply)), reply, turns))
-    drawn = learner(double=True)._pass(samples).logprob
+            samples.append(Sample(episode, ids, reply >= 0, np.zeros(len(reply)), reply, turns))
+    drawn = learner(double=True).read(samples).logprob
     for sample, row in zip(samples, drawn, strict=True):
         sample.engine_logprob[:] = np.where(sample.said, row.numpy() + noise * rng.normal(size=len(sample)), 0)
     return samples
 
 
+def earned(samples: list[Sample]) -> np.ndarray:
+    """A credit for each row, the same in whatever order rows stand."""
+    credits = [generator("credit", sample.ids.tolist()).normal() for sample in samples]
+    return at_said(samples, [np.full(len(sample), credit) for sample, credit in zip(samples, credits, strict=True)])
+
+
 def heads_need(made: Learner, samples: list[Sample]) -> dict[str, np.ndarray]:
     """What the heads are to learn: targets that depend on the token, outcomes that depend on the episode."""
-    given = {}
-    if made.value:
+    given, names = {}, {head.name for head in made.heads}
+    if "value" in names:
         given["targets_T"] = at_said(samples, [sample.ids % 3 for sample in samples]).astype(float)
-    if made.progress:
+    if "progress" in names:
         given["outcome_E"] = np.arange(1.0 + max(sample.episode for sample in samples)) % 2
     return given
 
 
-def gradient(made: Learner, samples: list[Sample]) -> tuple[list[torch.Tensor], dict[str, Any]]:
+def learn(made: Learner, samples: list[Sample], step: int = 0, share_done: float = 0.0, **given: Any) -> dict[str, Any]:
+    """A step of learning from credit that the rows have by themselves."""
+    advantage_T = given.pop("advantage_T", earned(samples))
+    return made.learn(made.read(samples), advantage_T, share_done, (step,), **given)
+
+
+def gradient(made: Learner, samples: list[Sample], **given: Any) -> tuple[list[torch.Tensor], dict[str, Any]]:
     """The gradient of the only update of a step."""
     found: list[torch.Tensor] = []
-    apply = made._apply
+    update = made.optimizer.update
 
     def watched() -> float:
-        found.extend(p.grad.clone() for p in made.trained if p.grad is not None)
-        return apply()
+        found.extend(p.grad.clone() for p in made.optimizer.trained if p.grad is not None)
+        return update()
 
-    made._apply = watched  # type: ignore[method-assign]
-    figures = made.learn(samples, 0.0, ("key",), **heads_need(made, samples))
-    assert len(found) == len(made.trained)
+    made.optimizer.update = watched  # type: ignore[method-assign]
+    figures = learn(made, samples, **heads_need(made, samples), **given)
+    assert len(found) == len(made.optimizer.trained)
     return found, figures
 
 
 def weights(made: Learner) -> list[torch.Tensor]:
-    return [p.detach().clone() for p in made.trained]
+    return [p.detach().clone() for p in made.optimizer.trained]
 
 
 def equal(ours: list[torch.Tensor], theirs: list[torch.Tensor]) -> bool:
@@ -107,12 +118,11 @@ def equal(ours: list[torch.Tensor], theirs: list[torch.Tensor]) -> bool:
 @pytest.mark.parametrize("objective", [EVERYTHING, "gspo", "clip", {**EVERYTHING, "sequence": "branch"}])
 def test_neither_micro_batches_nor_the_order_of_rows_change_the_gradient(objective):
     samples = episodes_of(noise=0.3)
-    critic = ValueHeadConfig(into_policy=0.3, hidden=4)
-    options = {"double": True, "value": critic, "progress": ESTIMATOR}
-    whole, told = gradient(learner(objective, **options, micro_tokens=4096), samples)
-    split, split_told = gradient(learner(objective, **options, micro_tokens=64), samples)
+    heads = (ValueHeadConfig(into_policy=0.3, hidden=4), ESTIMATOR)
+    whole, told = gradient(learner(objective, *heads, double=True, micro_tokens=4096), samples)
+    split, split_told = gradient(learner(objective, *heads, double=True, micro_tokens=64), samples)
     order = np.argsort([-sample.episode for sample in samples], kind="stable")  # rows of an episode stay in time order
-    turned, _ = gradient(learner(objective, **options), [samples[i] for i in order])
+    turned, _ = gradient(learner(objective, *heads, double=True), [samples[i] for i in order])
     for one, other, third in zip(whole, split, turned, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-6)
         torch.testing.assert_close(one, third, rtol=0, atol=1e-6)
@@ -124,9 +134,9 @@ def test_an_engine_that_agrees_needs_no_correction():
     samples, rules = episodes_of(), [{"upper": 0.01}, {"divergence": "k1", "over": "sum", "upper": 1.01}]
     plain, corrected = learner(double=True), learner({"name": "clip", "correction": {}, "reject": rules}, double=True)
     for made in (plain, corrected):
-        for sample, row in zip(samples, made._pass(samples).logprob, strict=True):
+        for sample, row in zip(samples, made.read(samples).logprob, strict=True):
             sample.engine_logprob[:] = row.numpy()
-        figures = made.learn(samples, 0.0, ("key",))
+        figures = learn(made, samples)
     assert figures["effective_samples"] == 1 and figures["rejected_tokens"] == 0
     assert figures["engine_kl"] == 0 and figures["engine_ratio_max"] == 1
     assert equal(weights(plain), weights(corrected))
@@ -148,75 +158,68 @@ def test_rejected_tokens_say_nothing():
     objective = {"name": "clip", "reject": [{"divergence": "k2", "upper": 0.05}]}
     before, told = gradient(learner(objective, double=True), samples)
     assert 0.1 < told["rejected_tokens"] < 0.9
-    old = learner(double=True)._pass(samples).logprob
-    for sample, row in zip(samples, old, strict=True):
-        away = 0.5 * (row.numpy() - sample.engine_logprob) ** 2 > 0.05
-        sample.advantage[away & sample.said] = 1e6
-    after, _ = gradient(learner(objective, double=True), samples)
+    old = at_said(samples, learner(double=True).read(samples).logprob)
+    away = 0.5 * (old - at_said(samples, [sample.engine_logprob for sample in samples])) ** 2 > 0.05
+    after, _ = gradient(learner(objective, double=True), samples, advantage_T=np.where(away, 1e6, earned(samples)))
     assert equal(before, after)
 
 
 def test_a_step_that_is_rejected_whole_changes_nothing():
     made = learner({"name": "clip", "reject": [{"upper": 1e-9}]})
     before = weights(made)
-    figures = made.learn(episodes_of(noise=0.5), 0.0, ("key",))
+    figures = learn(made, episodes_of(noise=0.5))
     assert figures["rejected_tokens"] == 1 and made.updates == 0
     assert equal(before, weights(made))
 
 
-@pytest.mark.parametrize("options", [{"correction": {}}, {"reject": [{"upper": 0.1}]}])
-def test_a_correction_without_effect_is_refused(options):
-    with pytest.raises(ConfigError, match=r"set it to 'learner'"):
-        learner({"name": "clip", **options}, old_logprobs="engine")
-
-
 def test_a_critic_begins_at_zero_learns_its_targets_and_leaves_the_policy_alone():
-    samples, alone, made = episodes_of(), learner(), learner(value=CRITIC)
+    samples, alone, made = episodes_of(), learner(), learner("clip", CRITIC)
     targets_T = heads_need(made, samples)["targets_T"]
     targets_T[::5] = np.nan
     known = np.isfinite(targets_T)
-    values = made.values(samples)
-    assert [len(row) for row in values] == [int(sample.said.sum()) for sample in samples]
-    assert not np.concatenate(values).any()
+    values = made.read(samples).said_by("value")
+    assert list(map(len, values)) == list(map(len, samples))
+    assert not torch.cat(values).any()
     losses = []
     for step in range(40):
-        alone.learn(samples, 0.0, (step,))
-        figures = made.learn(samples, 0.0, (step,), targets_T)
+        learn(alone, samples, step)
+        figures = learn(made, samples, step, targets_T=targets_T)
         losses.append(figures["value_loss"])
     assert losses[-1] < 0.3 * losses[0] and figures["value_explained"] > 0.3
-    assert np.corrcoef(np.concatenate(made.values(samples))[known], targets_T[known])[0, 1] > 0.5
+    assert np.corrcoef(at_said(samples, made.read(samples).said_by("value"))[known], targets_T[known])[0, 1] > 0.5
     assert equal(weights(alone), weights(made))
-    shared = learner(value=ValueHeadConfig(into_policy=1.0, lr=0.05))
+    shared = learner("clip", ValueHeadConfig(into_policy=1.0, lr=0.05))
     for step in range(2):  # in the first step the head is 0 and hands nothing on
-        shared.learn(samples, 0.0, (step,), targets_T)
+        learn(shared, samples, step, targets_T=targets_T)
     assert not equal(weights(made), weights(shared))
 
 
 @pytest.mark.parametrize("hidden", [0, 8])
 def test_contributions_come_to_sum_to_the_outcome(hidden):
     samples = episodes_of()
-    made = learner(progress=ProgressHeadConfig(lr=0.05, hidden=hidden), lr=1e-4)
+    made = learner("clip", ProgressHeadConfig(lr=0.05, hidden=hidden), lr=1e-4)
     outcome_E = np.array([1.0, 0.0, np.nan, 2.0])
     turns = [len(set(sample.reply[sample.said])) for sample in samples]
-    assert [len(row) for row in made.contributions(samples)] == turns
-    first = made.learn(samples, 0.0, (0,), outcome_E=outcome_E)["progress_loss"]
+    assert [len(row) for row in made.read(samples).said_by("progress")] == turns
+    first = learn(made, samples, outcome_E=outcome_E)["progress_loss"]
     assert first == pytest.approx(np.mean([1.0, 0.0, 4.0]))
     for step in range(1, 40):
-        last = made.learn(samples, 0.0, (step,), outcome_E=outcome_E)["progress_loss"]
+        last = learn(made, samples, step, outcome_E=outcome_E)["progress_loss"]
     assert last < 0.1
     owner = np.concatenate([np.full(n, sample.episode) for n, sample in zip(turns, samples, strict=True)])
-    total_E = np.bincount(owner, np.concatenate(made.contributions(samples)))
+    total_E = np.bincount(owner, np.concatenate(made.read(samples).said_by("progress")))
     assert np.abs(total_E - outcome_E)[[0, 1, 3]].max() < 0.7
 
 
 def test_heads_are_given_what_they_learn_from():
     samples = episodes_of()
-    for made, given in [(learner(value=CRITIC), {}), (learner(), {"targets_T": np.zeros(3)}),
-                        (learner(progress=ESTIMATOR), {}), (learner(), {"outcome_E": np.zeros(4)})]:  # fmt: skip
-        with pytest.raises(ValueError, match="give what there is"):
-            made.learn(samples, 0.0, ("key",), **given)
+    for head, told in [(CRITIC, "a critic learns from targets_T"), (ESTIMATOR, "estimator learns from outcome_E")]:
+        with pytest.raises(ValueError, match=told):
+            learn(learner("clip", head), samples)
     with pytest.raises(ValueError, match="one for each"):
-        learner(value=CRITIC).learn(samples, 0.0, ("key",), np.zeros(3))
+        learn(learner("clip", CRITIC), samples, targets_T=np.zeros(3))
+    with pytest.raises(ValueError, match=r"no head 'value': add a section \[value\]"):
+        learner().read(samples).said_by("value")
 
 
 @pytest.mark.parametrize("hidden", [0, 4])
@@ -225,36 +228,25 @@ def test_a_learner_that_is_resumed_goes_on_to_the_same_bits(hidden):
 
     def fresh() -> Learner:
         critic, estimator = ValueHeadConfig(hidden=hidden), ProgressHeadConfig(hidden=hidden)
-        return learner(EVERYTHING, value=critic, progress=estimator, epochs=2, minibatch=2)
+        return learner(EVERYTHING, critic, estimator, epochs=2, minibatch=2)
 
     calm, first, resumed = fresh(), fresh(), fresh()
     needed = heads_need(calm, samples)
     for step in range(4):
-        told = calm.learn(samples, step / 4, (step,), **needed)
+        told = learn(calm, samples, step, step / 4, **needed)
     for step in range(2):
-        first.learn(samples, step / 4, (step,), **needed)
+        learn(first, samples, step, step / 4, **needed)
     resumed.model.load_state_dict(first.model.state_dict())
     resumed.load_plain(json.loads(json.dumps(first.plain())))
     resumed.load_tensors({name: value.clone() for name, value in first.tensors().items()})
     for step in range(2, 4):
-        again = resumed.learn(samples, step / 4, (step,), **needed)
+        again = learn(resumed, samples, step, step / 4, **needed)
     assert again == told and told["kl_coef"] != 0.1 and "epo_reference" in told
     ours, theirs = resumed.tensors(), calm.tensors()
     assert ours.keys() == theirs.keys() and equal(list(ours.values()), list(theirs.values()))
     assert equal(weights(resumed), weights(calm))
     with pytest.raises(ValueError, match="has no value head"):
-        learner(value=CRITIC).load_tensors(learner().tensors())
-
-
-def test_kl_costs_are_what_the_policy_has_moved():
-    samples = episodes_of()
-    made = learner({"name": "clip", "kl": {"coef": 0.5, "place": "reward"}})
-    assert np.abs(np.concatenate(made.kl_costs(samples))).max() < 1e-10
-    for step in range(3):
-        made.learn(samples, 0.0, (step,))
-    costs = np.concatenate(made.kl_costs(samples))
-    assert len(costs) == sum(int(sample.said.sum()) for sample in samples)
-    assert (costs >= -1e-9).all() and costs.mean() > 1e-3
+        learner("clip", CRITIC).load_tensors(learner().tensors())
 
 
 def test_what_is_said_in_the_samples_is_in_the_order_of_turns():
@@ -265,14 +257,16 @@ def test_what_is_said_in_the_samples_is_in_the_order_of_turns():
     ledgers[1].record([5], [15], [-1.0], version=0)
     task = Task("t", "train", {})
     episodes = [Episode(EpisodeKey(0, "test", "t", i), task, ledger=ledger) for i, ledger in enumerate(ledgers)]
-    samples = samples_of(episodes, token_T=np.arange(6.0))
+    samples = samples_of(episodes)
     assert [sample.reply.tolist() for sample in samples] == [[-1, -1, 0, 0, -1, 1], [-1, 2, 2], [-1, 0]]
     assert [sample.turns for sample in samples] == [3, 3, 1]
     assert at_said(samples, [sample.ids for sample in samples]).tolist() == [10, 11, 12, 13, 14, 15]
-    assert at_said(samples, [sample.advantage for sample in samples]).tolist() == [0, 1, 2, 3, 4, 5]
-    back = on_tokens(samples, np.arange(6.0), elsewhere=-1)
-    assert back[0].tolist() == [-1, -1, 0, 1, -1, 2]
+    rows = on_said(samples, np.arange(6.0), elsewhere=-1)
+    assert rows[0].tolist() == [-1, -1, 0, 1, -1, 2]
+    assert at_said(samples, rows).tolist() == [0, 1, 2, 3, 4, 5]
 
 
-def test_examples_of_heads():
-    assert doctest.testmod(heads).failed == 0
+@pytest.mark.parametrize("module", [heads, forward])
+def test_examples_of_what_the_learner_computes(module):
+    found = doctest.testmod(module)
+    assert found.attempted and not found.failed

@@ -135,6 +135,7 @@ def test_settings_that_cannot_learn_are_refused(model_folder, tmp_path):
 
 def test_gradient_checkpointing_is_really_on(model_folder):
     """Models are loaded in evaluation mode, in which transformers leaves checkpointing out without a word."""
+    from manyturn.trainers.learn.imitation import imitate
     from manyturn.trainers.learn.learner import Learner
     from manyturn.trainers.learn.learner_config import LearnerConfig
     from manyturn.trainers.learn.objectives.clip import ClipConfig
@@ -147,5 +148,5 @@ def test_gradient_checkpointing_is_really_on(model_folder):
         inner = layer._gradient_checkpointing_func
         layer._gradient_checkpointing_func = lambda *a, inner=inner, **k: (calls.append(1), inner(*a, **k))[1]
     said = np.array([False, True, True])
-    learner.imitate([Sample(0, np.array([5, 6, 7]), said, said.astype(float), np.zeros(3))], 1e-3)
+    imitate(learner, [Sample(0, np.array([5, 6, 7]), said, np.zeros(3), said - 1)], 1e-3)
     assert len(calls) == 2

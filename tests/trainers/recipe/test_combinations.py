@@ -14,6 +14,7 @@ from credit_batches import advantage, batches, quick
 from hypothesis import given
 
 from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.refusals import refuse_unfit
 from manyturn.envs.hosting.seats import InlineSeats
 from manyturn.recipes import load_recipe
 from manyturn.recipes.stack import stacked
@@ -92,12 +93,20 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         "gated names the part 'contribution', which spa adds: put it behind that stage",
         {"credit.rewards": [SPA, CONTRIBUTION_GATE]},
     ),
-    ({"credit.advantage": "gae"}, r"gae needs a head that predicts: add a section \[value\]", {"value": {}}),
-    ({"credit.rewards": ["spa"]}, r"spa needs a head that predicts: add a section \[progress\]", {"progress": {}}),
+    (
+        {"credit.advantage": "gae"},
+        r"gae needs the column 'value', which a critic predicts: add a section \[value\]",
+        {"value": {}},
+    ),
+    (
+        {"credit.rewards": ["spa"]},
+        r"spa needs the column 'contribution', which an estimator predicts: add a section \[progress\]",
+        {"progress": {}},
+    ),
     ({"value": {}}, r"\[value\] has no effect: .*; leave it out", {"credit.advantage": "gae"}),
     (
         {"credit.advantage": {"name": "stratified", "stratum": "tool_calls"}},
-        "stratum = 'tool_calls' is nothing that a run knows of its turns: turns, progress",
+        "stratified needs the unknown column 'tool_calls'.* There are belief, .*progress, reward, value",
         {"credit.advantage": {"name": "stratified", "stratum": "progress"}},
     ),
     (
@@ -184,7 +193,7 @@ def test_a_column_that_nobody_supplies_is_refused(monkeypatch):
 
     monkeypatch.setattr(ADVANTAGES, "_entries", dict(ADVANTAGES._entries))
     ADVANTAGES.register(WishfulConfig)(lambda batch, config: batch.column("foresight"))
-    with pytest.raises(ConfigError, match="wishful needs the column 'foresight', which nobody supplies"):
+    with pytest.raises(ConfigError, match="wishful needs the unknown column 'foresight'; There are belief"):
         run(**{"credit.advantage": "wishful"})
     run(**{"credit.advantage": "spo"})
 
@@ -275,17 +284,17 @@ TURN_WEIGHT = {"name": "part_weights", "weights": {"turn": 2.0}}
 UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     (
         {"env.id": DOORS, "credit.rewards": ["igpo"]},
-        r"igpo asks how likely .*doors.py:Doors does not tell: override answer\(\)",
+        r"igpo needs .* asks for the true answer, and .*doors.py:Doors does not tell it: override answer\(\)",
         {"env.id": GUESS},
     ),
     (
         {"env.id": DOORS, "credit.rewards": ["tiers"]},
-        r"tiers needs the progress of each turn, .* override progress\(\)",
+        r"tiers needs the column 'progress', which .*doors.py:Doors does not tell: override progress\(\)",
         {"env.id": GUESS},
     ),
     (
         {"env.id": DOORS, "credit.advantage": {"name": "stratified", "stratum": "progress"}},
-        "stratified needs the progress of each turn",
+        "stratified needs the column 'progress'",
         {"env.id": GUESS},
     ),
     (
@@ -326,14 +335,20 @@ def open_for(config: RunConfig) -> InlineSeats:
     return InlineSeats(config.env.id, config.env.args, config.env.wrappers)
 
 
+def judged(config: RunConfig) -> None:
+    """As when a run is opened."""
+    seats = open_for(config)
+    check_environment(config, seats)
+    refuse_unfit(config, seats)
+
+
 @pytest.mark.parametrize(("entries", "told", "mend"), UNFIT)
 def test_what_the_environment_cannot_give_is_refused_before_the_warm_up(entries, told, mend):
     config = run(**entries)
     with pytest.raises(ConfigError, match=told) as refusal:
-        check_environment(config, open_for(config))
+        judged(config)
     assert "\n" not in str(refusal.value)
-    mended = run(**{**entries, **mend})
-    check_environment(mended, open_for(mended))
+    judged(run(**{**entries, **mend}))
 
 
 def test_no_rule_on_environments_is_without_a_refusal():

@@ -9,7 +9,7 @@ get another return for reasons that have nothing to do with how well they did it
 
 Implementation:
 1. ``stratum`` names what splits a group: "turns" is the number of turns of the episode, anything else a column of the
-   batch, summed over the episode's turns.
+   batch, summed over the episode's turns or reply tokens.
 2. It has no default, because it must be something that the outcome does not decide: where success ends an episode, the
    number of turns tells whether it succeeded, and the comparison inside a stratum takes just that away.
 3. Where nearly every episode has its own number, ``edges`` makes few strata of many numbers.
@@ -46,6 +46,10 @@ class StratifiedConfig(GroupConfig):
     eps: float = Field(default=EPS, ge=0)
     """Added to the standard deviations."""
 
+    @property
+    def needs(self) -> frozenset[str]:  # type: ignore[override]
+        return frozenset(() if self.stratum == "turns" else {self.stratum})
+
     @field_validator("edges")
     @classmethod
     def _ascending(cls, edges: tuple[float, ...]) -> tuple[float, ...]:
@@ -78,11 +82,16 @@ def strata(batch: TurnBatch, config: StratifiedConfig) -> IntK:
     >>> strata(batch, StratifiedConfig(stratum="turns", edges=(2,)))
     array([0, 1, 1, 1, 1, 1])
     """
-    amount_K = np.ones(len(batch.turn_K)) if config.stratum == "turns" else batch.column(config.stratum)
-    amount_E = np.bincount(batch.episode_K, amount_K)
+    if config.stratum == "turns":
+        amount_E = np.bincount(batch.episode_K).astype(np.float64)
+    elif config.stratum in batch.token_columns:
+        amount_T, episode_T = batch.token_columns[config.stratum], batch.episode_K[batch.turn_of_T]
+        amount_E = np.bincount(episode_T, amount_T, len(batch.truncated_E))
+    else:
+        amount_E = np.bincount(batch.episode_K, batch.column(config.stratum))
     unknown_K = np.isnan(amount_E)[batch.episode_K] & batch.scorable_K
     if unknown_K.any():
         episode = int(batch.episode_K[unknown_K.argmax()])
-        raise ValueError(f"stratified: the column {config.stratum!r} is not known in all turns of episode {episode}")
+        raise ValueError(f"stratified: the column {config.stratum!r} is not known everywhere in episode {episode}")
     number_E = np.digitize(amount_E, config.edges) if config.edges else np.unique(amount_E, return_inverse=True)[1]
     return number_E[batch.episode_K]

@@ -1,0 +1,82 @@
+"""AdamW on the policy's weights: gradients are clipped, and those that are not finite dropped."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from manyturn.trainers.learn.learner_config import LearnerConfig
+from manyturn.trainers.learn.optimizer_state import load_optimizer, optimizer_tensors
+
+
+class LearningFailed(RuntimeError):
+    """The loss or its gradient is not a number several times in a row."""
+
+
+class PolicyOptimizer:
+    """Applies what is accumulated in the gradients of a model.
+
+    Args:
+        model: its weights that require a gradient are changed in place.
+
+    Attributes:
+        trained: these weights.
+        updates: how often they were changed.
+        skipped: updates that were left out since ``begin_step``.
+        lr: the present learning rate.
+    """
+
+    def __init__(self, model: torch.nn.Module, config: LearnerConfig):
+        self._config = config
+        self.trained = [p for p in model.parameters() if p.requires_grad]
+        self.adamw = torch.optim.AdamW(self.trained, lr=config.lr, weight_decay=config.weight_decay)
+        self.updates = self.skipped = self._bad_in_a_row = 0
+        self.lr = config.lr
+
+    def begin_step(self, lr: float) -> None:
+        """The updates to come have this learning rate."""
+        self.lr, self.skipped = lr, 0
+        for group in self.adamw.param_groups:
+            group["lr"] = lr
+
+    def update(self) -> float:
+        """Clip and apply the accumulated gradient, unless it is not finite; returns its norm.
+
+        Raises:
+            LearningFailed: it was the third in a row that was not finite.
+        """
+        norm = torch.nn.utils.clip_grad_norm_(self.trained, self._config.max_grad_norm)
+        if torch.isfinite(norm):
+            self.adamw.step()
+            self.updates += 1
+            self._bad_in_a_row = 0
+        else:
+            self._bad_in_a_row += 1
+            self.skipped += 1
+        self.adamw.zero_grad(set_to_none=True)
+        if self._bad_in_a_row == 3:
+            raise LearningFailed(
+                "three gradients in a row were not finite, so the run stops at its last checkpoint: begin another run "
+                "with a lower learner.lr or learner.max_grad_norm (metrics.jsonl and turns/ hold the steps before)"
+            )
+        return float(norm)
+
+    def forget(self) -> None:
+        """Begin again without momentum."""
+        self.adamw.state.clear()
+
+    def plain(self) -> dict[str, Any]:
+        """JSON values that a resumed run must go on from."""
+        return {"updates": self.updates, "bad_in_a_row": self._bad_in_a_row}
+
+    def load_plain(self, state: Mapping[str, Any]) -> None:
+        """The inverse of ``plain``."""
+        self.updates, self._bad_in_a_row = state["updates"], state["bad_in_a_row"]
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Its state by name, for checkpoints."""
+        return optimizer_tensors("optimizer", self.adamw, self.trained)
+
+    def load_tensors(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        """The inverse of ``tensors``; those of other names are left alone."""
+        load_optimizer("optimizer", self.adamw, self.trained, tensors)

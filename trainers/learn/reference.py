@@ -1,0 +1,47 @@
+"""The reference policy: the weights at the end of the warm-up, which the model takes on for a pass and gives back."""
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+
+import torch
+
+
+class Reference:
+    """Copies of the weights that are trained; nothing is kept before ``keep``.
+
+    Args:
+        trained: the model's own tensors.
+    """
+
+    def __init__(self, trained: Sequence[torch.Tensor]):
+        self._trained = trained
+        self._kept: list[torch.Tensor] = []
+
+    def keep(self) -> None:
+        """Take the present weights for the reference."""
+        self._kept = [weights.detach().clone() for weights in self._trained]
+
+    @contextlib.contextmanager
+    def in_place(self) -> Iterator[None]:
+        """The model with the reference's weights."""
+        if not self._kept:
+            raise RuntimeError("there is no reference policy yet: begin_reinforcement() keeps it")
+        own = [weights.detach().clone() for weights in self._trained]
+        self._set(self._kept)
+        try:
+            yield
+        finally:
+            self._set(own)
+
+    @torch.no_grad()
+    def _set(self, values: Sequence[torch.Tensor]) -> None:
+        for weights, value in zip(self._trained, values, strict=True):
+            weights.copy_(value)
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """The kept weights by name, for checkpoints."""
+        return {f"reference.{number}": weights.contiguous() for number, weights in enumerate(self._kept)}
+
+    def load_tensors(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        """The inverse of ``tensors``; those of other names are left alone."""
+        self._kept = [tensors[f"reference.{n}"].to(weights.device) for n, weights in enumerate(self._trained)]
