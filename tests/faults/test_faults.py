@@ -5,8 +5,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,12 @@ HERE = Path(__file__).parent
 CLASSES = {path.stem: path.read_text() for path in sorted(HERE.glob("fault_*.py"))}
 # To import the trainer or the engine takes longer than most of these faults.
 HEAVY = [name for name, text in CLASSES.items() if "\nfrom short_runs " in text or "\nfrom drawing " in text]
+LONG = ("fault_disk_full", "fault_gradient_nan", "fault_hostile_text", "fault_signals", "fault_two_writers")
+
+
+def classes(names: Iterable[str]) -> list[Any]:
+    """The classes as parameters; those that take long belong to the slow tests."""
+    return [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in names]
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +33,7 @@ def forking() -> Iterator[subprocess.Popen[str]]:
         os.killpg(process.pid, signal.SIGKILL)  # with a class that hangs
 
 
-@pytest.mark.parametrize("name", sorted(CLASSES.keys() - HEAVY))
+@pytest.mark.parametrize("name", classes(sorted(CLASSES.keys() - HEAVY)))
 def test_every_fault_is_survived_and_nothing_is_lost(name: str, tmp_path: Path, record_property) -> None:
     counts = tmp_path / "counts.json"
     ran = subprocess.run(
@@ -41,7 +48,7 @@ def test_every_fault_is_survived_and_nothing_is_lost(name: str, tmp_path: Path, 
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-@pytest.mark.parametrize("name", HEAVY)
+@pytest.mark.parametrize("name", classes(HEAVY))
 def test_every_fault_of_trainer_and_engine_is_survived_and_nothing_is_lost(
     name: str, forking: subprocess.Popen[str], tmp_path: Path, record_property
 ) -> None:

@@ -141,8 +141,8 @@ sys.meta_path.insert(0, Blocked())
     ("blocked", "words", "extra"),
     [
         ("torch", ["train", MAZE], "train"),
-        ("peft", ["train", MAZE], "train"),
-        ("pyarrow", ["evaluate", "random", *ENV], "train"),
+        pytest.param("peft", ["train", MAZE], "train", marks=pytest.mark.slow),
+        pytest.param("pyarrow", ["evaluate", "random", *ENV], "train", marks=pytest.mark.slow),
         ("httpx", ["evaluate", "openai:m", *ENV], "openai"),
     ],
 )

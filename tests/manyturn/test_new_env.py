@@ -40,6 +40,7 @@ def test_first_held_out_tasks_are_not_alike(folder, commands):
     assert len({row[0] for row in rows}) == 7 and len(set(rows)) == 40
 
 
+@pytest.mark.slow
 def test_a_short_training_improves_it(folder, commands, command):
     """New users judge by the first run: well above chance after a hundred updates of the warm-up."""
     pytest.importorskip("torch")

@@ -99,7 +99,7 @@ def test_a_method_holds_only_what_it_is(name):
 
 
 # Those of the default suite reach every place that a method can: heads, groups of one, rounds, regularisers, curricula.
-OFTEN = {"gigpo", "ppo", "spo", "dapo", "mt-grpo", "empg", "sec", "scaling-inter", "tis", "loop", "gigpo-spa-epo-gra"}
+OFTEN = {"gigpo", "ppo", "spo", "dapo", "sec", "gigpo-spa-epo-gra"}
 
 
 @pytest.mark.parametrize("name", [n if n in OFTEN else pytest.param(n, marks=pytest.mark.slow) for n in methods()])

@@ -314,7 +314,7 @@ def test_ctrl_c_ends_it_cleanly(run):
     assert answer.status_code == 200 and (server.returncode, rest, errors) == (0, "", "")
 
 
-@pytest.mark.parametrize("missing", ["uvicorn", "starlette.applications"])
+@pytest.mark.parametrize("missing", ["uvicorn", pytest.param("starlette.applications", marks=pytest.mark.slow)])
 def test_a_missing_extra_names_its_mend(missing):
     code = f"import sys; sys.modules[{missing!r}] = None; import manyturn.view"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

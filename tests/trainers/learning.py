@@ -11,7 +11,7 @@ from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.run.loop import train
 
 # Grpo learns under empg and gigpo under gspo; gae has a critic, spo no groups.
-OFTEN = frozenset({"gae", "spo", "empg", "gspo"})
+OFTEN = frozenset({"gae", "gspo"})
 DOORS = f"{Path(__file__).with_name('doors.py')}:Doors"
 CRITIC: dict[str, Any] = {"value": {"lr": 1e-2}}
 # What a method cannot do without, or what this small world asks of it.
@@ -48,5 +48,5 @@ def learns(name: str, stage: dict[str, Any], path: Path) -> None:
 
 
 def often(names: Iterable[str]) -> list[Any]:
-    """The methods as parameters: one of each kind in the default tests, all of them in make test-all."""
+    """The methods as parameters: a critic and an objective in the default tests, all of them in make test-all."""
     return [name if name in OFTEN else pytest.param(name, marks=pytest.mark.slow) for name in names]

@@ -17,7 +17,6 @@ from manyturn.trainers.record.checkpoint import ONE_POLICY, newest_checkpoint, r
 from manyturn.trainers.run.loop import train
 from manyturn.trainers.run.run import open_run
 
-OFTEN = {"gigpo-spa-epo-gra"}
 FLOORS: dict[str, Any] = {
     "env": {"id": f"{Path(__file__).with_name('floors.py')}:Floors"},
     "model": {"name": "tiny", "width": 32, "layers": 2, "heads": 2},
@@ -63,7 +62,8 @@ def warmed(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("name", [n if n in OFTEN else pytest.param(n, marks=pytest.mark.slow) for n in methods()])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", methods())
 def test_the_recipe_learns(name, warmed, tmp_path):
     folder = tmp_path / "run"
     asyncio.run(plant(of_recipe(name), warmed, folder))

@@ -41,7 +41,10 @@ def begin(env: Desk, wanted) -> None:
     "kwargs",
     [
         {"pack": "retail", "difficulty": "easy", "rewards": "turns"},
-        {"pack": "telecom", "difficulty": "medium", "user": {"kind": "agenda", "noise": 0.1}},
+        pytest.param(
+            {"pack": "telecom", "difficulty": "medium", "user": {"kind": "agenda", "noise": 0.1}},
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=lambda kwargs: kwargs["pack"],
 )

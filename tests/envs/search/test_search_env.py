@@ -124,7 +124,9 @@ def test_any_text_is_answered_and_none_of_it_succeeds(actions: list[str], seed: 
             break
 
 
-@pytest.mark.parametrize("kwargs", [{}, {"difficulty": "hard", "rewards": "turns"}], ids=str)
+@pytest.mark.parametrize(
+    "kwargs", [{}, pytest.param({"difficulty": "hard", "rewards": "turns"}, marks=pytest.mark.slow)], ids=str
+)
 def test_the_conformance_check_passes(kwargs: dict[str, Any]) -> None:
     report = check(ID, kwargs, samples=3)
     assert report.passed, str(report)

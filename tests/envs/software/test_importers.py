@@ -45,7 +45,7 @@ def test_exercism_becomes_a_stub_with_instructions(tmp_path):
     assert half.fail_to_pass == ("half_test.py::HalfTest::test_even", "half_test.py::HalfTest::test_odd")
 
 
-@pytest.mark.parametrize("kind", ["quixbugs", "exercism"])
+@pytest.mark.parametrize("kind", ["quixbugs", pytest.param("exercism", marks=pytest.mark.slow)])
 def test_the_ids_are_those_that_pytest_gives(tmp_path, kind):
     source = small.checkout(tmp_path / "source", {"quixbugs": small.QUIXBUGS, "exercism": small.EXERCISM}[kind])
     for problem in problems(f"{kind}:{source}"):

@@ -18,6 +18,7 @@ def made_here(tiny, monkeypatch):  # noqa: F811
     monkeypatch.setattr("manyturn.envs.software.mine.RUNS", 1)
 
 
+@pytest.mark.slow
 def test_an_interrupted_search_ends_as_one_that_was_not(made_here, tmp_path):
     whole, parts, seen = tmp_path / "whole.jsonl", tmp_path / "parts.jsonl", []
     entries = make.make(["tiny"], whole, 5, 0, seen.append)

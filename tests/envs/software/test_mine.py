@@ -42,10 +42,10 @@ def test_a_fault_that_some_tests_notice_is_a_task(mine):
     [
         (b"# never below", "# at all", "survived"),
         (b"number > found", "number < found", "broke too much"),
-        (b'"""Numbers."""', "import nothing_of_that_name", "nothing ran"),
-        (b"return found", "__import__('os')._exit(0)", "nothing ran"),
+        pytest.param(b'"""Numbers."""', "import nothing_of_that_name", "nothing ran", marks=pytest.mark.slow),
+        pytest.param(b"return found", "__import__('os')._exit(0)", "nothing ran", marks=pytest.mark.slow),
         (b"found = number", "while True: pass", "timed out"),
-        (b"return self.value / count", ONCE, "unsteady"),
+        pytest.param(b"return self.value / count", ONCE, "unsteady", marks=pytest.mark.slow),
     ],
 )
 def test_a_fault_that_makes_no_task_is_refused_for_its_reason(mine, monkeypatch, old, new, reason):

@@ -54,7 +54,7 @@ def learner_of(rank):
     return {"minibatch": 2} | ({"lora_rank": rank, "lora_alpha": 8} if rank else {})
 
 
-@pytest.mark.parametrize("rank", [0, 4])
+@pytest.mark.parametrize("rank", [0, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_pretrained_model_trains_and_its_checkpoint_loads_as_a_model(model_folder, tmp_path, rank):
     start = load_pretrained(str(model_folder), CPU)
     run = tmp_path / "run"
@@ -70,7 +70,7 @@ def test_a_pretrained_model_trains_and_its_checkpoint_loads_as_a_model(model_fol
         assert weights_hash(ended.model) == summary["weights"]
 
 
-@pytest.mark.parametrize("rank", [0, 4])
+@pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.slow), 4])
 def test_resuming_gives_the_same_bits_with_adapters_too(model_folder, tmp_path, rank):
     learner = learner_of(rank)
     whole = asyncio.run(train(run_config(model_folder, learner=learner), tmp_path / "whole"))

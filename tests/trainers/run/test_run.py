@@ -27,7 +27,7 @@ def test_one_seed_gives_one_result(calm, tmp_path):
     assert asyncio.run(train(short_run(seed=1), tmp_path / "other"))["weights"] != calm[1]["weights"]
 
 
-@pytest.mark.parametrize("workers", [1, 4])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 4])
 def test_worker_processes_change_nothing(calm, tmp_path, workers):
     summary = asyncio.run(train(short_run(workers=workers), tmp_path / "run"))
     assert summary["weights"] == calm[1]["weights"]
