@@ -1,14 +1,18 @@
 """The language-model agent: reply format, context and engine put together."""
 
+from typing import Annotated, Any
+
 from pydantic import Field
 
 from manyturn.agents.checked import Checked
-from manyturn.agents.context import Context, Memory, WholeConversation
+from manyturn.agents.context import CONTEXTS, Memory
+from manyturn.agents.contexts.whole import WholeConfig
 from manyturn.agents.engine import Engine, Reply, Sampling
 from manyturn.agents.episode import Act, ContextFull, Policy
 from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.formats import FreeText, ReplyFormat
+from manyturn.agents.formats.free_text import FreeTextConfig
 from manyturn.agents.ledger import Ledger
+from manyturn.agents.reply_format import FORMATS, ReplyFormat
 from manyturn.agents.template import ChatTemplate
 from manyturn.envs.contract.options import Options
 from manyturn.envs.hosting.host import Answer
@@ -18,10 +22,10 @@ from manyturn.envs.hosting.seats import Seat
 class AgentConfig(Options):
     """How a language model is made to act."""
 
-    format: ReplyFormat = FreeText()
-    """How a reply says which action is meant: free_text, tagged or tool_call."""
-    context: Context = WholeConversation()
-    """What of the past is shown: whole or window."""
+    format: Annotated[Any, FORMATS.field] = FreeTextConfig()
+    """How a reply says which action is meant: free_text, tagged, tool_call, or a plugin's."""
+    context: Annotated[Any, CONTEXTS.field] = WholeConfig()
+    """What of the past is shown: whole, window, or a plugin's."""
     instructions: bool = True
     """Tell the agent the environment's instructions; a model trained on one environment alone can do without."""
     show_admissible: bool = False
@@ -29,10 +33,15 @@ class AgentConfig(Options):
     max_context: int = Field(default=2048, ge=16)
     """Longest prompt and reply together, in tokens; an episode that outgrows it is truncated."""
 
+    @property
+    def reply_format(self) -> ReplyFormat:
+        """What the options of ``format`` stand for."""
+        return FORMATS.apply(self.format)
+
     def system(self, instructions: str) -> str:
         """The text that the agent is told once."""
         told = instructions if self.instructions else ""
-        return "\n\n".join(part for part in (told, self.format.hint()) if part)
+        return "\n\n".join(part for part in (told, self.reply_format.hint()) if part)
 
     def view(self, step: Answer) -> str:
         """The text that the agent reads at a turn."""
@@ -55,7 +64,8 @@ class Agent:
     def __init__(
         self, config: AgentConfig, template: ChatTemplate, engine: Engine, sampling: Sampling, name: str = "model"
     ):
-        config.context.check(template)
+        self.format, self.context = config.reply_format, CONTEXTS.apply(config.context)
+        self.context.check(template)
         self.config, self.template, self.sampling, self.name = config, template, sampling, name
         self.engine = Checked(engine, template)
 
@@ -74,8 +84,8 @@ class Memories(dict[str, Memory]):
         self._policy, self._instructions = policy, instructions
 
     def __missing__(self, role: str) -> Memory:
-        config = self._policy.config
-        self[role] = config.context.start(self._policy.template, config.system(self._instructions))
+        policy = self._policy
+        self[role] = policy.context.start(policy.template, policy.config.system(self._instructions))
         return self[role]
 
 
@@ -107,7 +117,7 @@ class AgentPlayer:
         agent, text = self._agent, self._agent.template.decode(reply.ids)
         self.ledger.record(prompt, reply.ids, reply.logprobs, reply.version, reply.entropies, step.role)
         self._memories[step.role].said(prompt, reply.ids, text)
-        action, valid = agent.config.format.parse(text)
+        action, valid = agent.format.parse(text)
         return Act(text, action, valid, agent.template.pieces(reply.ids))
 
     def leave(self) -> None:
@@ -138,6 +148,7 @@ class DemonstratorPlayer:
 
     def __init__(self, demonstrator: Demonstrator, key: EpisodeKey, instructions: str, ledger: Ledger):
         self._config, self._template = demonstrator.agent.config, demonstrator.agent.template
+        self._format = demonstrator.agent.format
         self._memories = Memories(demonstrator.agent, instructions)
         self._teacher = demonstrator.teacher.player(key, instructions)
         self.ledger = ledger
@@ -145,7 +156,7 @@ class DemonstratorPlayer:
     async def act(self, step: Answer, seat: Seat) -> Act:
         act = await self._teacher.act(step, seat)
         prompt = self._memories[step.role].prompt(self._config.view(step))
-        text = self._config.format.render(act.action)
+        text = self._format.render(act.action)
         ids = self._template.reply(text)
         if len(prompt) + len(ids) > self._config.max_context:
             raise ContextFull(f"a demonstration is longer than agent.max_context = {self._config.max_context} tokens")

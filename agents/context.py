@@ -1,12 +1,11 @@
-"""Contexts: what of an episode's past the policy is shown."""
+"""Contexts: what of an episode's past the policy is shown. Each is a file in ``contexts/``."""
 
+import abc
 from collections.abc import Sequence
-from typing import Annotated, Literal, Protocol
-
-from pydantic import Field
+from typing import ClassVar, Protocol
 
 from manyturn.agents.template import ChatTemplate
-from manyturn.envs.contract.options import Options
+from manyturn.envs.contract.registry import Registry
 
 Exchange = tuple[str, str]  # an observation and the reply to it
 
@@ -22,79 +21,41 @@ class Memory(Protocol):
         """The policy replied."""
 
 
-class WholeMemory:
-    """Every turn, appended: a turn's prompt and reply are the beginning of the next turn's prompt."""
+class Context(abc.ABC):
+    """Base of the contexts. One object serves all episodes: what it knows of one is in the memory that it starts.
 
-    def __init__(self, template: ChatTemplate, system: str):
-        self._template, self._system = template, system
-        self._ids: list[int] = []
-        self._ended = True
+    Attributes:
+        appends: whether each prompt begins with the prompt and the reply before it.
+    """
 
-    def prompt(self, observation: str) -> list[int]:
-        if not self._ids:
-            return self._template.opening(self._system, observation)
-        return self._ids + self._template.bridge(observation, self._ended)
+    appends: ClassVar[bool] = False
 
-    def said(self, prompt_ids: list[int], reply_ids: Sequence[int], text: str) -> None:
-        self._ids = [*prompt_ids, *reply_ids]
-        self._ended = bool(reply_ids) and reply_ids[-1] in self._template.end_ids
+    @abc.abstractmethod
+    def shown(self, past: Sequence[Exchange], observation: str) -> tuple[list[Exchange], str]:
+        """What is shown of the past, and the observation to answer, as text."""
+
+    def start(self, template: ChatTemplate, system: str) -> Memory:
+        """The memory of a new episode; this one renders what is ``shown`` again at each turn."""
+        return ShownMemory(template, system, self)
+
+    def check(self, template: ChatTemplate) -> None:  # noqa: B027  what most contexts need is nothing
+        """Raise TemplateError if the template does not do; where nothing is appended to, any does."""
 
 
-class WindowMemory:
-    """What the window shows, rendered anew each time."""
+class ShownMemory:
+    """What a context shows, rendered again at each turn."""
 
-    def __init__(self, template: ChatTemplate, system: str, window: "Window"):
-        self._template, self._system, self._window = template, system, window
+    def __init__(self, template: ChatTemplate, system: str, context: Context):
+        self._template, self._system, self._context = template, system, context
         self._exchanges: list[Exchange] = []
         self._observation = ""
 
     def prompt(self, observation: str) -> list[int]:
         self._observation = observation
-        return self._template.conversation(self._system, *self._window.shown(self._exchanges, observation))
+        return self._template.conversation(self._system, *self._context.shown(self._exchanges, observation))
 
     def said(self, prompt_ids: list[int], reply_ids: Sequence[int], text: str) -> None:
         self._exchanges.append((self._observation, text))
 
 
-class WholeConversation(Options):
-    """The whole conversation: each token of an episode is computed once."""
-
-    name: Literal["whole"] = "whole"
-
-    def shown(self, past: Sequence[Exchange], observation: str) -> tuple[list[Exchange], str]:
-        """What is shown of the past, and the observation to answer, as text."""
-        return list(past), observation
-
-    def start(self, template: ChatTemplate, system: str) -> Memory:
-        return WholeMemory(template, system)
-
-    def check(self, template: ChatTemplate) -> None:
-        template.check()
-
-
-class Window(Options):
-    """The first observation, which states the goal, and the last few turns.
-
-    Prompts stay short, and each turn is computed anew.
-    """
-
-    name: Literal["window"] = "window"
-    turns: int = Field(default=2, ge=0)
-    """How many past turns are shown."""
-
-    def shown(self, past: Sequence[Exchange], observation: str) -> tuple[list[Exchange], str]:
-        """What is shown of the past, and the observation to answer, as text."""
-        left_out = max(0, len(past) - self.turns)
-        seen = [*past[left_out:], (observation, "")]
-        if left_out:
-            seen[0] = (f"{past[0][0]}\n\n({left_out} turns left out)\n\n{seen[0][0]}", seen[0][1])
-        return seen[:-1], seen[-1][0]
-
-    def start(self, template: ChatTemplate, system: str) -> Memory:
-        return WindowMemory(template, system, self)
-
-    def check(self, template: ChatTemplate) -> None:
-        """Any template will do: nothing is appended to."""
-
-
-Context = Annotated[WholeConversation | Window, Field(discriminator="name")]
+CONTEXTS: Registry[Context] = Registry("context", "manyturn.agents.contexts")

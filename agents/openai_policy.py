@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import Field
 
 from manyturn.agents.agent import AgentConfig
-from manyturn.agents.context import Exchange, WholeConversation
+from manyturn.agents.context import CONTEXTS, Exchange
 from manyturn.agents.engine import EngineError, Sampling
 from manyturn.agents.episode import Act, ContextFull
 from manyturn.agents.episode_key import EpisodeKey
@@ -87,6 +87,7 @@ class OpenAIPolicy:
 
     def __init__(self, model: str, config: AgentConfig, sampling: Sampling, endpoint: Endpoint | None = None):
         self.name, self.model, self.config, self.sampling = model, model, config, sampling
+        self.format, self.context = config.reply_format, CONTEXTS.apply(config.context)
         self.endpoint = endpoint or Endpoint()
         self._url = _address(self.endpoint.base_url or os.environ.get("OPENAI_BASE_URL", ""))
         self._key = os.environ.get("OPENAI_API_KEY", "").strip()
@@ -212,14 +213,14 @@ class OpenAIPlayer:
         text, usage = await self._policy.complete(self._messages(view), self._key, len(self._past))
         self._past.append((view, text))
         self.usage.append(usage)
-        action, valid = config.format.parse(text)
+        action, valid = self._policy.format.parse(text)
         return Act(text, action, valid)
 
     def leave(self) -> None:
         """Nothing is kept."""
 
     def _messages(self, view: str) -> list[Message]:
-        shown, last = self._policy.config.context.shown(self._past, view)
+        shown, last = self._policy.context.shown(self._past, view)
         messages = [{"role": "system", "content": self._system}] if self._system else []
         for observation, said in shown:
             messages += [{"role": "user", "content": observation}, {"role": "assistant", "content": said}]
@@ -229,7 +230,7 @@ class OpenAIPlayer:
         """Hold ``max_context`` as far as it is known: the next prompt is longer than the last prompt and reply."""
         config = self._policy.config
         last = self.usage[-1] if self.usage else None
-        if last is None or not isinstance(config.context, WholeConversation):
+        if last is None or not self._policy.context.appends:
             return
         if sum(last) + self._policy.sampling.max_tokens > config.max_context:
             raise ContextFull(

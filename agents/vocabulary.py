@@ -86,15 +86,15 @@ async def _patient_walk(
 
 async def _walk(seat: Seat, has_expert: bool, config: AgentConfig, task: Task, seed: int, turns: int) -> list[str]:
     """The texts of one task."""
-    rng, texts = generator("vocabulary", seed, task.id), list[str]()
+    rng, texts, form = generator("vocabulary", seed, task.id), list[str](), config.reply_format
     step = await seat.reset(task, seed)
     for _ in range(turns):
         texts.append(config.view(step))
-        texts += map(config.format.render, step.admissible or ())
+        texts += map(form.render, step.admissible or ())
         action = await _action(seat, has_expert, step, rng)
         if action is None:
             break
-        texts.append(config.format.render(action))
+        texts.append(form.render(action))
         step = await seat.step(action)
         if step.ended:
             texts.append(config.view(step))

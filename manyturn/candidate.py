@@ -14,7 +14,7 @@ from manyturn.agents.engine import Engine, Sampling
 from manyturn.agents.engine_config import ENGINES, EngineConfig, EngineContext, build_engine
 from manyturn.agents.engines.transformers import TransformersConfig
 from manyturn.agents.episode import Policy
-from manyturn.agents.formats import Tagged
+from manyturn.agents.formats.tagged import TaggedConfig
 from manyturn.agents.model_config import ModelError
 from manyturn.agents.scripted import SCRIPTS
 from manyturn.overrides import OverrideError, changed, chosen
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SECTIONS = ("agent", "sampling", "engine", "endpoint")
 LONGEST_CONTEXT = 8192  # what attention over one prompt may cost, unless more is asked for
-_AGENT = AgentConfig(format=Tagged(), max_context=LONGEST_CONTEXT)
+_AGENT = AgentConfig(format=TaggedConfig(), max_context=LONGEST_CONTEXT)
 _SAMPLING, _ENGINE = Sampling(max_tokens=64), TransformersConfig()
 _NO_ENDPOINT = "only openai:MODEL asks an endpoint"
 Asked = Mapping[str, Any]

@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from manyturn.agents.agent import Agent, AgentConfig
-from manyturn.agents.context import Window
 from manyturn.agents.engine import Sampling
 from manyturn.agents.episode import Ending
 from manyturn.agents.episode_key import EpisodeKey
@@ -62,9 +61,9 @@ class Counting(TransformersEngine):
         return await super().generate(key, turn, prompt_ids, sampling)
 
 
-def grown(language, env=MAZE, context=None, turn=TURN):
+def grown(language, env=MAZE, context="whole", turn=TURN):
     """Four parents, then a branch of each and four fresh episodes side by side; and what the engine was asked then."""
-    config = AgentConfig(instructions=False, **({} if context is None else {"context": context}))
+    config = AgentConfig(instructions=False, context=context)
     engine = Counting(language.model, language.template.end_ids)
 
     async def run():
@@ -91,7 +90,7 @@ def turn_of(episode, turn):
     return ledger.prompt(turn), *tokens, ledger.spans[turn], plain
 
 
-@pytest.fixture(scope="module", params=[None, Window(turns=1)], ids=["whole", "window"])
+@pytest.fixture(scope="module", params=["whole", {"name": "window", "turns": 1}], ids=["whole", "window"])
 def maze(request, tiny):
     language = tiny()
     return language, *grown(language, context=request.param)

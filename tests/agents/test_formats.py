@@ -2,7 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyturn.agents.formats import FreeText, Parsed, Tagged
+from manyturn.agents.formats.free_text import FreeText, FreeTextConfig
+from manyturn.agents.formats.tagged import Tagged, TaggedConfig
+from manyturn.agents.reply_format import Parsed
 
 
 @pytest.mark.parametrize(
@@ -21,23 +23,23 @@ from manyturn.agents.formats import FreeText, Parsed, Tagged
     ],
 )
 def test_the_last_closed_pair_is_the_action_and_anything_else_is_invalid(reply, parsed):
-    assert Tagged().parse(reply) == parsed
+    assert Tagged(TaggedConfig()).parse(reply) == parsed
 
 
 @given(st.text())
 def test_parsing_never_raises_and_never_calls_nothing_valid(reply):
-    for form in (FreeText(), Tagged(), Tagged(tag="command", think=True)):
+    for form in (FreeText(FreeTextConfig()), Tagged(TaggedConfig()), Tagged(TaggedConfig(tag="command", think=True))):
         action, valid = form.parse(reply)
         assert action or not valid
 
 
 @given(st.text(st.characters(exclude_characters="<>", exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")), min_size=1))
 def test_a_rendered_action_is_parsed_back(action):
-    for form in (FreeText(), Tagged(), Tagged(tag="do-it")):
+    for form in (FreeText(FreeTextConfig()), Tagged(TaggedConfig()), Tagged(TaggedConfig(tag="do-it"))):
         assert form.parse(form.render(action)) == Parsed(action, True)
 
 
 def test_a_format_that_asks_for_tags_says_so():
-    assert "<act> and </act>" in Tagged(tag="act").hint()
-    assert "<think>" in Tagged(think=True).hint()
-    assert FreeText().hint() == ""
+    assert "<act> and </act>" in Tagged(TaggedConfig(tag="act")).hint()
+    assert "<think>" in Tagged(TaggedConfig(think=True)).hint()
+    assert FreeText(FreeTextConfig()).hint() == ""

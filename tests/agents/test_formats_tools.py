@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from manyturn.agents.context import WholeConversation
-from manyturn.agents.formats import Parsed, ToolCall
+from manyturn.agents.contexts.whole import WholeConfig, WholeConversation
+from manyturn.agents.formats.tool_call import ToolCall, ToolCallConfig
+from manyturn.agents.reply_format import Parsed
 from manyturn.agents.template import ChatTemplate
 from manyturn.envs.tools.calls import call_text, calls_text, is_call, read_calls
 from manyturn.envs.tools.told import told
@@ -57,7 +58,7 @@ FORGETS_WITH_TOOLS = WITH_TOOLS.replace(
     ],
 )
 def test_blocks_are_calls_thoughts_are_dropped_and_the_rest_is_speech(reply: str, parsed: Parsed) -> None:
-    assert ToolCall().parse(reply) == parsed
+    assert ToolCall(ToolCallConfig()).parse(reply) == parsed
 
 
 @given(
@@ -65,7 +66,7 @@ def test_blocks_are_calls_thoughts_are_dropped_and_the_rest_is_speech(reply: str
 )
 def test_a_broken_call_is_never_taken_for_speech(pieces: list[str]) -> None:
     reply = "".join(pieces)
-    action, valid = ToolCall().parse(reply)
+    action, valid = ToolCall(ToolCallConfig()).parse(reply)
     assert action or not valid
     if valid and "<tool_call>" in action:
         assert is_call(action)  # inside a block, where the environment finds it to be no JSON
@@ -73,26 +74,26 @@ def test_a_broken_call_is_never_taken_for_speech(pieces: list[str]) -> None:
 
 @given(st.lists(st.tuples(st.text(), st.dictionaries(st.text(), st.text() | st.none())), min_size=1, max_size=4))
 def test_a_rendered_call_is_parsed_back(calls: list) -> None:
-    form = ToolCall()
+    form = ToolCall(ToolCallConfig())
     action, valid = form.parse(form.render(calls_text(calls)))
     assert valid and [tuple(call) for call in read_calls(action)] == calls
 
 
 @pytest.mark.parametrize("text", ["</tool_call>", "<tool_call>", "</think>", "<think>a</think>"])
 def test_tags_inside_arguments_close_nothing(text: str) -> None:
-    form = ToolCall()
+    form = ToolCall(ToolCallConfig())
     action, valid = form.parse(form.render(call_text("say", text=text)))
     assert valid and read_calls(action)[0].arguments == {"text": text}
 
 
 def test_broken_actions_and_speech_are_rendered_as_they_are() -> None:
     for action in ("Hello!", '{"name": ', "[" * 5000 + "{"):
-        assert ToolCall().render(action) == action
+        assert ToolCall(ToolCallConfig()).render(action) == action
 
 
 def test_the_hint_tells_how_to_call() -> None:
-    assert '<tool_call>{"name": TOOL, "arguments": {...}}</tool_call>' in ToolCall().hint()
-    assert "<think>" in ToolCall(think=True).hint()
+    assert '<tool_call>{"name": TOOL, "arguments": {...}}</tool_call>' in ToolCall(ToolCallConfig()).hint()
+    assert "<think>" in ToolCall(ToolCallConfig(think=True)).hint()
 
 
 def chat_template(template: str) -> ChatTemplate:
@@ -108,7 +109,7 @@ def chat_template(template: str) -> ChatTemplate:
 
 def test_a_template_with_a_tool_format_shows_the_tools_in_it() -> None:
     template = chat_template(WITH_TOOLS)
-    WholeConversation().check(template)
+    WholeConversation(WholeConfig()).check(template)
     opening = template.opening(told("Rules.", [TOOL]) + "\n\nHint.", "Hi")
     text = template.tokenizer.decode(opening)
     head, _, rest = text.partition("<|im_end|>")
@@ -130,6 +131,6 @@ def test_a_schema_cannot_end_its_turn() -> None:
 @pytest.mark.parametrize("source", [CHATML, FORGETS_WITH_TOOLS])
 def test_a_template_without_a_tool_format_that_keeps_prefixes_gets_the_tools_as_text(source: str) -> None:
     template = chat_template(source)
-    WholeConversation().check(template)
+    WholeConversation(WholeConfig()).check(template)
     text = template.tokenizer.decode(template.opening(told("Rules.", [TOOL]), "Hi"))
     assert "Rules.\n\nYou may call these tools:\n<tools>\n{" in text and "<|im_start|>tools" not in text

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyturn.agents.context import WholeMemory
+from manyturn.agents.contexts.whole import WholeMemory
 from manyturn.agents.ledger import Ledger
 
 IDS = st.lists(st.integers(0, 300), min_size=1, max_size=8)

@@ -13,11 +13,9 @@ import pytest
 pytest.importorskip("httpx", reason="pip install 'manyturn[openai]'")
 
 from manyturn.agents.agent import AgentConfig
-from manyturn.agents.context import Window
 from manyturn.agents.engine import EngineError, Sampling
 from manyturn.agents.episode import ContextFull, Ending, Episode
 from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.formats import Tagged
 from manyturn.agents.gather import Patience, gather
 from manyturn.agents.openai_policy import Endpoint, OpenAIPolicy, Usage
 from manyturn.envs.contract.keys import generator
@@ -350,7 +348,7 @@ def play(policy: OpenAIPolicy, episodes: int = 2, max_turns: int = 4) -> list[Ep
 
 def test_the_whole_conversation_is_sent_as_messages(server):
     server.script = [(200, completion("<action>go north</action>"), {})]
-    (episode,) = play(policy(AgentConfig(format=Tagged())), episodes=1)
+    (episode,) = play(policy(AgentConfig(format="tagged")), episodes=1)
     assert [turn.action for turn in episode.turns] == ["go north"] * 4
     assert episode.ledger is None and episode.ending == Ending.TRUNCATED
     messages = server.requests[-1]["body"]["messages"]
@@ -361,7 +359,7 @@ def test_the_whole_conversation_is_sent_as_messages(server):
 
 
 def test_a_window_sends_the_goal_and_the_last_turns(server):
-    play(policy(AgentConfig(context=Window(turns=1))), episodes=1)
+    play(policy(AgentConfig(context={"name": "window", "turns": 1})), episodes=1)
     messages = server.requests[-1]["body"]["messages"]
     assert [message["role"] for message in messages] == ["system", "user", "assistant", "user"]
     assert "(2 turns left out)" in messages[1]["content"]

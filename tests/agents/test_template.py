@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from manyturn.agents.context import WholeConversation, Window
+from manyturn.agents.contexts.whole import WholeConfig, WholeConversation
+from manyturn.agents.contexts.window import Window, WindowConfig
 from manyturn.agents.template import ChatTemplate, TemplateError
 
 CHATML = (
@@ -41,15 +42,15 @@ def test_decoding_a_tiny_encoding_gives_back_any_text(tiny_template, text):
 
 def test_templates_that_keep_prefixes_pass_the_check(template):
     template.check()
-    WholeConversation().check(template)
+    WholeConversation(WholeConfig()).check(template)
 
 
 @pytest.mark.parametrize("listed", [True, False])
 def test_a_template_that_drops_earlier_thoughts_is_refused_with_the_remedy(listed):
     template = chat_template(FORGETS_THOUGHTS, listed)
     with pytest.raises(TemplateError, match=r"agent\.context\.name = 'window'.*chat_template"):
-        WholeConversation().check(template)
-    Window(turns=1).check(template)
+        WholeConversation(WholeConfig()).check(template)
+    Window(WindowConfig(turns=1)).check(template)
     prompt = template.conversation("", [("one", "<think>secret</think>go")], "two")
     assert "secret" not in template.tokenizer.decode(prompt)
 

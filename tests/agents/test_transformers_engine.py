@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from manyturn.agents.agent import AgentConfig
-from manyturn.agents.context import Window
 from manyturn.agents.engine import EngineError, Reply, Sampling
 from manyturn.agents.episode import Ending
 from manyturn.agents.episode_key import EpisodeKey
@@ -84,7 +83,7 @@ def test_only_new_tokens_are_computed_at_each_turn(tiny, rollout):
 
 def test_a_window_whose_prompts_do_not_extend_each_other_is_computed_right(tiny, rollout, engine_gap):
     language = tiny()
-    config = AgentConfig(context=Window(turns=1), instructions=False)
+    config = AgentConfig(context={"name": "window", "turns": 1}, instructions=False)
     episodes = rollout(language, make_engine(language), episodes=6, config=config)
     assert all(len(episode.ledger.branches) > 2 for episode in episodes)
     assert engine_gap(language.model, episodes, 1.0) < 1e-4

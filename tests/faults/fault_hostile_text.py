@@ -18,7 +18,8 @@ from manyturn.agents.agent import Agent, AgentConfig
 from manyturn.agents.engine import Capabilities, Engine, Reply, Sampling
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.evaluate import evaluate
-from manyturn.agents.formats import FreeText, Tagged
+from manyturn.agents.formats.free_text import FreeText, FreeTextConfig
+from manyturn.agents.formats.tagged import Tagged, TaggedConfig
 from manyturn.agents.openai_policy import OpenAIPolicy
 from manyturn.agents.records import Row, read_episodes, read_turns
 from manyturn.agents.template import ChatTemplate, well_formed
@@ -97,7 +98,7 @@ class _Environment:
         self.command = host.expert()
 
     def check(self, text: str) -> _PROBLEM:
-        actions = [text, FreeText().parse(text).action, Tagged().parse(text).action]
+        actions = [text, FreeText(FreeTextConfig()).parse(text).action, Tagged(TaggedConfig()).parse(text).action]
         actions += [f"{self.command}{text}", f"{text}{self.command}"] if text.strip() else []
         for action in dict.fromkeys(actions):
             self._host.reset(self._task, 1)
@@ -112,14 +113,14 @@ class _Environment:
 
 
 def _formats(text: str) -> _PROBLEM:
-    free = FreeText().parse(text)
+    free = FreeText(FreeTextConfig()).parse(text)
     if free.action != text.strip() or free.valid != bool(text.strip()):
         yield f"free text became {free.action[:30]!r}"
-    tagged = Tagged().parse(f"<action>go</action> {Tagged().render(text)}")
+    tagged = Tagged(TaggedConfig()).parse(f"<action>go</action> {Tagged(TaggedConfig()).render(text)}")
     inner = text.rpartition("<action>")[2] if "<action>" in text else text
     if "</action>" not in text and inner.strip() and tagged != (" ".join(inner.split()), True):
         yield f"between tags it became {tagged.action[:30]!r}"
-    Tagged().parse(text)
+    Tagged(TaggedConfig()).parse(text)
 
 
 def _terminal(text: str) -> _PROBLEM:

@@ -14,13 +14,12 @@ from manyturn.agents.agent import AgentConfig
 from manyturn.agents.engine import Sampling
 from manyturn.agents.episode import Episode, Policy
 from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.formats import Tagged
 from manyturn.agents.gather import Patience, gather
 from manyturn.agents.openai_policy import Endpoint
 from manyturn.envs.hosting.seats import Seats, open_seats
 
 SIDE_BY_SIDE = 12
-CONFIG = AgentConfig(instructions=False, format=Tagged())
+CONFIG = AgentConfig(instructions=False, format="tagged")
 SAMPLING = Sampling(max_tokens=64)
 
 

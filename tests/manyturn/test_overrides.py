@@ -2,7 +2,7 @@
 
 import pytest
 
-from manyturn.agents.context import Window
+from manyturn.agents.contexts.window import WindowConfig
 from manyturn.overrides import OverrideError, parse_overrides
 from manyturn.trainers.recipe.config import configure
 
@@ -26,7 +26,8 @@ def test_the_name_of_a_part_and_its_options_stand_together_in_any_order(first):
     pairs = [["--agent.context", "window"], ["--agent.context.turns", "3"]]
     words = [*pairs[first], *pairs[1 - first]]
     assert parse_overrides(words) == {"agent": {"context": {"name": "window", "turns": 3}}}
-    assert configure({}, {"env": {"id": "manyturn/Maze-v0"}}, parse_overrides(words)).agent.context == Window(turns=3)
+    config = configure({}, {"env": {"id": "manyturn/Maze-v0"}}, parse_overrides(words))
+    assert config.agent.context == WindowConfig(turns=3)
 
 
 @pytest.mark.parametrize(

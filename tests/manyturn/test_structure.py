@@ -126,6 +126,8 @@ ALGORITHMS = (
     "trainers/learn/objectives",
     "trainers/play/curricula",
     "envs/contract/wrappers",
+    "agents/contexts",
+    "agents/formats",
     "agents/models",
 )
 

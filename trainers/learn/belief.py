@@ -46,7 +46,7 @@ class Forced:
     @classmethod
     def of(cls, answer: str, config: AgentConfig, template: ChatTemplate) -> Self:
         """From the action that gives the answer; raises ValueError if there is nothing to say."""
-        before, _, after = config.format.render(_MARK).partition(_MARK)
+        before, _, after = config.reply_format.render(_MARK).partition(_MARK)
         said = template.content(answer)
         read = template.tokenizer(before + said + after, add_special_tokens=False, return_offsets_mapping=True)
         first, last = len(before), len(before) + len(said)

@@ -10,9 +10,7 @@ from learning import learns
 from played_guesses import MOST_TURNS, guess_model, played, resumed_to_the_bit, short_guesses
 
 from manyturn.agents.agent import AgentConfig
-from manyturn.agents.context import Window
 from manyturn.agents.episode import Episode
-from manyturn.agents.formats import Tagged
 from manyturn.agents.language_model import LanguageModel
 from manyturn.agents.recorded import episode_from_plain, episode_to_plain
 from manyturn.envs.hosting.host import Host
@@ -22,8 +20,8 @@ from manyturn.trainers.run.loop import train
 
 AGENTS = {
     "whole": AgentConfig(),
-    "window": AgentConfig(context=Window(turns=1)),
-    "tagged": AgentConfig(format=Tagged()),
+    "window": AgentConfig(context={"name": "window", "turns": 1}),
+    "tagged": AgentConfig(format="tagged"),
 }
 
 
@@ -65,7 +63,7 @@ def test_the_words_of_the_answer_are_counted_and_those_around_it_are_not(languag
     template = language.template
     forced = Forced.of("guess 7", AGENTS[name], template)
     assert template.decode(forced.ids[forced.counted]) == "guess 7"
-    reply = template.reply(AGENTS[name].format.render("guess 7"))
+    reply = template.reply(AGENTS[name].reply_format.render("guess 7"))
     assert reply[: len(forced.ids)] == forced.ids.tolist()
     assert forced.counted.all() == (name != "tagged") and forced.tokens == len(reply)
 

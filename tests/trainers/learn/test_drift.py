@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from played_guesses import guess_model, played, resumed_to_the_bit, short_guesses
 
 from manyturn.agents.agent import AgentConfig
-from manyturn.agents.context import Window
 from manyturn.agents.episode import Episode
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Ledger
@@ -22,7 +21,9 @@ from manyturn.trainers.learn.objectives.clip import ClipConfig
 from manyturn.trainers.record.run_folder import read_metrics
 
 
-@pytest.mark.parametrize("config", [AgentConfig(), AgentConfig(context=Window(turns=1))], ids=["whole", "window"])
+@pytest.mark.parametrize(
+    "config", [AgentConfig(), AgentConfig(context={"name": "window", "turns": 1})], ids=["whole", "window"]
+)
 def test_drift_is_0_until_the_weights_move_and_then_what_the_definition_says(config):
     language = guess_model(config)
     episodes = played(language, config)

@@ -1,0 +1,1 @@
+"""The contexts that come along, a file each."""

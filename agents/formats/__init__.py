@@ -1,0 +1,1 @@
+"""The reply formats that come along, a file each."""

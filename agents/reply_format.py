@@ -1,0 +1,32 @@
+"""Reply formats: how a reply's text says which action is meant. Each is a file in ``formats/``."""
+
+import abc
+from typing import NamedTuple
+
+from manyturn.envs.contract.registry import Registry
+
+
+class Parsed(NamedTuple):
+    """The action that a reply means; ``valid`` is False if the reply broke the format."""
+
+    action: str
+    valid: bool
+
+
+class ReplyFormat(abc.ABC):
+    """Base of the formats. One object serves all episodes: it keeps nothing of any."""
+
+    @abc.abstractmethod
+    def hint(self) -> str:
+        """What the agent is told about the format."""
+
+    @abc.abstractmethod
+    def parse(self, text: str) -> Parsed:
+        """The action that a reply means. Every text means something, if only itself."""
+
+    @abc.abstractmethod
+    def render(self, action: str) -> str:
+        """A reply that means an action: what a demonstration says."""
+
+
+FORMATS: Registry[ReplyFormat] = Registry("reply format", "manyturn.agents.formats")
