@@ -104,7 +104,7 @@ class TransformersEngine(Engine):
         self._whole = False
         self._past.clear()
         if weights.module is not self._model:
-            self._model.to(self._device)
+            self._move(self._device)
             self._copy(weights)
         self.version, self._whole = version, True
 
@@ -124,12 +124,15 @@ class TransformersEngine(Engine):
         self._awake = False
         self._past.clear()
         if self._copied:
-            self._model.to("cpu")
+            self._move(torch.device("cpu"))
 
     async def wake(self) -> None:
         if self._copied:
-            self._model.to(self._device)
+            self._move(self._device)
         self._awake = True
+
+    def _move(self, device: torch.device) -> None:
+        torch.nn.Module.to(self._model, device)
 
     async def shutdown(self) -> None:
         self._runner.shutdown()

@@ -20,7 +20,7 @@ from manyturn.agents.scripted import SCRIPTS
 from manyturn.overrides import OverrideError, changed, chosen
 
 if TYPE_CHECKING:
-    from manyturn.agents.models import LanguageModel
+    from manyturn.agents.language_model import LanguageModel
 
 SECTIONS = ("agent", "sampling", "engine", "endpoint")
 LONGEST_CONTEXT = 8192  # what attention over one prompt may cost, unless more is asked for

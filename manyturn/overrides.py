@@ -74,7 +74,7 @@ def changed(base: Section, section: str, given: Any) -> Section:
     return _parsed(base, section, given, type(base).model_validate)
 
 
-def chosen(registry: Registry[Any], base: Section, section: str, given: Any) -> Any:
+def chosen(registry: Registry[Any], base: Options, section: str, given: Any) -> Any:
     """The same of a section whose options are those of the part that it names: another name begins from defaults."""
     return _parsed(base, section, given, registry.parse)
 

@@ -30,9 +30,11 @@ def transformers(context: EngineContext, config: TransformersConfig) -> Engine:
 
     from manyturn.agents.transformers_engine import TransformersEngine
 
-    model, copied = context.model, False
-    if model.device.type == "cuda" and model.dtype is torch.float32 and not context.lora:
-        model, copied = copy.deepcopy(model).to(torch.bfloat16), True  # type: ignore[arg-type]
+    model = context.model
+    copied = model.device.type == "cuda" and model.dtype is torch.float32 and not context.lora
+    if copied:
+        model = copy.deepcopy(model)
+        torch.nn.Module.to(model, torch.bfloat16)
     return TransformersEngine(
         model, context.end_ids, config.max_batch, config.patience, barrier=context.barrier, copied=copied
     )

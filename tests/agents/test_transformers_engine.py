@@ -294,6 +294,43 @@ def test_a_failure_in_one_part_of_a_batch_spares_the_other_parts(tiny):
     assert isinstance(bad, EngineError) and good.ids
 
 
+@pytest.mark.parametrize("copied", [False, True])
+def test_after_a_sleep_it_answers_as_if_it_had_not_slept(tiny, copied):
+    language = tiny()
+    engine = make_engine(language, copied=copied)
+
+    async def play() -> tuple[Reply, Reply, Reply]:
+        engine.open(key(0))
+        prompt = language.template.opening("", "The red room.")
+        first = await engine.generate(key(0), 0, prompt, Sampling(max_tokens=4))
+        await engine.sleep()
+        await engine.sleep()
+        assert not engine.kept, "memory is the learner's now"
+        with pytest.raises(EngineError, match="sleeps: wake it"):
+            await engine.generate(key(0), 0, prompt, Sampling(max_tokens=4))
+        await engine.wake()
+        await engine.wake()
+        again = await engine.generate(key(0), 0, prompt, Sampling(max_tokens=4))
+        await engine.sleep()
+        await engine.load(ModuleWeights(tiny(seed=1).model), 5)
+        await engine.wake()
+        return first, again, await engine.generate(key(0), 0, prompt, Sampling(max_tokens=4))
+
+    first, again, newer = within(20, play())
+    assert again == first
+    assert newer.version == 5 and newer.logprobs != first.logprobs
+
+
+def test_nothing_of_an_engine_runs_on_after_its_end(tiny, rollout):
+    before = set(threading.enumerate())
+    language = tiny()
+    engine = make_engine(language)
+    rollout(language, engine, episodes=2)
+    assert set(threading.enumerate()) - before
+    asyncio.run(engine.shutdown())
+    assert not set(threading.enumerate()) - before
+
+
 def test_two_episodes_under_one_key_and_an_empty_prompt_are_refused(tiny):
     engine = make_engine(tiny())
     engine.open(key(0))
@@ -318,6 +355,32 @@ def test_a_lower_precision_copy_follows_the_learner(tiny):
 
     reply = within(30, draw())
     assert reply.version == 3 and len(reply.ids) == len(reply.logprobs) > 0
+
+
+def _other_name(tensors):
+    return [("another.weight", tensors[0][1]), *tensors[1:]]
+
+
+def _broadcast(tensors):
+    return [(name, tensor.reshape(-1)[:1]) for name, tensor in tensors]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (_other_name, "of another model: another.weight"),
+        (_broadcast, r"of another model: .* of shape \(1,\)"),
+        (lambda tensors: tensors[:-1], "incomplete: there is no lm_head.bias"),
+    ],
+    ids=["a name", "a shape", "too few"],
+)
+def test_weights_of_another_model_are_refused(tiny, monkeypatch, change, told):
+    """copy_ would spread a single number over a whole matrix."""
+    other = ModuleWeights(tiny(seed=1).model)
+    found = list(other.tensors())
+    monkeypatch.setattr(other, "tensors", lambda: iter(change(found)))
+    with pytest.raises(EngineError, match=told):
+        asyncio.run(make_engine(tiny()).load(other, 1))
 
 
 def test_after_a_load_that_broke_off_nothing_is_drawn_until_one_succeeds(tiny, monkeypatch):
