@@ -68,6 +68,15 @@ class Counter(abc.ABC):
         """
         return CLOSED
 
+    def _set(self, table: str, argument: str, key: str, **fields: Any) -> Record:
+        """Change fields of a record; what the agent reads of it. Raises ToolError if there is no such record.
+
+        Args:
+            argument: the tool's name for the key.
+        """
+        self.store.change(table, key, **fields)
+        return {argument: key, **fields}
+
     def _show(self, table: str, key: str) -> Record:
         """What an agent sees of a record. Raises ToolError if there is none."""
         record = self.store.find(table, key)

@@ -10,6 +10,8 @@ from manyturn.envs.desk.store import Store, Tables
 from manyturn.envs.tools.calls import CallRequest
 
 Arguments = Mapping[str, Any]
+Drawn = tuple[Arguments, Mapping[str, str]] | None
+"""A request about a thing: the tool's other arguments, and what the customer says for each slot; None if none fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +61,7 @@ class Kind:
         ticket: the request in writing, with ``{object}`` and the names of ``slots``.
         wish: as a customer begins to say it, with ``{object}`` alone.
         slots: what a customer must be asked for, with a noun for it.
-        draw: a request about a thing: the tool's other arguments, and what the customer says for each slot; None if
-            there is none of this kind.
+        draw: a request about the thing with this key.
         reads: calls that find out what the customer does not say, besides the one that shows the thing.
         simple: whether it is asked for at the lowest difficulty.
     """
@@ -71,9 +72,14 @@ class Kind:
     ticket: str
     wish: str
     slots: Mapping[str, str]
-    draw: Callable[[Draws, Store, str], tuple[Arguments, Mapping[str, str]] | None]
+    draw: Callable[[Draws, Store, str], Drawn]
     reads: Callable[[Store, Arguments], tuple[CallRequest, ...]] = lambda store, arguments: ()
     simple: bool = False
+
+
+def no_arguments(draws: Draws, store: Store, key: str) -> Drawn:
+    """The request that says all by the thing that it is about."""
+    return {}, {}
 
 
 @dataclass(frozen=True, slots=True)

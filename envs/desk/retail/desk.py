@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from manyturn.envs.contract.draws import Draws
-from manyturn.envs.desk.pack import Arguments, Kind, Pack, Rule, Thing
+from manyturn.envs.desk.pack import Arguments, Drawn, Kind, Pack, Rule, Thing
 from manyturn.envs.desk.people import address
 from manyturn.envs.desk.retail.tables import tables
 from manyturn.envs.desk.retail.tools import Reason, ShopCounter
@@ -14,7 +14,6 @@ from manyturn.envs.tools.calls import CallRequest
 _PENDING = frozenset({"cancel_order", "set_order_address", "set_order_payment", "change_item"})
 _BACK = frozenset({"return_item", "exchange_item"})
 _SWAPS = frozenset({"change_item", "exchange_item"})
-Drawn = tuple[Arguments, Mapping[str, str]] | None
 
 
 def _order(store: Store, call: Arguments) -> Record:

@@ -72,8 +72,7 @@ class ShopCounter(Counter):
             order_id: such as W12.
             address: such as 12 Oak Street, Belton.
         """
-        self.store.change("orders", order_id, address=address)
-        return {"order_id": order_id, "address": address}
+        return self._set("orders", "order_id", order_id, address=address)
 
     def set_order_payment(self, order_id: str, payment_id: str) -> Record:
         """Have an order paid with another payment method of the same customer.
@@ -83,8 +82,7 @@ class ShopCounter(Counter):
             payment_id: such as P12.
         """
         self._payment(order_id, payment_id)
-        self.store.change("orders", order_id, payment_id=payment_id)
-        return {"order_id": order_id, "payment_id": payment_id}
+        return self._set("orders", "order_id", order_id, payment_id=payment_id)
 
     def change_item(self, order_id: str, item_id: str, new_item_id: str) -> Record:
         """Put another item in place of one that has not been sent.
@@ -130,8 +128,7 @@ class ShopCounter(Counter):
             user_id: such as C12.
             address: such as 12 Oak Street, Belton.
         """
-        self.store.change("users", user_id, address=address)
-        return {"user_id": user_id, "address": address}
+        return self._set("users", "user_id", user_id, address=address)
 
     def _holding(self, order_id: str, item_id: str) -> Record:
         order = self.store.find("orders", order_id)

@@ -1,15 +1,12 @@
 """The telephone company's policy and what its customers want."""
 
-from collections.abc import Mapping
-
 from manyturn.envs.contract.draws import Draws
-from manyturn.envs.desk.pack import Arguments, Kind, Pack, Rule, Thing
+from manyturn.envs.desk.pack import Arguments, Drawn, Kind, Pack, Rule, Thing, no_arguments
 from manyturn.envs.desk.store import Record, Store
 from manyturn.envs.desk.telecom.tables import tables
 from manyturn.envs.desk.telecom.tools import PhoneCounter
 from manyturn.envs.tools.calls import CallRequest
 
-Drawn = tuple[Arguments, Mapping[str, str]] | None
 _LINES = frozenset({"set_plan", "suspend_line", "resume_line", "set_roaming", "add_data", "replace_sim"})
 _MONEY = frozenset({"set_plan", "resume_line", "add_data"})
 
@@ -92,10 +89,6 @@ RULES = (
         lambda store, call: _bill(store, call)["status"] == "paid",
     ),
 )
-
-
-def _nothing(draws: Draws, store: Store, key: str) -> Drawn:
-    return {}, {}
 
 
 def _suspend(draws: Draws, store: Store, key: str) -> Drawn:
@@ -204,7 +197,7 @@ KINDS = (
         "Take the payment of {object}.",
         "a payment of {object}",
         {},
-        _nothing,
+        no_arguments,
         simple=True,
     ),
     Kind(

@@ -46,8 +46,7 @@ class PhoneCounter(Counter):
             plan_id: such as L2.
         """
         self.store.find("plans", plan_id)
-        self.store.change("lines", line_id, plan_id=plan_id)
-        return {"line_id": line_id, "plan_id": plan_id}
+        return self._set("lines", "line_id", line_id, plan_id=plan_id)
 
     def suspend_line(self, line_id: str) -> Record:
         """Suspend a line until it is resumed.
@@ -65,8 +64,7 @@ class PhoneCounter(Counter):
         Args:
             line_id: such as N12.
         """
-        self.store.change("lines", line_id, status="active")
-        return {"line_id": line_id, "status": "active"}
+        return self._set("lines", "line_id", line_id, status="active")
 
     def set_roaming(self, line_id: str, on: bool) -> Record:
         """Switch roaming of a line on or off.
@@ -75,8 +73,7 @@ class PhoneCounter(Counter):
             line_id: such as N12.
             on: true or false.
         """
-        self.store.change("lines", line_id, roaming=on)
-        return {"line_id": line_id, "roaming": on}
+        return self._set("lines", "line_id", line_id, roaming=on)
 
     def add_data(self, line_id: str, gb: int) -> Record:
         """Add data to a line for this month.
@@ -88,8 +85,7 @@ class PhoneCounter(Counter):
         if not 1 <= gb <= 50:
             raise ToolError("gb is from 1 to 50")
         added = self.store.find("lines", line_id)["added_gb"] + gb
-        self.store.change("lines", line_id, added_gb=added)
-        return {"line_id": line_id, "added_gb": added}
+        return self._set("lines", "line_id", line_id, added_gb=added)
 
     def replace_sim(self, line_id: str, sim: Literal["card", "esim"]) -> Record:
         """Replace the SIM of a line by one of another sort.
@@ -98,8 +94,7 @@ class PhoneCounter(Counter):
             line_id: such as N12.
             sim: the sort.
         """
-        self.store.change("lines", line_id, sim=sim)
-        return {"line_id": line_id, "sim": sim}
+        return self._set("lines", "line_id", line_id, sim=sim)
 
     def pay_bill(self, bill_id: str) -> Record:
         """Take the payment of a bill.
@@ -107,8 +102,7 @@ class PhoneCounter(Counter):
         Args:
             bill_id: such as X12.
         """
-        self.store.change("bills", bill_id, status="paid")
-        return {"bill_id": bill_id, "status": "paid"}
+        return self._set("bills", "bill_id", bill_id, status="paid")
 
     def waive_late_fee(self, bill_id: str) -> Record:
         """Give up the late fee of a bill, and note so in the customer's record.

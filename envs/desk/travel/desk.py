@@ -1,16 +1,13 @@
 """The airline's policy and what its customers want."""
 
-from collections.abc import Mapping
-
 from manyturn.envs.contract.draws import Draws
-from manyturn.envs.desk.pack import Arguments, Kind, Pack, Rule, Thing
+from manyturn.envs.desk.pack import Arguments, Drawn, Kind, Pack, Rule, Thing, no_arguments
 from manyturn.envs.desk.people import full_name
 from manyturn.envs.desk.store import Record, Store
 from manyturn.envs.desk.travel.tables import CABINS, tables
 from manyturn.envs.desk.travel.tools import AirlineCounter
 from manyturn.envs.tools.calls import CallRequest
 
-Drawn = tuple[Arguments, Mapping[str, str]] | None
 _CHANGES = frozenset({"cancel_booking", "move_booking", "set_cabin", "set_bags", "rename_passenger", "add_insurance"})
 
 
@@ -115,10 +112,6 @@ RULES = (
 )
 
 
-def _nothing(draws: Draws, store: Store, key: str) -> Drawn:
-    return {}, {}
-
-
 def _move(draws: Draws, store: Store, key: str) -> Drawn:
     booking = store["bookings", key]
     old = store["flights", booking["flight_id"]]
@@ -174,7 +167,7 @@ KINDS = (
         "Cancel {object}.",
         "a cancellation of {object}",
         {},
-        _nothing,
+        no_arguments,
         simple=True,
     ),
     Kind(
@@ -217,7 +210,14 @@ KINDS = (
         _rename,
     ),
     Kind(
-        "insure", "add_insurance", "booking_id", "Insure {object}.", "insurance for {object}", {}, _nothing, simple=True
+        "insure",
+        "add_insurance",
+        "booking_id",
+        "Insure {object}.",
+        "insurance for {object}",
+        {},
+        no_arguments,
+        simple=True,
     ),
     Kind(
         "voucher",
@@ -226,7 +226,7 @@ KINDS = (
         "Give a voucher for the delay of {object}.",
         "a voucher for the delay of {object}",
         {},
-        _nothing,
+        no_arguments,
         _look_at_flight,
         simple=True,
     ),

@@ -59,8 +59,7 @@ class AirlineCounter(Counter):
         Args:
             booking_id: such as B12.
         """
-        self.store.change("bookings", booking_id, status="cancelled")
-        return {"booking_id": booking_id, "status": "cancelled"}
+        return self._set("bookings", "booking_id", booking_id, status="cancelled")
 
     def move_booking(self, booking_id: str, flight_id: str) -> Record:
         """Move a booking to another flight, in the same cabin.
@@ -70,8 +69,7 @@ class AirlineCounter(Counter):
             flight_id: the flight to take instead, such as F12.
         """
         self.store.find("flights", flight_id)
-        self.store.change("bookings", booking_id, flight_id=flight_id)
-        return {"booking_id": booking_id, "flight_id": flight_id}
+        return self._set("bookings", "booking_id", booking_id, flight_id=flight_id)
 
     def set_cabin(self, booking_id: str, cabin: Cabin) -> Record:
         """Put a booking into another cabin.
@@ -80,8 +78,7 @@ class AirlineCounter(Counter):
             booking_id: such as B12.
             cabin: the new one.
         """
-        self.store.change("bookings", booking_id, cabin=cabin)
-        return {"booking_id": booking_id, "cabin": cabin}
+        return self._set("bookings", "booking_id", booking_id, cabin=cabin)
 
     def set_bags(self, booking_id: str, bags: int) -> Record:
         """Set the number of checked bags of a booking, of all passengers together.
@@ -92,8 +89,7 @@ class AirlineCounter(Counter):
         """
         if not 0 <= bags <= 20:
             raise ToolError("bags are from 0 to 20")
-        self.store.change("bookings", booking_id, bags=bags)
-        return {"booking_id": booking_id, "bags": bags}
+        return self._set("bookings", "booking_id", booking_id, bags=bags)
 
     def rename_passenger(self, booking_id: str, old_name: str, new_name: str) -> Record:
         """Put another person in a passenger's place.
@@ -116,8 +112,7 @@ class AirlineCounter(Counter):
         Args:
             booking_id: such as B12.
         """
-        self.store.change("bookings", booking_id, insured=True)
-        return {"booking_id": booking_id, "insured": True}
+        return self._set("bookings", "booking_id", booking_id, insured=True)
 
     def give_voucher(self, booking_id: str) -> Record:
         """Give the customer a voucher for the trouble with a booking.
@@ -125,5 +120,4 @@ class AirlineCounter(Counter):
         Args:
             booking_id: such as B12.
         """
-        self.store.change("bookings", booking_id, voucher=True)
-        return {"booking_id": booking_id, "voucher": True}
+        return self._set("bookings", "booking_id", booking_id, voucher=True)
