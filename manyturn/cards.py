@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from manyturn.env_pages import SECTIONS, described
 from manyturn.envs.conformance.conformance import speed
 from manyturn.envs.conformance.probe import Policy, ProbedEpisode, Subject, by_chance, by_expert, text_env_of
 from manyturn.envs.contract.text_env import TextEnv
@@ -44,12 +45,14 @@ class Card:
     """What there is to know about an environment before it is used; ``dataclasses.asdict`` makes JSON values of it.
 
     Attributes:
+        sections: title -> what the class's docstring says: task, observation, actions, reward and so on.
         anchor: how situations are recognised: by the task and the observation, or by a key of the environment's own.
         licence: what the package that it comes from says.
     """
 
     env: str
     about: str
+    sections: Mapping[str, str]
     instructions: str
     anchor: str
     has_expert: bool
@@ -86,11 +89,13 @@ def measured(name: str, args: Mapping[str, Any], samples: int) -> Iterator[dict[
     subject = Subject(name, args, samples, 0)
     try:
         host, bare = subject.host, subject.host.env.unwrapped
+        text = described(type(bare))
         offered = () if "difficulty" in args else difficulties(type(bare))
         levels = [_level(name, {**args, "difficulty": each}, samples) for each in offered]
         found = Card(
             env=name,
-            about=(type(bare).__doc__ or "").strip().partition("\n")[0],
+            about=text.about,
+            sections={title: " ".join(text.sections[title].split()) for title in SECTIONS if title in text.sections},
             instructions=host.instructions,
             anchor=_anchor(subject.text_env),
             has_expert=host.has_expert,
@@ -168,6 +173,8 @@ def print_card(found: Card, console: Console) -> None:
     facts += [f"licence: {found.licence}"] if found.licence else []
     say(found.env, "bold")
     say("\n".join(filter(None, (found.about, ", ".join(facts)))))
+    for title, text in found.sections.items():
+        say(f"{title}: {text}")
     say(f"\n{found.instructions.strip() or '(no instructions)'}\n", "italic", soft_wrap=False)
     table = Table("difficulty", "most turns", "expert", "random", "turns/s", "tasks")
     for level in found.levels:

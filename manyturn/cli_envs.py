@@ -143,6 +143,7 @@ def envs(
     *names: str,
     long: bool = False,
     json: bool = False,
+    markdown: bool = False,
     samples: int = 200,
     env_args: str | None = None,
     timeout: float = 60.0,
@@ -157,6 +158,8 @@ def envs(
         Show cards: instructions, splits, difficulties, success of expert and random policy, speed, anchor, licence.
     json
         Print the cards as JSON.
+    markdown
+        Print a page of each instead, in Markdown: what it is, its arguments and levels; nothing is played.
     samples
         Tasks that the expert and the random policy play for a card.
     env_args
@@ -164,12 +167,14 @@ def envs(
     timeout
         Seconds that an environment may take for one answer, for cards: it runs in a process of its own.
     """
-    if names or long or json:
+    if markdown:
+        _pages(names, env_args, long or json)
+    elif names or long or json:
         _cards(names, json, samples, arguments_table(env_args), timeout)
-        return
-    if env_args:
+    elif env_args:
         raise ValueError("--env-args has no effect on the list: name the environment, such as manyturn/Maze-v0")
-    _list_envs()
+    else:
+        _list_envs()
 
 
 def check(env: str, *, env_args: str | None = None, samples: int = 20, timeout: float = 60.0) -> None:
@@ -215,6 +220,15 @@ def _list_envs() -> None:
         )
         host.close()
     Console().print(table)
+
+
+def _pages(names: tuple[str, ...], env_args: str | None, cards: bool) -> None:
+    from manyturn.env_pages import page
+    from manyturn.envs.contract.environments import env_ids
+
+    if env_args or cards:
+        raise ValueError("--markdown prints what is written of an environment: leave out --long, --json and --env-args")
+    print("\n".join(page(name) for name in names or env_ids()), end="")
 
 
 def _cards(names: tuple[str, ...], as_json: bool, samples: int, env_args: dict[str, Any], timeout: float) -> None:

@@ -32,10 +32,27 @@ _GUESS = re.compile(r"guess ([0-9]{1,9})")
 
 
 class GuessNumber(TextEnv):
-    """Find the number in a range of which only the ends are told.
+    """Find the number in a range of which only the ends are known.
 
-    Success pays 1 and ends the episode; nothing else pays. Tasks differ in the range and the number, and each belongs
-    to exactly one split.
+    Task:
+        A number from a range that the first text names.
+    Observation:
+        Whether the last guess was too low or too high, and nothing of earlier guesses. ``progress`` is the share of the
+        information gained so far.
+    Actions:
+        ``guess NUMBER``, with a number of the range; anything else is invalid. Ranges above 100 numbers are not listed
+        as admissible.
+    Reward:
+        1 for the number, and nothing else.
+    End:
+        Success when the number is guessed. An episode cannot fail; it is truncated at ``max_turns``.
+    Splits:
+        train, validation and test. Tasks differ in range and number, and each belongs to one split.
+    Expert:
+        Halves what is left.
+    Floors:
+        Halving needs 4, 7 and 10 guesses at most (easy, medium, hard), and the levels allow one more. ``manyturn envs
+        manyturn/GuessNumber-v0`` measures expert and random policy.
 
     Args:
         split: split that ``reset`` draws from.

@@ -56,10 +56,26 @@ def draw_maze(rng: np.random.Generator, rooms: int) -> dict[str, Any]:
 class Maze(TextEnv):
     """Find the key, unlock the door, take the gold.
 
-    Rooms form a tree on a grid. An observation names the room, the exits not taken yet, those that lead back to where
-    the agent has been, a locked door, and what lies there. Success pays 1 and ends the episode; nothing else pays.
-    Tasks differ in layout, colours, start and places; a maze belongs to exactly one split. In the manner of LMRL-Gym's
-    mazes (Abdulhai et al. 2023, arXiv 2311.18232) and of TextWorld's treasure hunts, with rules of its own.
+    Task:
+        A maze of rooms that form a tree on a grid. The gold lies behind a locked door, and the key in another room. In
+        the manner of LMRL-Gym's mazes (Abdulhai et al. 2023, arXiv 2311.18232) and of TextWorld's treasure hunts, with
+        rules of its own.
+    Observation:
+        The room, the exits not taken yet, those that lead back to where the agent has been, a locked door, and what
+        lies there. ``progress`` is the share of three things: key taken, door unlocked, gold reached.
+    Actions:
+        ``go DIRECTION``, ``take key``, ``unlock DIRECTION``, ``take gold``. Anything else is invalid.
+    Reward:
+        1 for the gold, and nothing else.
+    End:
+        Success when the gold is taken. An episode cannot fail; it is truncated at ``max_turns``.
+    Splits:
+        train, validation and test. Mazes differ in layout, colours, start and places, and each belongs to one split.
+    Expert:
+        Knows only what was seen: takes the nearest new exit until it has found the key and the door.
+    Floors:
+        On 200 easy test mazes the expert succeeds in all and random admissible actions in 15 %
+        (``benchmarks/results/quickstart.json``). ``manyturn envs manyturn/Maze-v0`` measures every level.
 
     Args:
         split: split that ``reset`` draws from.

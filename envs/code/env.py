@@ -33,18 +33,32 @@ _LISTED = 12  # numbers that a random policy may answer with
 class Code(TextEnv):
     """Compute a number that is too laborious to get by hand, with a Python interpreter that persists.
 
-    The outcome is 1 if the answer is exactly right. Tasks are of number theory, sequences, simulations, texts and
-    tables. Cells run in a sandbox; see ``session.py`` for how an interpreter persists. The tool is that of ToRL (Li et
-    al. 2025, arXiv 2503.23383), over tasks of its own. The expert succeeds always (96 episodes),
-    random admissible actions in none of 320, doing nothing never; the most frequent number of a split is the answer to
-    about 1 % of its tasks.
+    Task:
+        One to three things to compute, each from the result before: number theory, sequences, simulations, texts and
+        tables. The tool is that of ToRL (Li et al. 2025, arXiv 2503.23383), over tasks of its own.
+    Observation:
+        What the last cell printed.
+    Actions:
+        The tools ``python`` (a cell) and ``answer`` (the number), one JSON call each turn. Cells run in a sandbox;
+        ``session.py`` says how the interpreter persists.
+    Reward:
+        1 if the answer is exactly right, and nothing else.
+    End:
+        The answer ends the episode; there is one.
+    Splits:
+        train, validation, test, and ``test_unseen``, whose kinds of tasks occur nowhere else. Nothing is asked for with
+        the same parameters in two splits.
+    Expert:
+        Computes one thing after the other, a cell for each, and answers with what the last one showed.
+    Floors:
+        The expert succeeds always (96 episodes), random admissible actions in none of 320, doing nothing never. The
+        most frequent number of a split answers about 1 % of its tasks.
 
     Args:
-        split: train, validation, test, or test_unseen (kinds of tasks that occur nowhere else); nothing is asked for
-            with the same parameters in two splits.
+        split: train, validation, test or test_unseen.
         difficulty: ``easy`` (one thing to compute), ``medium`` (two, the second from the first's result) or ``hard``
             (three).
-        engine: what sandboxes are made with: arguments of ``container_engine.Engine``, such as ``image``.
+        engine: what sandboxes are made with: arguments of ``container_engine.ContainerEngine``, such as ``image``.
         max_turns: default 8.
 
     Raises:

@@ -37,25 +37,41 @@ _RULES_OF_WORK = (
 class Desk(UserEnv):
     """Serve a customer by tools over a database, keeping to a policy.
 
-    The outcome is 1 if in the end exactly those records differ that should, in the way they should, and the agent has
-    named the rules by which requests had to be refused, no others, and the figure that was asked for. About 15 % of the
-    requests must be refused. Tasks and rewards are in the manner of tau-bench (Yao et al. 2024, arXiv 2406.12045) and
-    tau2-bench's solo mode (Barres et al. 2025, arXiv 2506.07982), with databases, policies and tasks of its own.
+    Task:
+        One to five requests of a customer, of which about 15 % must be refused. In the manner of tau-bench (Yao et al.
+        2024, arXiv 2406.12045) and tau2-bench's solo mode (Barres et al. 2025, arXiv 2506.07982), with databases,
+        policies and tasks of its own.
+    Observation:
+        The ticket or the customer's words, then what tools return. ``progress`` is the share of settled requests, and 0
+        once a record is changed that should not be.
+    Actions:
+        A JSON tool call. With a customer who answers, any other text is said to the customer.
+    Reward:
+        1 if exactly the right records differ, in the right way, and the agent has named the rules of refused requests,
+        no others, and the figure asked for. ``turns`` adds ``read`` (0.1 for each needed read, once), ``write`` (0.3
+        for each request that becomes fulfilled) and ``wrong`` (-0.3 for each other write). Those do not preserve the
+        best policy; recipes with gated rewards count them only where the outcome is 1.
+    End:
+        The tool ``close`` ends the work, and so does a customer who leaves.
+    Splits:
+        train, validation and test share no customer, and above ``tiny`` no shape of a task (``shapes.py``).
+    Expert:
+        Looks up what is needed, asks a customer for what only the customer knows, and does what the policy allows.
+    Floors:
+        ``manyturn envs manyturn/Desk-v0`` measures expert and random policy on every level. Work that is not closed
+        earns nothing.
 
     Args:
-        split: train, validation or test; no customer belongs to two of them, and above ``tiny`` no shape of a task does
-            (``shapes.py``).
+        split: train, validation or test.
         pack: ``retail``, ``travel`` or ``telecom``.
         difficulty: ``tiny`` (one request of few arguments about a thing that is named by its id, and short records),
             ``easy`` (one request), ``medium`` (two or three), ``hard`` (three to five).
         user: ``ticket`` (all in writing, nobody answers), ``agenda`` (a customer who must be asked), or another user of
             ``UserEnv``. Scores with different users are different measurements.
-        rewards: ``outcome``, or ``turns``, which adds ``read`` (0.1 for each needed read, once), ``write`` (0.3 for
-            each request that becomes fulfilled) and ``wrong`` (-0.3 for each other write). They do not preserve the
-            best policy: recipes with gated rewards count them only where the outcome is 1.
-        users: customers in the database, from 200 to 2,000.
-        database: the seed that it is made from.
+        rewards: ``outcome``, or ``turns``, which adds turn-level parts.
         max_turns: default by difficulty, from 12 to 48, twice as many with a user who answers.
+        users: customers in the database, from 200 to 2,000; default 500.
+        database: the seed that it is made from; default 0.
     """
 
     levels = LEVELS

@@ -48,14 +48,34 @@ of a kind in the same receptacle, or look at an object under a lamp."""
 class Household(TextEnv):
     """Find, change and place objects in a room.
 
-    Anchor: the default, task and observation, because that is what GiGPO groups by; a key of the whole hidden state
-    would separate visits that differ only in some door that was left open elsewhere.
+    Task:
+        One of ALFWorld's six kinds of goals: put an object somewhere, put a clean, hot or cool one there, put two of a
+        kind there, or look at one under a lamp. Tasks are made from a number, or read from official game files.
+    Observation:
+        ALFWorld's sentences. A receptacle shows what it holds when the agent goes to it, or opens it if it is closed.
+        The anchor is task and observation, because GiGPO groups by that; a key of the hidden state would separate
+        visits that differ only in some door left open elsewhere.
+    Actions:
+        ``go to``, ``open``, ``close``, ``take``, ``move``, ``examine``, ``use``, ``clean``, ``heat``, ``cool``,
+        ``slice``, ``look`` and ``inventory``. An impossible command is invalid and answered with ``Nothing happens.``
+    Reward:
+        1 when the goal is reached, and nothing else. ``progress`` is the share of the goal's conditions that hold.
+    End:
+        Success when the goal holds. An episode cannot fail; it is truncated at ``max_turns``.
+    Splits:
+        train, validation and test share no problem. Rooms and goals of ``test_unseen`` occur in no other split; only
+        generated tasks have it.
+    Expert:
+        Searches, and uses only what the agent was shown.
+    Floors:
+        ``manyturn envs manyturn/Household-v0`` measures expert and random policy on every level. Doing nothing never
+        succeeds in a generated task.
 
     Args:
-        split: train, validation, test, or for generated tasks test_unseen (rooms and goals that occur nowhere else).
+        split: train, validation, test, or for generated tasks test_unseen.
         difficulty: ``tiny``, ``easy`` (default), ``medium`` or ``hard``; not with ``games``.
         kinds: goal kinds to keep: put, light, clean, heat, cool, two; default all that the difficulty has.
-        games: folder of official game files; see ``games.py`` for what is read and how splits are told.
+        games: folder of official game files; see ``games.py`` for what is read and how splits are recognised.
         grammar: ``"move"`` (``move X to Y``) or ``"put"`` (older files: ``put X in/on Y``, ``You arrive at loc 7.``);
             default: what the game file says, and ``"move"`` for generated tasks.
         max_turns: default 20, 30, 40, 50 for the four difficulties and 50 for games.

@@ -40,19 +40,33 @@ _LISTED = 12  # names of each sort that a random policy is told of
 class Search(TextEnv):
     """Answer a question by searching for the facts that lead to the answer.
 
-    The outcome is 1 if the answer equals a right one (normalised as in SQuAD) and the passages that it cites contain
-    those of every fact of the chain. At the end ``info`` tells ``exact``, ``cited`` and ``f1`` apart. ``progress`` is
-    the share of these passages that searches have shown. The corpus is made: 5,000 passages on people, places and works
-    that are linked, found by BM25 (k1 1.5, b 0.75), three at a time. The task is that of Search-R1 (Jin et al. 2025,
-    arXiv 2503.09516) with citations. Over 900 episodes each, the expert always succeeds, random admissible actions
-    succeed in 2 % of the easy questions and in none of the others, and doing nothing never does; one search for the
-    whole question shows all that is needed for 99.9 %, 0.2 % and 0 % of the easy, medium and hard ones.
+    Task:
+        A question that a chain of one to three facts answers. The corpus is made: 5,000 passages on people, places and
+        works that are linked. The task is that of Search-R1 (Jin et al. 2025, arXiv 2503.09516) with citations.
+    Observation:
+        Three passages for a search, found by BM25 (k1 1.5, b 0.75). ``progress`` is the share of the needed passages
+        that searches have shown.
+    Actions:
+        The tools ``search`` (four times at most) and ``answer``, which cites passages; one JSON call each turn.
+    Reward:
+        1 if the answer equals a right one, normalised as in SQuAD, and the cited passages contain those of every fact
+        of the chain. ``turns`` adds ``found``: 0.1 for each needed passage when a search first shows it. It does not
+        preserve the best policy; recipes with gated rewards count it only where the outcome is 1.
+    End:
+        The answer ends the episode. ``info`` then has ``exact``, ``cited`` and ``f1``.
+    Splits:
+        train, validation and test: whatever one split's questions lead through occurs in no question of another.
+    Expert:
+        Follows the chain: searches for what the next fact is about, and answers when it has read them all.
+    Floors:
+        Over 900 episodes each the expert always succeeds and doing nothing never does. Random admissible actions
+        succeed in 2 % of the easy questions and in none of the others. One search for the whole question shows all that
+        is needed for 99.9, 0.2 and 0 % of the easy, medium and hard ones.
 
     Args:
-        split: train, validation or test; whatever one split's questions lead through occurs in no question of another.
-        difficulty: ``easy`` (one fact), ``medium`` (two) or ``hard`` (three).
-        rewards: ``outcome``, or ``turns``, which adds ``found``: 0.1 for each needed passage when a search first shows
-            it. It does not preserve the best policy: recipes with gated rewards count it only where the outcome is 1.
+        split: train, validation or test; default: the first that has questions.
+        difficulty: ``easy`` (one fact, default), ``medium`` (two) or ``hard`` (three).
+        rewards: ``outcome``, or ``turns``, which adds ``found``.
         world: the seed that the corpus is made from.
         corpus, questions: JSON-lines files in place of the made ones (see ``files.py``), both or none; then there is
             no difficulty and no world. Where a question names no ``supports``, no citations are needed.

@@ -15,6 +15,26 @@ from manyturn.envs.shop.visit_env import VisitEnv
 class WebShop(VisitEnv):
     """Search the official WebShop catalogue and buy what the instruction asks for.
 
+    Task:
+        An official goal: a product with attributes, options and a price limit.
+    Observation:
+        WebShop's pages as text. ``progress`` is the reward of buying now.
+    Actions:
+        ``search[WORDS]`` at the search bar, and ``click[TEXT]`` for a button, a product's number or an option.
+    Reward:
+        The official one for the purchase: type of product, attributes, options and price. ``spacy`` finds a title's
+        nouns as the original does; ``official`` approximates them without spaCy.
+    End:
+        The purchase ends the visit; a reward of 1 is success.
+    Splits:
+        train, validation and test, as far as they have goals. They share no product, unless ``original`` asks for the
+        original's own.
+    Expert:
+        Knows the goal's product: searches for it, chooses its options and buys.
+    Floors:
+        Not measured here: official files do not come with this package. ``manyturn evaluate random --env
+        manyturn/WebShop-v0 --env-args '{data = "DIR"}'`` measures it.
+
     Args:
         split: train, validation or test, as far as they have goals.
         data: folder of the official files, of 1,000 products or of all; ``manyturn data webshop`` prepares these.

@@ -26,18 +26,34 @@ _SEARCH = "search["
 class ShopPages(TextEnv):
     """Search a shop's web site and buy what the instruction asks for; Chromium shows its pages.
 
-    Tasks, goals, reward of the purchase, progress and expert are those of the text shop; a search takes two turns here.
-    Anchor: the text shop's, and what is shown.
+    Task:
+        That of the text shop.
+    Observation:
+        One screen of the page, as an accessibility snapshot: what can be acted on has a number. The anchor is the text
+        shop's, and what is shown; so is ``progress``.
+    Actions:
+        ``click[N]``, ``type[N] WORDS``, ``select[N] TEXT``, ``scroll[down]``, ``scroll[up]`` and ``back``. A search
+        takes two turns.
+    Reward:
+        The text shop's for the purchase. Its turn-level rewards are refused.
+    End:
+        The purchase ends the visit; a reward of 1 is success.
+    Splits:
+        Those of the text shop.
+    Expert:
+        The text shop's, its commands put into clicks and typing.
+    Floors:
+        Those of the text shop for the same goals, as far as 20 turns suffice. ``manyturn evaluate random --env
+        manyturn/ShopPages-v0`` measures it.
 
-    The browser holds about a gigabyte, and each open episode some 300 MB and 90 files more, counted as
-    ``env.limits`` counts them: with more than two episodes for each worker, raise those.
+    The browser holds about a gigabyte. Each open episode takes some 300 MB and 90 files more, counted as ``env.limits``
+    counts them: with more than two episodes for each worker, raise those.
 
     Args:
         split: of the tasks.
         shop: id of the text shop, or FILE.py:Class.
         max_turns: default 20.
-        arguments: further ones are the text shop's; its observation mode and its turn-level rewards have no effect here
-            and are refused.
+        arguments: further ones are the text shop's. Its observation mode has no effect here and is refused.
     """
 
     instructions = f"""\

@@ -53,20 +53,42 @@ _grades, _packed = Recent[Grade](512), Recent[Snapshot](32)
 
 
 class Software(TextEnv):
-    """Mend a fault in a program of many files; tests decide.
+    """Fix a fault in a program of many files; tests decide.
 
-    An action is a tool call, as JSON or as a command line; either is understood. Outcome and rewards of turns: see
-    ``levels``. Anchor: task, files, folder and observation. ``progress`` is the share of FAIL_TO_PASS tests that the
-    agent has seen to pass, or has handed in.
+    Task:
+        A released library with one to three faults put into its code, and a text that says what was seen. Other sources
+        are drills for a beginner and problems of other projects.
+    Observation:
+        What the last tool printed; the first text is the problem's, with the names of the files. ``progress`` is the
+        share of FAIL_TO_PASS tests that the agent has seen pass, or has handed in. The anchor is task, files, folder
+        and observation.
+    Actions:
+        The tools ``view``, ``edit``, ``search``, ``bash``, ``test`` and ``submit``, as JSON calls or as command lines;
+        either is understood. ``test`` is missing where the deciding tests are hidden.
+    Reward:
+        An outcome of 0 for nothing handed in, 0.1 for no change, 0.3 for tests that fail and 1 for tests that pass.
+        Parts of turns come to 0.2 at most (``levels.py``). ``resolved`` pays 0 or 1 and nothing else.
+    End:
+        ``submit`` ends the work; it is a success if the tests pass on a clean copy with the agent's changes of source
+        files. Work that is not handed in by ``max_turns`` counts for nothing.
+    Splits:
+        train, validation, test (libraries of their own), test_functions (other functions of train's libraries) and
+        smoke (networkx: nothing to download). A split whose sources are missing is absent. Problems of other projects
+        are all test.
+    Expert:
+        Knows the fix: reproduces the fault, views, edits, tests, submits.
+    Floors:
+        On 98 tasks from all 15 libraries the expert succeeds in 98; handing in nothing succeeds in none
+        (``benchmarks/results/software_floors.json``).
 
     Args:
         split: default: train, or the first that there is.
         source: ``drills`` (see there), problems of another project, such as ``humanevalfix:PATH``, or ``tasks:FILE``
             from ``manyturn tasks software``; default: the faults in pinned libraries that come along.
-        difficulty: keep tasks of one difficulty.
-        actions: what the agent is told, the expert says and ``admissible`` lists: ``calls`` (JSON) or ``lines``.
+        difficulty: keep tasks of one difficulty: easy, medium or hard.
+        actions: what instructions, expert and ``admissible`` write: ``calls`` (JSON) or ``lines``.
         reward: ``levels``, or ``resolved`` for an outcome of 0 or 1 and nothing else.
-        engine: what sandboxes are made with: arguments of ``container_engine.Engine``, such as ``image``.
+        engine: what sandboxes are made with: arguments of ``container_engine.ContainerEngine``, such as ``image``.
         max_turns: default 40.
 
     Raises:

@@ -77,21 +77,37 @@ _BLOCK = re.compile(r"^```[ \t]*(?:python|py)?[ \t]*\n(.*?)(?:^```|\Z)", re.DOTA
 class AppWorld(TextEnv):
     """Tasks of a person's day, done by code against nine apps (Trivedi et al. 2024, arXiv 2407.18901).
 
-    The outcome is 1 if all of the task's tests pass when the agent has declared it done, or its turns are used up; as
-    in the original, not the declaration counts but the state. Measures: the share of tests that pass, how many fail
-    that doing nothing passes (collateral damage), and whether the task was declared done. A turn is one piece of code;
-    its output is cut to 20,000 characters. A snapshot is the list of actions, which ``restore`` repeats.
+    Task:
+        An AppWorld task of a supervisor, whose apps hold the data that it needs.
+    Observation:
+        What the code printed, cut to 20,000 characters.
+    Actions:
+        One block of Python. It runs in an interpreter that persists from turn to turn.
+    Reward:
+        1 if all of the task's tests pass, and nothing else. Measures: the share of tests that pass, collateral damage
+        (how many fail that doing nothing passes), and whether the task was declared done.
+    End:
+        The agent declares the task done, or its turns are used up. As in the original the state counts, not the
+        declaration. A snapshot is the list of actions, which ``restore`` repeats.
+    Splits:
+        train, validation (AppWorld's dev), test (test_normal) and test_challenge.
+    Expert:
+        None.
+    Floors:
+        Not measured here: this project's tests ran tasks made by hand, never the published ones. ``manyturn evaluate
+        random --env manyturn/AppWorld-v0 --env-args '{python = "PYTHON", root = "FOLDER"}'`` measures it.
 
-    The first episode of a process waits 10 to 15 s for imports, which take 240 MB; each that is open takes about 90 MB
+    The first episode of a process waits 10 to 15 s for imports, which take 240 MB. Each open one takes about 90 MB
     more, and its databases. A turn may take ``seconds`` and a minute: give worker processes that time.
 
     Args:
-        split: train, validation (AppWorld's dev), test (test_normal) or test_challenge.
+        split: train, validation, test or test_challenge.
         python: the interpreter of the environment that AppWorld is installed in.
         root: the folder that ``appworld download data`` has filled.
         url: in place of ``python``, of servers of this machine that run already, one for each environment.
         seconds: that a piece of code may run; AppWorld's own limit is 100.
-        confine: refuse to run code without the guards above; False runs it with AppWorld's alone.
+        confine: refuse to run code without the guards that the module's text names; False runs it with AppWorld's
+            alone.
         max_turns: default 50.
 
     Raises:

@@ -23,14 +23,28 @@ MORE_FUNCTIONS = "There are more functions now that you can call. Please try aga
 class BFCL(TextEnv):
     """The multi-turn tasks of the Berkeley Function-Calling Leaderboard, version 4 (Patil et al. 2025).
 
-    A user says a fixed number of fixed messages. After each, the agent makes calls, and text ends its work on the
-    message. Then every interface must be in the state, and the calls so far must have given the results, of the
-    reference solution; an episode fails at the first message where that is not so, or after more than 20 actions with
-    calls. Where the reference solution calls nothing, nothing is checked until the next message. A call that cannot be
-    read is answered with an error and is one of the 20, where the original ends the agent's work on the message.
-
-    An agent that calls nothing succeeds in no task. The functions are told in the first observation, and those held
-    back in ``miss_func`` when they are added; as in the original, a call of one that is held back is carried out.
+    Task:
+        A user says a fixed number of fixed messages, each of which asks for function calls.
+    Observation:
+        The user's message, or the results of calls. The first one lists the functions; those held back in ``miss_func``
+        are listed when they are added. ``progress`` is the share of messages answered well.
+    Actions:
+        JSON calls, one or a list. Text ends the agent's work on the message. As in the original, a call of a function
+        that is held back is carried out.
+    Reward:
+        1 if every message was answered well, and nothing else.
+    End:
+        After each message, every interface must be in the reference solution's state and the calls so far must have
+        given its results. The episode fails at the first message where that is not so, or after more than 20 actions
+        with calls. Where the reference calls nothing, nothing is checked until the next message. A call that cannot be
+        read counts as one of the 20; in the original it ends the agent's work on the message.
+    Splits:
+        test, the only one.
+    Expert:
+        Makes the reference solution's calls.
+    Floors:
+        An agent that calls nothing succeeds in no task. ``manyturn evaluate expert --env manyturn/BFCL-v0`` measures
+        the expert.
 
     Args:
         split: ``test``, the only one.

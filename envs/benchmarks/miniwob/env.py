@@ -22,12 +22,28 @@ _RESULT = "() => [WOB_DONE_GLOBAL, WOB_RAW_REWARD_GLOBAL]"
 class MiniWoB(TextEnv):
     """Do what a small web page asks for.
 
-    The outcome is the task's raw reward, from -1 to 1, without the original's discount by time; 1 is success. There is
-    no time limit: a second passes with each action. A seed makes a variant of a task; small tasks may have equal
-    variants in two splits.
+    Task:
+        A page of MiniWoB++, in a variant made by a seed: 24 tasks that a script has solved by number.
+    Observation:
+        One screen of the page, as an accessibility snapshot: what can be acted on has a number.
+    Actions:
+        ``click[N]``, ``type[N] WORDS``, ``select[N] TEXT``, ``scroll[down]``, ``scroll[up]`` and ``back``. What can be
+        typed is not listed as admissible.
+    Reward:
+        The page's raw reward, from -1 to 1, without the original's discount by time.
+    End:
+        The page says when it is done; a reward of 1 is success. There is no time limit: a second passes with each
+        action.
+    Splits:
+        train, validation and test are ranges of seeds. Small tasks may have equal variants in two splits.
+    Expert:
+        None.
+    Floors:
+        ``manyturn evaluate random --env manyturn/MiniWoB-v0`` measures the random policy. The simplest pages can be
+        solved by one lucky click.
 
     Args:
-        split: train, validation or test, which are ranges of seeds.
+        split: train, validation or test.
         tasks: names of tasks, such as ``click-checkboxes``; default: those that a script has solved by number.
         max_turns: default 20.
     """

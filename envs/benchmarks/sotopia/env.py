@@ -37,20 +37,34 @@ _PARTNER = (
 class Sotopia(UserEnv):
     """Meet another character, and reach a goal of your own that it does not know.
 
-    The agent plays one of the two characters, a language model the other. They take turns, 20 in all; an encounter
-    also ends when somebody leaves, or after three turns in which nobody did anything. Then a judge, a language model
-    too, scores the agent's character on the seven dimensions of the paper; the original scores both at once. The
-    outcome is the goal score divided by 10; success is a goal score of at least 9, which the authors' scale calls a
-    finished goal. The scores of all dimensions and their mean, ``overall``, are measures of the episode. Prompts are
-    our own, so that scores are not comparable with published ones; those with another partner or judge are other
-    measurements. Where partner or judge do not answer as they should, the episode is an error and has no score. The
-    last turn asks both: a worker's time for a turn must exceed the sum of their timeouts.
+    Task:
+        A scenario for two characters, each with a private goal. The agent plays one, a language model the other.
+    Observation:
+        The scene, then what the other does. What a character knows of the other depends on their relationship, as in
+        the paper: the name; what is public of an acquaintance; the personality too of a friend. It never knows goal or
+        secret.
+    Actions:
+        ``speak: WORDS``, ``non-verbal: GESTURE``, ``action: DEED``, ``none`` or ``leave``.
+    Reward:
+        The goal score divided by 10, from a judge that is a language model too. It scores the agent's character on the
+        seven dimensions of the paper; the original scores both at once. All scores and their mean, ``overall``, are
+        measures. Prompts are our own, so scores are not comparable with published ones, nor across partners or judges.
+    End:
+        After 20 turns of both, when a character leaves, or after three turns in which nobody did anything. Success is a
+        goal score of at least 9, which the authors' scale calls a finished goal. A partner or judge that does not
+        answer as it should makes the episode an error, without a score.
+    Splits:
+        sotopia-pi's where its ``used_env.json`` lies among the files, else by scenario.
+    Expert:
+        None.
+    Floors:
+        Not measured here: no language model has played partner or judge in this project. Run ``manyturn evaluate random
+        --env manyturn/Sotopia-v0`` with your own models in ``--env-args``.
 
-    What a character knows of the other depends on their relationship, as in the paper: nothing but the name, what is
-    public of an acquaintance, the personality too of a friend; never goal or secret.
+    The last turn asks both models: a worker's time for a turn must exceed the sum of their timeouts.
 
     Args:
-        split: see ``tasks_of``: sotopia-pi's where its ``used_env.json`` lies among the files, else by scenario.
+        split: train, validation or test.
         data: folder of Sotopia's profiles; default: MANYTURN_SOTOPIA.
         user: the partner: ``{"kind": "model", "model": NAME, "base_url": URL}``; or a recording.
         judge: the judge: ``{"model": NAME, "base_url": URL}``, see ``JudgeOptions``; default: the partner's model.

@@ -39,20 +39,33 @@ _TEST_SET = frozenset({SWEBENCH})
 
 
 class SWEBench(TextEnv):
-    """One task a row; the outcome is 1 if all of the row's tests are as they should be, else 0.
+    """Resolve an issue of a repository, in the repository's own container image.
 
-    Rows of SWE-bench are the split ``test``; those of sets made for training are divided 80/10/10 by their content. A
-    snapshot is the list of actions, which ``restore`` repeats. Grading may take as long as the tests do, up to half an
-    hour: give worker processes that time.
-
-    The reward is for training and for looking at. Headline numbers come from SWE-bench's own harness, for which
-    ``predictions`` writes the file. Images as they are published were never run by this project's tests.
+    Task:
+        A row of SWE-bench, SWE-Gym, SWE-smith, R2E-Gym or SWE-rebench: the repository at a commit, and an issue.
+    Observation:
+        What the last tool printed; the first text is the issue. The repository's history is removed.
+    Actions:
+        The tools ``bash``, ``view``, ``edit``, ``search`` and ``submit``, one JSON call each turn.
+    Reward:
+        1 if all of the row's tests are as they should be, else 0. It is for training and for looking at. Headline
+        numbers come from SWE-bench's own harness, for which ``predictions`` writes the file.
+    End:
+        ``submit`` ends the work, and the tests run in another container. That may take half an hour: give worker
+        processes that time. A snapshot is the list of actions, which ``restore`` repeats.
+    Splits:
+        Rows of SWE-bench are the split test. Those of sets made for training are divided 80/10/10 by their content.
+    Expert:
+        Puts in the row's own patch and submits; a row without a patch has none.
+    Floors:
+        Not measured here: this project's tests never ran the published images. Work that is not handed in earns 0.
+        ``manyturn evaluate expert --env manyturn/SWEBench-v0 --env-args '{rows = "FILE"}'`` checks rows and images.
 
     Args:
         split: default: the first that there is.
-        rows: a file of rows; see ``rows``.
+        rows: a file of rows; see ``rows.py``.
         image: from the name of a row's image to the one that is used; see ``image_names.image_of``.
-        hints: tell what the row gives as hints too; SWE-bench's rules forbid it.
+        hints: show what the row gives as hints too; SWE-bench's rules forbid it.
         engine: what sandboxes are made with: arguments of ``container_engine.ContainerEngine`` besides ``image`` and
             ``python``, such as ``{"limits": {"workspace_mb": 4000}}``.
         max_turns: default 75.

@@ -12,14 +12,27 @@ from manyturn.envs.tools.toolset import Answered
 class TauBench(ServiceEnv):
     """tau-bench (Yao, Shinn, Razavi and Narasimhan 2024), played natively from its official files.
 
-    Success is the paper's: the database is as after the reference solution, and every text was said that had to be.
-    Transfer to a person ends an episode. The official limit is 30 actions.
-
-    An agent that does nothing at all succeeds in 7 of 115 retail test tasks (6 %), 1 of 20 dev and 5 of 500 train
-    tasks, and in 19 of 50 airline tasks (38 %): report this floor beside every score.
+    Task:
+        An official task: a customer with an instruction, and a reference solution.
+    Observation:
+        What the customer says, or what a tool returns. The policy and the tools are in the instructions.
+    Actions:
+        A JSON tool call, or text for the customer.
+    Reward:
+        The paper's, 0 or 1: the database is as after the reference solution, and every required text was said.
+        ``info["parts"]`` names what was missing.
+    End:
+        The customer leaves, or the agent transfers to a person. The official limit is 30 actions.
+    Splits:
+        Retail has train, dev and test; airline has test.
+    Expert:
+        Makes the reference solution's calls, then says what must be said, to a patient customer by rules.
+    Floors:
+        Doing nothing succeeds in 7 of 115 retail test tasks (6 %), 1 of 20 dev and 5 of 500 train tasks, and in 19 of
+        50 airline tasks (38 %). Report this floor next to every score.
 
     Args:
-        split: retail has train, dev and test; airline has test.
+        split: of the domain.
         data: a checkout of sierra-research/tau-bench at 59a200c.
         domain: ``retail`` or ``airline``.
         user: who plays the customer, see ``UserEnv``; default: by rules (``customer.py``), with whom scores are not

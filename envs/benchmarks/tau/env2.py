@@ -26,25 +26,35 @@ DONE = "done"
 class Tau2Bench(ServiceEnv):
     """tau2-bench (Barres, Dong, Ray, Si and Narasimhan 2025), played natively from its official files.
 
-    In ``telecom`` the desk has 13 tools and the customer's phone 30. Without a user the agent has them all and works
-    from a ticket, until it calls the tool ``done``: solo mode. With one, the customer holds the phone: it calls its
-    tools before it answers, as often as it likes, and the agent learns what it says. A customer ends the episode, in
-    every domain. The reward is the official product of the task's parts, without those that only a language model
-    could judge: ``info["not_judged"]`` names them (40 of the 114 retail tasks have such a part). Ten failing calls end
-    an episode without reward, the customer's among them, as does the turn limit; a round of the customer's calls
-    counts there like a turn. ``info["user_rounds"]`` says how many rounds there were.
-
-    An agent that does nothing succeeds in 4 of 40 retail test and 7 of 74 train tasks (10 %), 7 of 20 airline test and
-    16 of 30 train tasks (46 %), and in no telecom task: report this floor beside every score. The expert asks the
-    customer by rules for the customer's part of the reference solution, tool by tool.
+    Task:
+        An official task. In telecom the desk has 13 tools and the customer's phone 30. Without a user the agent has
+        them all and works from a ticket: solo mode. With one, the customer holds the phone.
+    Observation:
+        The ticket or the customer's words, and what tools return. A customer uses its own tools before it answers, as
+        often as it likes; the agent learns what it says. ``info["user_rounds"]`` counts these rounds.
+    Actions:
+        JSON tool calls, or text for the customer. In solo mode text is invalid, and ``done`` ends the work.
+    Reward:
+        The official product of the task's parts, without those that only a language model could judge.
+        ``info["not_judged"]`` names them; 40 of the 114 retail tasks have such a part.
+    End:
+        The customer leaves, or ``done`` in solo mode. Ten failing calls end an episode without reward, the customer's
+        among them. So does the turn limit, where a round of the customer's calls counts like a turn.
+    Splits:
+        train and test; telecom has small too.
+    Expert:
+        Makes the reference solution's calls. It asks a customer by rules for the customer's part of it, tool by tool.
+    Floors:
+        Doing nothing succeeds in 4 of 40 retail test and 7 of 74 train tasks (10 %), in 7 of 20 airline test and 16 of
+        30 train tasks (46 %), and in no telecom task. Report this floor next to every score.
 
     Args:
-        split: ``train`` or ``test``; telecom has ``small`` too.
+        split: of the domain.
         data: a checkout of sierra-research/tau2-bench at a2c0247.
         domain: ``telecom``, ``retail`` or ``airline``.
         user: who plays the customer, see ``UserEnv``; default: nobody in telecom, else by rules (``customer.py``, in
             telecom ``v2/phone_customer.py``), with whom scores are not those of the paper, whose customer is a language
-            model. A model is told the official guidelines if ``data`` is a checkout, and ``info["user"]`` says so.
+            model. A model reads the official guidelines if ``data`` is a checkout, and ``info["user"]`` says so.
         max_turns: default 100, the official limit of 200 messages.
         pinned: refuse files that are not those of the release.
     """

@@ -28,14 +28,30 @@ _LONGEST_NUMBER = 40  # characters
 class Function(TextEnv):
     """Find a rule such as ``(a + b) * c - d ** 2`` by trying numbers, and say what it gives for the test case.
 
-    The right answer earns 1 and ends the episode, a wrong one costs nothing but the turn; the test case itself cannot
-    be tried. There is no user. The expert knows the rule and answers at once.
+    Task:
+        A hidden rule from four numbers to one, and a test case. UserRL's FunctionGym (Qian et al. 2025, arXiv
+        2509.19736); rules are made from numbers, or official. There is no user.
+    Observation:
+        What the rule gives for the numbers tried, the test case, or whether the answer was right.
+    Actions:
+        ``[action] 1 2 3 4`` tries numbers, ``[search] test`` shows the test case, ``[answer] NUMBER`` answers,
+        ``[finish]`` gives up. The test case itself cannot be tried.
+    Reward:
+        1 for the right answer. A wrong one costs nothing but the turn.
+    End:
+        Success at the right answer; failure at ``[finish]``.
+    Splits:
+        Made rules of two splits are different functions. With ``data``, test is the official one and validation a tenth
+        of the official train split; 28 of the 78 official test rules are, written otherwise, the same function as one
+        of train.
+    Expert:
+        Knows the rule and answers at once.
+    Floors:
+        ``manyturn envs manyturn/UserRL-Function-v0`` measures the random policy. Giving up earns nothing.
 
     Args:
-        split: with ``data``, test is the official one and validation a tenth of the official train split.
-        data: a checkout of SalesforceAIResearch/UserRL; default: rules made from numbers, of the original's kind. Made
-            rules of two splits are different functions; of the 78 official test rules 28 are, otherwise written, the
-            same function as one of train.
+        split: train, validation or test.
+        data: a checkout of SalesforceAIResearch/UserRL; default: rules made from numbers, of the original's kind.
         max_turns: default 16, in which its authors train and evaluate.
     """
 

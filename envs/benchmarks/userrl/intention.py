@@ -68,10 +68,30 @@ def _examined(details: int) -> Any:
 
 
 class Intention(Gym):
-    """Ask for the details that a request leaves open; the episode succeeds when all were asked for.
+    """Ask for the details that a request leaves open.
 
-    As in the original, a question earns 1, 0.7 or 0.4 by the importance of the most important detail that it newly
-    asks for, less 0.2 for each further one: focused questions earn more, and a return is not bound to [0, 1].
+    Task:
+        A vague request, with details that its user has in mind. UserRL's IntentionGym; a language model is user and
+        judge.
+    Observation:
+        The request, then the user's answers. ``progress`` is the share of details that were asked for.
+    Actions:
+        ``[action] QUESTION``, or ``[finish]``, which gives up. Anything else is invalid.
+    Reward:
+        As in the original a question earns at once: 1, 0.7 or 0.4 by the importance of the most important detail that
+        it newly asks for, less 0.2 for each further one. So focused questions earn more, and a return may exceed 1. The
+        part is ``gain``; the gain of the last turn is the outcome.
+    End:
+        Success when all details were asked for; failure at ``[finish]``.
+    Splits:
+        test is the official one; validation is a tenth of the official train split.
+    Expert:
+        None.
+    Floors:
+        Not measured here: no language model has played the user in this project. Run ``manyturn evaluate random --env
+        manyturn/UserRL-Intention-v0`` with your own model in ``--env-args``.
+
+    What the user reads is not in the original's words, so scores are not comparable with published ones.
 
     Args:
         split, data, user, max_turns: see ``Gym``.

@@ -44,9 +44,29 @@ class Holder(GymUser):
 class Persuade(Gym):
     """Argue against a claim that the user strongly agrees with, until it strongly disagrees.
 
-    As in the original, each step towards disagreement earns 1/6, also where the user takes it a second time, and a
-    step back costs nothing: a return above 1 means that the user's mind went to and fro. The official rows are about 61
-    claims with several arguments each: 27 claims are in train and in test, with different arguments.
+    Task:
+        A claim with the user's argument for it. UserRL's PersuadeGym; a language model is the user, and judges itself.
+    Observation:
+        The claim and its argument, then the user's replies. ``info["stance"]`` is the user's stance of seven;
+        ``progress`` is the highest share of the way so far.
+    Actions:
+        ``[answer] ARGUMENT``, or ``[finish]``, which gives up. Anything else is invalid.
+    Reward:
+        As in the original, each step towards disagreement earns 1/6, also where the user takes it a second time, and a
+        step back costs nothing. A return above 1 means that the user's mind went to and fro. The part is ``gain``; the
+        gain of the last turn is the outcome.
+    End:
+        Success when the user strongly disagrees; failure at ``[finish]``.
+    Splits:
+        test is the official one; validation is a tenth of the official train split. Official rows are about 61 claims
+        with several arguments each: 27 claims are in train and in test, with different arguments.
+    Expert:
+        None.
+    Floors:
+        Not measured here: no language model has played the user in this project. Run ``manyturn evaluate random --env
+        manyturn/UserRL-Persuade-v0`` with your own model in ``--env-args``.
+
+    What the user reads is not in the original's words, so scores are not comparable with published ones.
 
     Args:
         split, data, user, max_turns: see ``Gym``.

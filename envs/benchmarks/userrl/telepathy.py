@@ -48,8 +48,26 @@ class Telepath(GymUser):
 class Telepathy(Gym):
     """Guess what the user thinks of, from the kind of thing that it is and from answers of yes, no or maybe.
 
-    A right guess earns 1 and ends the episode; a wrong one costs nothing but the turn. The original's user also words
-    its verdict freely; here it is a fixed sentence.
+    Task:
+        A thing that the user thinks of. UserRL's TelepathyGym; a language model is user and judge.
+    Observation:
+        What kind of thing it is, then the user's answers. The original's user also words its verdict freely; here it is
+        a fixed sentence.
+    Actions:
+        ``[action] QUESTION``, ``[answer] GUESS``, or ``[finish]``, which gives up. Anything else is invalid.
+    Reward:
+        1 for the right guess, and nothing else. A wrong one costs nothing but the turn.
+    End:
+        Success at the right guess; failure at ``[finish]``.
+    Splits:
+        test is the official one; validation is a tenth of the official train split.
+    Expert:
+        None.
+    Floors:
+        Not measured here: no language model has played the user in this project. Run ``manyturn evaluate random --env
+        manyturn/UserRL-Telepathy-v0`` with your own model in ``--env-args``.
+
+    What the user reads is not in the original's words, so scores are not comparable with published ones.
 
     Args:
         split, data, user, max_turns: see ``Gym``.

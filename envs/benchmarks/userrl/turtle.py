@@ -61,8 +61,27 @@ def _coverage(points: int) -> Any:
 class Turtle(Gym):
     """Find out by questions what lies behind a situation, and tell the story.
 
-    A told story scores the weight of its points that it covers, half of it where it covers one partly, and earns what
-    that exceeds the best so far. A score of 1 ends the episode, as in the authors' training and evaluation.
+    Task:
+        A strange situation and its hidden story. UserRL's TurtleGym; a language model is user and judge.
+    Observation:
+        The situation, then answers of yes, no or maybe, or the points that a told story covers. ``progress`` is the
+        best score so far.
+    Actions:
+        ``[action] QUESTION``, ``[answer] STORY``, or ``[finish]``, which gives up. Anything else is invalid.
+    Reward:
+        A told story scores the weight of the points that it covers, half of it where it covers one partly. It earns
+        what that exceeds the best so far. The part is ``gain``; the gain of the last turn is the outcome.
+    End:
+        Success at a score of 1, as in the authors' training and evaluation; failure at ``[finish]``.
+    Splits:
+        test is the official one; validation is a tenth of the official train split.
+    Expert:
+        None.
+    Floors:
+        Not measured here: no language model has played the user in this project. Run ``manyturn evaluate random --env
+        manyturn/UserRL-Turtle-v0`` with your own model in ``--env-args``.
+
+    What the user reads is not in the original's words, so scores are not comparable with published ones.
 
     Args:
         split, data, user, max_turns: see ``Gym``.

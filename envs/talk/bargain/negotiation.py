@@ -41,20 +41,36 @@ LEVELS = {
 class Negotiation(TalkEnv):
     """Get as much as the counterpart will give, before waiting costs more than it brings.
 
-    The counterpart has a private reserve and gives way along a private curve; every turn takes 10 % off what a deal is
-    worth. A deal pays its worth divided by that of the best response to this counterpart, at least -1; no deal pays 0.
-    Success is a deal that pays 0.9. ``progress`` is the share of the best response that the best offer heard so far
-    would pay, and at the end ``info["pareto_gap"]`` is what more there was without the counterpart having less.
-
-    On 400 test tasks each the expert pays 1. Over a price, random admissible moves pay -0.5 to -0.6 and accepting the
-    first offer -0.9, and neither succeeds in more than 0.3 %; over a split they pay 0.27 to 0.30 and 0.19 to 0.22, and
-    succeed in 6 to 9 % and in 10 to 15 %. Silence pays 0.
+    Task:
+        A bargain over a price, or over who gets how many of three kinds of things. The counterpart has a private
+        reserve and gives way along a private curve.
+    Observation:
+        What a deal is worth to the agent, then the counterpart's offers. ``progress`` is the share of the best response
+        that the best offer so far would pay. At the end ``info["pareto_gap"]`` is what more there was without the
+        counterpart having less.
+    Actions:
+        ``offer TERMS``, ``accept`` or ``walk away``, at the end of what is said.
+    Reward:
+        A deal pays its worth divided by that of the best response to this counterpart, at least -1. Every turn takes 10
+        % off a deal's worth. No deal pays 0. ``turns`` adds the part ``concession``, the change of ``progress``.
+    End:
+        A deal, a side that walks away, or on hard a counterpart that was insulted twice. Success is a deal that pays
+        0.9.
+    Splits:
+        train, validation and test share no bargain.
+    Expert:
+        Best response to the counterpart, whose curve it knows: waits until the best turn, and then asks for the most.
+    Floors:
+        On 400 test tasks each the expert pays 1 and silence 0. Over a price, random admissible moves pay -0.5 to -0.6
+        and accepting the first offer -0.9; neither succeeds in more than 0.3 %. Over a split they pay 0.27 to 0.30 and
+        0.19 to 0.22, and succeed in 6 to 9 % and in 10 to 15 %.
 
     Args:
-        split, user, rewards: see ``TalkEnv``; ``rewards="turns"`` adds the part ``concession``.
+        split: train, validation or test.
         game: ``price``, or ``split``: who gets how many of three kinds of things.
         difficulty: easy (linear concessions, 6 turns), medium (boulware, linear or conceder, 8) or hard (10, and the
             counterpart leaves after two offers that are worth less than nothing to it).
+        user, rewards: see ``TalkEnv``.
         max_turns: overrides the level's limit.
     """
 

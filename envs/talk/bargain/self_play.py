@@ -24,19 +24,30 @@ _LONGEST = 2_000  # characters of what one side says that the other reads
 class SelfPlay(TextEnv):
     """Two policies bargain with each other.
 
-    ``info["role"]`` names the side that reads the observation and acts next; an observation holds nothing that only
-    the other side knows. A deal pays each side what it is worth to it, less 10 % for each turn of that side; the part
-    ``buyer.outcome`` is the buyer's, and so on: what stands before the dot is whose it is. The reward of a turn is the
-    sum of both, which is the reward of a policy that plays both sides for the common good. Success is a fair deal: one
-    whose product of worths is at least 0.9 of the largest possible one (Nash 1950).
-
-    On 400 test tasks each the expert, which plays both sides, succeeds in all, random admissible moves in 4 %, silence
-    in none.
+    Task:
+        A bargain over a price, or over who gets how many of three kinds of things, and who opens it.
+    Observation:
+        What the side that acts next may know: its own values and what the other said. ``info["role"]`` names that side.
+    Actions:
+        ``offer TERMS``, ``accept`` or ``walk away``, at the end of what is said.
+    Reward:
+        A deal pays each side its worth to that side, less 10 % for each turn of that side. The part ``buyer.outcome``
+        is the buyer's, and so on: the name before the dot owns it. The reward of a turn is the sum of both, which suits
+        a policy that plays both sides for the common good.
+    End:
+        A deal, or a side that walks away. Success is a fair deal: its product of worths is at least 0.9 of the largest
+        possible one (Nash 1950).
+    Splits:
+        train, validation and test share no bargain.
+    Expert:
+        Plays both sides: proposes the fairest deal, and accepts a fair one.
+    Floors:
+        On 400 test tasks each the expert succeeds in all, random admissible moves in 4 %, silence in none.
 
     Args:
         split: split that ``reset`` draws from.
         game: ``price``, or ``split``.
-        max_turns: of both sides together.
+        max_turns: of both sides together; default 12.
     """
 
     max_turns = 12

@@ -30,24 +30,38 @@ _RULES = (
 
 
 class Booking(TalkEnv):
-    """Book what a user with an agenda wants, after MultiWOZ (Budzianowski et al. 2018) with a town made for each task.
+    """Book what a user with an agenda wants, after MultiWOZ (Budzianowski et al. 2018), in a town made for each task.
 
-    The outcome is 1, and the episode a success, if the user has left, every booking is for a venue that has all that
-    was wanted at the time wanted, and of each thing that the user wanted to be told the last one said was right.
-    ``progress`` is the share of bookings and of things told that are right.
-
-    On 400 test tasks each the expert succeeds in all, random admissible actions in 0.2, 1, 0.3 and 0 % (tiny, easy,
-    medium, hard), an agent that says nothing of use in none.
+    Task:
+        One or two bookings of a table or a room, with what the venue must have, when, and for whom. The user also wants
+        to learn the reference, and sometimes a phone number or an address.
+    Observation:
+        What the user says, or what a tool returns. ``progress`` is the share of bookings and of things told that are
+        right.
+    Actions:
+        A JSON tool call (query, book), or text for the user.
+    Reward:
+        1 if every booking is for a venue with all that was wanted, at the time wanted, and the last thing said of each
+        thing asked for was right. ``turns`` adds the part ``informed``, the change of ``progress``.
+    End:
+        The user leaves. It is a success if the outcome is 1.
+    Splits:
+        train, validation and test: what is booked, taken together, occurs in no other split. In ``test_unseen``, which
+        is as test, the user uses sentences that occur nowhere else.
+    Expert:
+        Asks all, looks it up, books, and tells all. It knows what the user wants only to notice what it misheard.
+    Floors:
+        On 400 test tasks each the expert succeeds in all. Random admissible actions succeed in 0.2, 1, 0.3 and 0 %
+        (tiny, easy, medium, hard), and an agent that says nothing of use in none.
 
     Args:
-        split: train, validation, test (what is to be booked, taken together, occurs in no other split) or test_unseen
-            (as test; the user uses sentences that occur nowhere else).
-        difficulty: tiny (one booking; the user's first words tell all that the venue must have, whose name is one word;
+        split: train, validation, test or test_unseen.
+        difficulty: tiny (one booking; the user's first words say all that the venue must have, whose name is one word;
             8 turns), easy (one, of which there may be more to ask; 12), medium (one, with a phone number or address to
             tell, and sometimes nothing of what is wanted, so that the user takes something else; 16) or hard (a table
             and a room; days may be full, too; 32).
         user: ``agenda``, with the options ``noise`` and ``patience``; or as in ``UserEnv``.
-        rewards, max_turns: see ``TalkEnv``; ``rewards="turns"`` adds the part ``informed``.
+        rewards, max_turns: see ``TalkEnv``.
     """
 
     splits = (*SPLITS, UNSEEN_SPLIT)

@@ -141,13 +141,31 @@ class Guessing(TalkEnv):
 class TwentyQuestions(Guessing):
     """Find out which everyday thing the user thinks of.
 
-    The things of a split occur in no other, neither as the secret nor among what it can be.
-
-    On 400 test tasks each the expert succeeds in all, random admissible actions in 10, 6 and 3 % (easy, medium, hard),
-    a guess at once in 12.5, 6 and 4 %, silence in none.
+    Task:
+        A thing, one of several that the user names first.
+    Observation:
+        The user's answers: yes, no, or that it does not know. ``progress`` is the share of the information that they
+        gave, and ``info["information"]`` what the last turn gave, in bits. An answer that is neither yes nor no gives
+        none.
+    Actions:
+        A question that can be answered with yes or no, such as ``Is it alive?``, or ``guess NAME``.
+    Reward:
+        1 for the right guess. ``turns`` adds the part ``information``, the change of ``progress``.
+    End:
+        A guess ends the episode; so does a user who leaves.
+    Splits:
+        train, validation and test. The things of a split occur in no other, neither as the secret nor as a choice.
+    Expert:
+        Asks the question that is expected to say most. It guesses when nothing more can be learnt, or no turn is left.
+    Floors:
+        On 400 test tasks each the expert succeeds in all and silence in none. Random admissible actions succeed in 10,
+        6 and 3 % (easy, medium, hard), a guess without a question in 12.5, 6 and 4 %.
 
     Args:
+        split: train, validation or test.
         difficulty: easy (one of 8 things, 8 turns), medium (16, 10) or hard (24, 12).
+        user, rewards: see ``TalkEnv``.
+        max_turns: overrides the level's limit.
     """
 
     instructions = (
@@ -177,13 +195,30 @@ class TwentyQuestions(Guessing):
 class GuessCity(Guessing):
     """Find out which of several made-up cities the user thinks of, with what the atlas says of them.
 
-    Cities and their traits are drawn for each task, so only reading and reasoning help.
-
-    On 400 test tasks each the expert succeeds in all, random admissible actions in 19, 14 and 9 % (easy, medium, hard),
-    a guess at once in 25, 12.5 and 8 %, silence in none.
+    Task:
+        A city, one of several. Cities and their traits are drawn for each task, so only reading and reasoning help.
+    Observation:
+        The atlas, then the user's answers: yes, no, or that it does not know. ``progress`` is the share of the
+        information that they gave, and ``info["information"]`` what the last turn gave, in bits.
+    Actions:
+        A question that can be answered with yes or no, such as ``Is it on the coast?``, or ``guess NAME``.
+    Reward:
+        1 for the right guess. ``turns`` adds the part ``information``, the change of ``progress``.
+    End:
+        A guess ends the episode; so does a user who leaves.
+    Splits:
+        train, validation and test share no atlas.
+    Expert:
+        Asks the question that is expected to say most. It guesses when nothing more can be learnt, or no turn is left.
+    Floors:
+        On 400 test tasks each the expert succeeds in all and silence in none. Random admissible actions succeed in 19,
+        14 and 9 % (easy, medium, hard), a guess without a question in 25, 12.5 and 8 %.
 
     Args:
+        split: train, validation or test.
         difficulty: easy (one of 4 cities, 5 turns), medium (8, 7) or hard (12, 8).
+        user, rewards: see ``TalkEnv``.
+        max_turns: overrides the level's limit.
     """
 
     instructions = (

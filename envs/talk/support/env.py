@@ -33,21 +33,35 @@ LEVELS = {"easy": SupportLevel(hints=True), "hard": SupportLevel(hints=False)}
 
 
 class Support(TalkEnv):
-    """Lift the mood of somebody with a hidden need and a topic that must not be touched.
+    """Lift the mood of a user with a hidden need and a topic that must not be touched.
 
-    The mood starts at 40, changes by at most 10 a turn and ends the talk at 100, below 10, or after ten turns; the
-    outcome is the last mood divided by 100, and success is a mood of 100. Rules decide what a text does
-    (``feelings.py``), whoever plays the user: they test the mechanics of such a talk, not empathy.
-
-    On 400 test tasks of either level the expert's outcome is 1, that of random admissible sentences 0.22, that of
-    silence 0.20; neither of the two ever succeeds.
+    Task:
+        A user who feels bad, needs to be listened to, to get advice, or to hear that others feel the same, and does not
+        want to talk about one topic.
+    Observation:
+        What the user says. ``progress`` is the mood divided by 100; ``info["mood"]`` and ``info["reaction"]`` say how
+        the last words were taken.
+    Actions:
+        Any text. Rules decide what it does (``feelings.py``), whoever plays the user: they test the mechanics of such a
+        talk, not empathy. An empty text is invalid.
+    Reward:
+        The last mood divided by 100. ``turns`` adds the part ``mood``, the change of the mood divided by 100.
+    End:
+        The mood starts at 40 and changes by at most 10 a turn. At 100 it is a success; below 10, or after ten turns,
+        the talk ends without one.
+    Splits:
+        train, validation and test share no case. ``test_unseen`` has the cases of test, said in sentences that occur
+        nowhere else.
+    Expert:
+        Knows the need: says each time the next unused sentence of that kind, about what troubles the user.
+    Floors:
+        On 400 test tasks of either level the expert's outcome is 1, that of random admissible sentences 0.22, that of
+        silence 0.20. Neither of the two ever succeeds.
 
     Args:
-        split: train, validation, test (cases that occur in no other split) or test_unseen (the cases of test, said in
-            sentences that occur nowhere else).
+        split: train, validation, test or test_unseen.
         difficulty: easy (the first words hint at need and taboo) or hard (only reactions do).
-        user, rewards, max_turns: see ``TalkEnv``; ``rewards="turns"`` adds the part ``mood``, the change of the mood
-            divided by 100.
+        user, rewards, max_turns: see ``TalkEnv``.
     """
 
     instructions = (

@@ -50,19 +50,32 @@ LEVELS = {"easy": LessonLevel(3, 16), "medium": LessonLevel(4, 20), "hard": Less
 class Tutor(TalkEnv):
     """Find out what a pupil does not know, and teach it in the right order.
 
-    A test ends the lesson, at the latest when no turn is left: it pays the gain, the share of the skills which the
-    pupil did not know that it knows then. Success is to know all. What the tutor says besides its commands does not
-    matter: this is about deciding what to teach, not about explaining well. ``progress`` is the gain so far, and
-    ``info["belief"]`` what Bayesian knowledge tracing concludes from the answers.
-
-    On 400 test tasks each the expert, which knows what the pupil knows, succeeds in 99.8 % at least, random admissible
-    commands in 4 to 6 % with a gain of 0.14, silence in none.
+    Task:
+        A pupil who knows some of several skills, at least two of them not. Each skill needs the one before it.
+    Observation:
+        What the pupil says, and whether an exercise was right. ``progress`` is the gain so far, and ``info["belief"]``
+        what Bayesian knowledge tracing concludes from the answers.
+    Actions:
+        ``exercise SKILL``, ``explain SKILL``, ``hint`` or ``test``, at the end of what is said. Other words do not
+        matter: this is about deciding what to teach, not about explaining well.
+    Reward:
+        The gain: the share of the unknown skills that the pupil knows at the test. ``turns`` adds the part ``gain``,
+        its change.
+    End:
+        A test ends the lesson, at the latest when no turn is left. Success is that the pupil knows all.
+    Splits:
+        train, validation and test: combinations of subject and knowledge occur in no other split. In ``test_unseen``,
+        which has those of test, the pupil uses sentences that occur nowhere else.
+    Expert:
+        Knows what the pupil knows: lets it fail in the first skill that it lacks, and explains.
+    Floors:
+        On 400 test tasks each the expert succeeds in 99.8 % at least, random admissible commands in 4 to 6 % with a
+        gain of 0.14, silence in none.
 
     Args:
-        split: train, validation, test (combinations of subject and knowledge that occur in no other split) or
-            test_unseen (those of test; the pupil uses sentences that occur nowhere else).
+        split: train, validation, test or test_unseen.
         difficulty: easy (3 skills, 16 turns), medium (4, 20) or hard (5, 24).
-        user, rewards, max_turns: see ``TalkEnv``; ``rewards="turns"`` adds the part ``gain``.
+        user, rewards, max_turns: see ``TalkEnv``.
     """
 
     instructions = (
