@@ -156,7 +156,7 @@ def shares_warmup(config: RunConfig, warmup: RunConfig) -> bool:
     return _decides_warmup(config) == _decides_warmup(warmup)
 
 
-_AFTERWARDS = {"credit", "objective", "value", "progress", "curriculum", "steps", "checkpoint_every"}
+_AFTERWARDS = {"credit", "objective", "value", "progress", "curriculum", "steps", "checkpoint_every", "loggers"}
 _AFTERWARDS_IN = {
     "env": ("wrappers",),  # demonstrations are chosen by success, and rewards play no part in imitation
     "rollout": ("tasks", "group", "rounds", "horizon", "branching"),

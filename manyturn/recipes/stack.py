@@ -3,8 +3,8 @@
 A later recipe replaces single entries, section by section, as options on the command line do, with three differences,
 so that recipes which say different things add up in any order:
 
-- Reward stages, modulations and reward wrappers are lists of named entries: an entry of a name that is there changes
-  that entry where it stands, another one is appended. A list on the command line replaces the list.
+- Reward stages, modulations, reward wrappers, columns and loggers are lists of named entries: an entry of a name that
+  is there changes that entry where it stands, another one is appended. A list on the command line replaces the list.
 - Another objective keeps the regularisers (kl, entropy, epo, correction, reject) of the one that it replaces. EPO and
   the entropy bonus, which exclude each other, replace each other.
 - What names no advantage, objective or curriculum changes the default one.
@@ -59,6 +59,9 @@ def _laid(below: Recipe, recipe: Recipe) -> dict[str, Any]:
             continue  # another environment does not inherit the wrappers
         if isinstance(old.get(name), list) and isinstance(new.get(name), list):
             merged[section] = {**merged[section], name: _joined(old[name], new[name])}
+    for name in ("columns", "loggers"):
+        if isinstance(below.get(name), list) and isinstance(recipe.get(name), list):
+            merged[name] = _joined(below[name], recipe[name])
     old, new = _table(below, "objective"), _table(recipe, "objective")
     if old and new:
         gone = {other for name, other in _EXCLUDES.items() if name in new and other not in new}

@@ -129,6 +129,7 @@ ALGORITHMS = (
     "agents/contexts",
     "agents/formats",
     "agents/models",
+    "trainers/record/loggers",
 )
 
 

@@ -28,6 +28,7 @@ from manyturn.trainers.play.curricula.uniform import UniformConfig
 from manyturn.trainers.play.pool import CURRICULA
 from manyturn.trainers.play.rollout_config import RolloutConfig
 from manyturn.trainers.recipe.combinations import OF_A_RUN
+from manyturn.trainers.recipe.logger import LOGGERS
 
 _WORKERS = OnlyWith("workers", may_wait=True)
 _EPISODES = OnlyWith("episodes", may_wait=True)
@@ -114,6 +115,8 @@ class RunConfig(Options):
     columns: tuple[Annotated[Any, COLUMNS.field], ...] = ()
     """Options of columns that stages of credit need; without an entry a column has its defaults."""
     evaluation: EvaluationConfig = EvaluationConfig()
+    loggers: tuple[Annotated[Any, LOGGERS.field], ...] = ()
+    """What receives the metrics besides metrics.jsonl: csv, or a plugin's."""
     steps: int = Field(default=60, ge=0)
     """Reinforcement-learning steps."""
     seed: int = Field(default=0, ge=0)

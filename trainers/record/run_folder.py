@@ -103,11 +103,12 @@ class RunFolder:
     def read_config(self) -> RunConfig:
         return read_config(self.path)
 
-    def log(self, line: dict[str, Any]) -> None:
-        """Append a line of metrics; a figure that is not finite is written as unknown."""
+    def log(self, line: dict[str, Any]) -> dict[str, Any]:
+        """Append a line of metrics and return it as it was written: a figure that is not finite is None."""
         known = {n: None if isinstance(v, float) and not math.isfinite(v) else v for n, v in checked(line).items()}
         with self.writing(), self.metrics_file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(known, allow_nan=False) + "\n")
+        return known
 
     def check_new(self) -> None:
         """Raise RunFolderError where steps were recorded though there is no checkpoint: they would be lost."""

@@ -25,7 +25,8 @@ from manyturn.trainers.record.checkpoint import (
     version_notice,
 )
 from manyturn.trainers.record.metrics import Log
-from manyturn.trainers.record.run_folder import RunFolder
+from manyturn.trainers.record.run_folder import RunFolder, read_metrics
+from manyturn.trainers.record.run_loggers import RunLoggers
 from manyturn.trainers.record.state import State
 from manyturn.trainers.record.stopping import Stopped, Stopping
 from manyturn.trainers.run.held_out import conclude, figures
@@ -55,20 +56,22 @@ async def train(
     with RunFolder(path, resume) as folder, Stopping() as stopping:
         if config is None:
             config = folder.read_config()
+        loggers = RunLoggers(config.loggers)
 
         def log(line: dict[str, Any]) -> None:
             line = {"seconds": round(time.monotonic() - began, 3), **line}
-            folder.log(line)
+            loggers.line(folder.log(line))
             report(line)
 
         def tell(line: dict[str, Any]) -> None:
             report({"seconds": round(time.monotonic() - began, 3), **line})
 
         async with AsyncExitStack() as stack:
+            stack.callback(loggers.close)
             run = await stopping.run(stack.enter_async_context(open_run(config, tell)))
             if not resume:
                 folder.write_config(config)
-            state = await stopping.run(_begin(run, folder, log))
+            state = await stopping.run(_begin(run, folder, loggers, log))
             earlier, went_on = state.seconds, time.monotonic()
             try:
                 while state.step < config.steps or _validation_is_due(run, state):
@@ -82,6 +85,7 @@ async def train(
             summary = await stopping.run(conclude(run, state, path))
             summary["seconds"] = round(earlier + time.monotonic() - went_on, 1)
             replace_text(path / "summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
+            loggers.end(summary)
             return summary
 
 
@@ -106,7 +110,7 @@ def _checkpoint_is_due(config: RunConfig, state: State) -> bool:
     return state.step % config.checkpoint_every == 0 or state.step == config.steps
 
 
-async def _begin(run: Run, folder: RunFolder, log: Log) -> State:
+async def _begin(run: Run, folder: RunFolder, loggers: RunLoggers, log: Log) -> State:
     """The state to go on from: the newest intact checkpoint, or the end of the warm-up."""
     checkpoint, problems = newest_checkpoint(folder.checkpoints)
     if problems and checkpoint is None:
@@ -120,11 +124,11 @@ async def _begin(run: Run, folder: RunFolder, log: Log) -> State:
         for trainee in run.trainees:
             await trainee.load(checkpoint, found.pop(beside("learner", trainee.name)))
         state = State(**{**found, "seen": set(found["seen"])})
-        folder.rewind(state.step)
+        _rewind(run, folder, loggers, state.step)
         folder.saved(state.step, (state.step, state.validated))
         return state
     folder.check_new()
-    folder.rewind(-1)
+    _rewind(run, folder, loggers, -1)
     state = State()
     began = time.monotonic()
     state.warmup, state.seen = await warm_up(run, log)
@@ -134,6 +138,11 @@ async def _begin(run: Run, folder: RunFolder, log: Log) -> State:
     state.seconds = time.monotonic() - began
     _save(run, state, folder)
     return state
+
+
+def _rewind(run: Run, folder: RunFolder, loggers: RunLoggers, step: int) -> None:
+    folder.rewind(step)
+    loggers.begin(folder.path, run.config.model_dump(mode="json"), read_metrics(folder.path))
 
 
 def _save(run: Run, state: State, folder: RunFolder, last: bool = False) -> None:

@@ -1,0 +1,1 @@
+"""The loggers that come along, a file each."""
