@@ -5,6 +5,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 from short_runs import ended, short_run, start
@@ -106,8 +107,8 @@ class _watched:
         watch = self._watch
 
         @asynccontextmanager
-        async def watched(config: object) -> AsyncIterator[Run]:
-            async with open_run(config) as run:
+        async def watched(*given: Any) -> AsyncIterator[Run]:
+            async with open_run(*given) as run:
                 run.only.learner.optimizer.update = watch(run.only.learner)
                 yield run
 

@@ -124,6 +124,9 @@ def refuse_columns(run: Any, env: EnvFacts | None) -> str | None:
     for column, stage in needed.items():
         if reason := _options(known[column], run).refuse(run, env):
             return f"{stage} needs the column {column!r}, which {reason}"
+    names = [supplier.name for supplier in run.columns]
+    if twice := [name for name in names if names.count(name) > 1]:
+        return f"columns names {twice[0]} twice: put its options into one entry"
     idle = set(known.values()) - {known[column] for column in wanted}
     for supplier in run.columns:
         if supplier.name in idle:

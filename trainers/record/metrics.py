@@ -1,7 +1,7 @@
 """Every key of ``metrics.jsonl``, defined once. One line of the file is one step.
 
 Where an episode has several roles, ``ROLE/return`` is what one of them earned; where several policies learn, the
-figures of each stand under ``POLICY/...``.
+figures of each stand under ``POLICY/...``. A plugin gives its own figures a meaning with ``define``.
 """
 
 from collections.abc import Callable
@@ -75,6 +75,12 @@ METRICS: dict[str, str] = {
     "trained_tokens": "Tokens in the sequences of the step; each is computed once for a forward pass.",
     "updates": "Gradient updates in the warm-up so far.",
 }
+
+
+def define(name: str, meaning: str) -> None:
+    """Define a figure that a plugin adds, such as one of its columns or stages; the same again is allowed."""
+    if METRICS.setdefault(name, meaning) != meaning:
+        raise ValueError(f"the metric {name!r} is defined already, as {METRICS[name]!r}: choose another name")
 
 
 def checked(line: dict[str, object]) -> dict[str, object]:

@@ -249,6 +249,18 @@ def test_a_learner_that_is_resumed_goes_on_to_the_same_bits(hidden):
         learner("clip", CRITIC).load_tensors(learner().tensors())
 
 
+def test_a_kl_weight_that_has_adapted_to_0_stays_there():
+    """And is not taken for one that was never adapted: five replies at no divergence take all of it away."""
+    samples = episodes_of(2)
+    assert sum(len(set(sample.reply[sample.said])) for sample in samples) == 5
+    free, held = learner(), learner({"name": "clip", "kl": {"coef": 10.0, "target": 1.0, "horizon": 1}})
+    for step in range(3):
+        for made in (free, held):
+            learn(made, samples, step)
+        assert held.memory.kl_coef == 0
+    assert equal(weights(free), weights(held))
+
+
 def test_what_is_said_in_the_samples_is_in_the_order_of_turns():
     """So that arrays of the learner are token columns of a batch as they stand."""
     ledgers = [Ledger(), Ledger()]
