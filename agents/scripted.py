@@ -1,6 +1,6 @@
-"""Policies without a model: the expert, chance, and the replay of given actions."""
+"""Policies without a model: the expert, and random admissible commands."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -53,38 +53,6 @@ class _ScriptedPlayer:
                 letters = rng.integers(ord("a"), ord("z") + 1, 8)
                 return _said("".join(map(chr, letters)))
         return _said(await seat.expert())
-
-    def leave(self) -> None:
-        """Nothing is kept."""
-
-
-class Replay:
-    """Says given actions in order.
-
-    Args:
-        actions: task id -> actions; an episode that asks for more gets the last one again.
-    """
-
-    name = "replay"
-
-    def __init__(self, actions: Mapping[str, Sequence[str]]):
-        self._actions = actions
-
-    def player(self, key: EpisodeKey, instructions: str) -> Player:
-        if not self._actions.get(key.task):
-            raise ValueError(f"no actions to replay for task {key.task!r}")
-        return _ReplayPlayer(self._actions[key.task])
-
-
-class _ReplayPlayer:
-    def __init__(self, actions: Sequence[str]):
-        self._actions, self._turn = actions, 0
-        self.ledger: Ledger | None = None
-
-    async def act(self, step: Answer, seat: Seat) -> Act:
-        action = self._actions[min(self._turn, len(self._actions) - 1)]
-        self._turn += 1
-        return _said(action)
 
     def leave(self) -> None:
         """Nothing is kept."""

@@ -16,6 +16,7 @@ from manyturn.agents.engines.transformers import TransformersConfig
 from manyturn.agents.episode import Policy
 from manyturn.agents.formats.tagged import TaggedConfig
 from manyturn.agents.model_config import ModelError
+from manyturn.agents.replay import Replay
 from manyturn.agents.scripted import SCRIPTS
 from manyturn.overrides import OverrideError, changed, chosen
 
@@ -54,7 +55,7 @@ def find_policy(word: str, asked: Asked) -> Candidate:
     """The policy that a word names.
 
     Args:
-        word: expert, random, openai:MODEL, a run's folder, a checkpoint, or a model's folder or id.
+        word: expert, random, replay:FOLDER, openai:MODEL, a run's folder, a checkpoint, or a model's folder or id.
         asked: options by section, as ``parse_overrides`` found them: agent, sampling, engine, endpoint.
 
     Raises:
@@ -63,6 +64,9 @@ def find_policy(word: str, asked: Asked) -> Candidate:
     if word in SCRIPTS:
         _refuse(asked, SECTIONS, f"{word} draws no tokens")
         return Candidate(SCRIPTS[word])
+    if word.startswith("replay:"):
+        _refuse(asked, SECTIONS, "a replay draws no tokens")
+        return Candidate(Replay.of(Path(word.removeprefix("replay:"))))
     if word.startswith("openai:"):
         _refuse(asked, ("engine",), "openai:MODEL asks an endpoint")
         return _behind_endpoint(word.removeprefix("openai:"), asked)

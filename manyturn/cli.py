@@ -105,7 +105,7 @@ def evaluate(
     ----------
     policy
         A run's folder, a checkpoint, a model's folder or id, openai:MODEL for an endpoint (OPENAI_BASE_URL), expert,
-        or random.
+        random, or replay:FOLDER for the actions of an evaluation once more, to see whether its environment has changed.
     words
         Options of the policy.
     env

@@ -12,7 +12,8 @@ from manyturn.agents.engine import EngineError
 from manyturn.agents.episode import Act, Ending, Episode
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import Patience, gather
-from manyturn.agents.scripted import Replay, Scripted
+from manyturn.agents.replay import Replay
+from manyturn.agents.scripted import Scripted
 from manyturn.envs.hosting.seats import InlineSeats
 
 BREAKING = """
@@ -163,7 +164,7 @@ def test_a_limit_of_turns_truncates_and_does_not_fail():
     async def run():
         async with InlineSeats("manyturn/Maze-v0", {}, [], 1) as seats:
             plan = plan_of(seats, 1)
-            policy = Replay({plan[0][0].id: ["dance"]})
+            policy = Replay({(plan[0][0].id, 0): ["dance"] * 12}, "dances")
             return await gather(seats, policy, plan, max_turns=50)
 
     [episode] = asyncio.run(run())
