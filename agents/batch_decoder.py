@@ -12,6 +12,7 @@ import torch
 from transformers import Cache, PreTrainedModel
 
 from manyturn.agents.engine import EngineError
+from manyturn.agents.torch_models import output_head
 
 _FIRST_PIECE = 32  # prompt tokens read at once where rows differ much; doubles from piece to piece
 _MASK_BUDGET = 2**25  # entries of the attention mask at once, which bounds the memory of reading long prompts
@@ -149,7 +150,7 @@ class BatchDecoder:
         ).last_hidden_state
 
     def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        return self.model.get_output_embeddings()(hidden).float()
+        return output_head(self.model)(hidden).float()
 
     def _decode(self, batch: list[Row], logits: torch.Tensor, cache: "_Slots") -> list[Drawn]:
         """Draw until every row has ended; ended rows are computed along until they are half of all, then dropped."""

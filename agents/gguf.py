@@ -73,7 +73,7 @@ def _convert(file: Path, folder: Path) -> None:
     # The loaded model counts as quantised and refuses to be saved; its weights, put into a fresh model, do not.
     config = loaded.config
     if hasattr(config, "quantization_config"):
-        del config.quantization_config
+        delattr(config, "quantization_config")
     with torch.random.fork_rng(devices=[]):
         model = type(loaded)(config)
     model.load_state_dict(loaded.state_dict())

@@ -24,6 +24,7 @@ from transformers import (
 
 from manyturn.agents.model_config import ModelError
 from manyturn.agents.template import ChatTemplate
+from manyturn.agents.torch_models import move, output_head
 
 END, USER, AGENT, SYSTEM = "<|end|>", "<|user|>", "<|agent|>", "<|system|>"
 _TINY_TEMPLATE = (
@@ -124,6 +125,7 @@ def build_tiny(
     if width % heads:
         raise ModelError(f"model.heads = {heads} must divide model.width = {width}")
     tokenizer = tiny_tokenizer(texts, digits)
+    template = ChatTemplate(tokenizer)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = LlamaForCausalLM(
@@ -139,11 +141,12 @@ def build_tiny(
                 # The library's 0.02 is meant for widths in the thousands; at 64 it costs three quarters of the warm-up.
                 initializer_range=width**-0.5,
                 bos_token_id=None,
-                eos_token_id=tokenizer.eos_token_id,
+                eos_token_id=template.end_id,
                 pad_token_id=None,
             )
         )
-    return LanguageModel(model.to(device), tokenizer, ChatTemplate(tokenizer))
+    move(model, device)
+    return LanguageModel(model, tokenizer, template)
 
 
 def load_pretrained(
@@ -178,7 +181,7 @@ def load_pretrained(
         raise ModelError(
             f"cannot load {path}{offline}: give a local folder, or an id that the hub or its cache has; {error}"
         ) from error
-    model.to(device)  # type: ignore[arg-type]
+    move(model, device)
     check_supported(model)
     return LanguageModel(model, tokenizer, ChatTemplate(tokenizer))
 
@@ -207,7 +210,7 @@ def check_supported(model: PreTrainedModel) -> None:
         raise ModelError(f"{name} has layers of {', '.join(sorted(kinds))}; only full attention is supported yet")
     ids = torch.arange(1, 5, device=model.device)[None]
     whole = model(input_ids=ids, use_cache=False).logits[0, -1].float()
-    head = model.get_output_embeddings()
+    head = output_head(model)
     ours = head(model.get_decoder()(input_ids=ids, use_cache=False).last_hidden_state[0, -1]).float()
     if not torch.allclose(whole, ours, rtol=1e-2, atol=1e-2):
         raise ModelError(f"{name} scales or caps its logits after the output head, which is not supported yet")

@@ -55,6 +55,7 @@ def episode_from_plain(plain: Mapping[str, Any], task: Task) -> Episode:
 
 
 def _turn(fields: list[Any]) -> TurnRecord:
-    values = dict(zip(TurnRecord.__slots__, fields, strict=True))
-    # JSON has no tuples.
-    return TurnRecord(**values | {"seconds": tuple(values["seconds"]), "pieces": tuple(values["pieces"])})
+    values: dict[str, Any] = dict(zip(TurnRecord.__slots__, fields, strict=True))
+    for name in ("seconds", "pieces"):  # JSON has no tuples
+        values[name] = tuple(values[name])
+    return TurnRecord(**values)

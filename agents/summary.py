@@ -77,8 +77,9 @@ def summarise(rows: Sequence[Row], about: Mapping[str, Any], wall: float | None 
 def print_summary(summary: Mapping[str, Any], console: Console) -> None:
     """A table of what matters most."""
     table = Table(title=Text(f"{summary['policy']} on {summary['panel']['id']}"), title_justify="left")
-    for name, justify in (("", "left"), ("mean", "right"), ("95 % interval", "right"), ("tasks", "right")):
-        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+    table.add_column("", justify="left")
+    for name in ("mean", "95 % interval", "tasks"):
+        table.add_column(name, justify="right")
     table.add_row("success", *_shown(summary["success"], percent=True))
     if summary["errors"]["n"]:
         table.add_row("… errors as failures", *_shown(summary["success_errors_as_failures"], percent=True))

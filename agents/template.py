@@ -49,25 +49,24 @@ class ChatTemplate:
                 f"{tokenizer.name_or_path or 'the tokenizer'} has no chat template: use an instruct model, "
                 "or set tokenizer.chat_template"
             )
-        if tokenizer.eos_token_id is None:
+        if not isinstance(tokenizer.eos_token_id, int):
             raise TemplateError("the tokenizer has no end token (eos_token), so no reply could ever end")
+        self._end = tokenizer.eos_token_id
         self.tokenizer = tokenizer
         self._pieces: dict[int, str] = {}
 
     @cached_property
     def end_ids(self) -> frozenset[int]:
         """Tokens that end a reply: the tokenizer's end token, and the template's own end of turn if it differs."""
-        ends = {self.tokenizer.eos_token_id}
         tail = self.encode(self._after_reply.partition(_MARK)[0])
-        if tail and tail[0] in self.tokenizer.convert_tokens_to_ids(self._controls):
-            ends.add(tail[0])
-        return frozenset(ends)
+        controls = [self.tokenizer.convert_tokens_to_ids(token) for token in self._controls]
+        return frozenset({self._end, tail[0]} if tail and tail[0] in controls else {self._end})
 
     @cached_property
     def end_id(self) -> int:
         """The token that the template puts after a reply."""
         tail = self.encode(self._after_reply.partition(_MARK)[0])
-        return tail[0] if tail and tail[0] in self.end_ids else self.tokenizer.eos_token_id
+        return tail[0] if tail and tail[0] in self.end_ids else self._end
 
     def encode(self, text: str) -> list[int]:
         """Ids of a piece of rendered text; nothing is added."""
@@ -78,7 +77,8 @@ class ChatTemplate:
 
         The texts of control tokens get an invisible character.
         """
-        normal = self.tokenizer.backend_tokenizer.normalizer
+        backend: Any = self.tokenizer.backend_tokenizer
+        normal = backend.normalizer
         if normal and any(token in normal.normalize_str(text) and token not in text for token in self._controls):
             text = normal.normalize_str(text)  # look-alikes that the tokenizer would turn into control tokens
         for token in self._controls:
@@ -90,12 +90,17 @@ class ChatTemplate:
         ids = list(ids)
         while ids and ids[-1] in self.end_ids:
             ids.pop()
-        return self.tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        return self._text_of(ids, skip_special_tokens=False)
+
+    def _text_of(self, ids: Sequence[int], **options: bool) -> str:
+        text = self.tokenizer.decode(list(ids), clean_up_tokenization_spaces=False, **options)
+        assert isinstance(text, str)  # a list of texts is for a list of lists
+        return text
 
     def pieces(self, ids: Sequence[int]) -> tuple[str, ...]:
         """Each token's own text, for those who read; a token that is part of a character shows as a mark."""
         for new in set(ids) - self._pieces.keys():
-            self._pieces[new] = self.tokenizer.decode([new], clean_up_tokenization_spaces=False)
+            self._pieces[new] = self._text_of([new])
         return tuple(self._pieces[token] for token in ids)
 
     def opening(self, system: str, observation: str) -> list[int]:

@@ -64,7 +64,7 @@ def line_of(error: BaseException) -> str:
     if _is_foreseen(error):
         return text
     if extra := _extra(error):
-        package = str(error.name).partition(".")[0]  # type: ignore[attr-defined]
+        package = str(getattr(error, "name", "")).partition(".")[0]
         return f"the package {package} is missing: pip install 'manyturn[{extra}]'"
     text = f"{type(error).__name__}: {text}"
     if place := _place_in_file(error):

@@ -86,7 +86,7 @@ def _beating(ask: Callable[..., Any]) -> Callable[..., Any]:
 
 def _first_difference(one: list[Answer], two: list[Answer]) -> str:
     for turn, (a, b) in enumerate(zip(one, two, strict=False)):
-        for name in Answer.__slots__:
+        for name in Answer._fields:
             if getattr(a, name) != getattr(b, name):
                 return f"at turn {turn} {name} is {getattr(a, name)!r:.80} and then {getattr(b, name)!r:.80}"
     return f"one episode has {len(one) - 1} turns, the other {len(two) - 1}"

@@ -5,7 +5,7 @@ import base64
 import json
 from collections.abc import Hashable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -52,15 +52,17 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
 
     instructions: str = ""
     max_turns: int = 20
-    splits: ClassVar[tuple[str, ...]] = SPLITS
+    splits: tuple[str, ...] = SPLITS
     levels: Mapping[str, Any] = MappingProxyType({})
     difficulty: str | None = None
     level: Any = None
-    part_names: ClassVar[tuple[str, ...] | None] = None
+    part_names: tuple[str, ...] | None = None
     absent: Mapping[str, str] = MappingProxyType({})
     roles: tuple[str, ...] = (ONE_ROLE,)
     side_by_side: int | None = None
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}  # observations are what there is to see
+    metadata: dict[str, Any] = {"render_modes": []}  # observations are what there is to see
+    task: Task  # of the episode; there is none before the first reset
+    rng: np.random.Generator  # likewise
 
     # ---- override these -------------------------------------------------------------------------------------
 
@@ -152,14 +154,12 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         self.split = split
         self.observation_space = TextSpace()
         self.action_space = TextSpace()
-        self.task: Task = None  # type: ignore[assignment]  # set by reset
         self.observation = ""
         self.turn = 0
         self._live = False
         self._actions: list[str] = []
         self._seed = 0
-        self.rng: np.random.Generator = None  # type: ignore[assignment]  # set by reset
-        self._rng_start: Any = None
+        self._rng_start: Any = None  # until the first reset
 
     def level_of(self, difficulty: str) -> Any:
         """The settings of a difficulty. Raises ValueError that names the choices."""
@@ -203,7 +203,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         return self.observation, info
 
     def _start(self, task: Task, seed: int) -> None:
-        if self.rng is None or self._seed != seed:
+        if self._rng_start is None or self._seed != seed:
             self.rng = generator("episode", seed)
             self._rng_start = self.rng.bit_generator.state
         else:  # the same numbers again, ten times faster than a new generator
@@ -254,7 +254,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
 
     def snapshot(self) -> bytes:
         """Everything needed to continue from here, in another process too."""
-        if self.task is None:
+        if self._rng_start is None:
             raise ResetNeeded("nothing to snapshot before reset()")
         state = self.save()
         head: dict[str, Any] = {"task": self.task.id, "seed": self._seed}
@@ -271,7 +271,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
     def restore(self, data: bytes) -> None:
         """Continue from a snapshot of the same environment."""
         head = json.loads(data)
-        same = self.task is not None and self.task.id == head["task"]
+        same = self._rng_start is not None and self.task.id == head["task"]
         self._start(self.task if same else self.find(head["task"]), head["seed"])
         if "actions" in head:
             for action in head["actions"]:

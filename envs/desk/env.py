@@ -98,7 +98,7 @@ class Desk(UserEnv):
         if max_turns is None and not self._written:
             self.max_turns *= 2
         self._pays_turns = rewards == "turns"
-        self.part_names = tuple(PARTS) if self._pays_turns else ()  # type: ignore[misc]  # what this instance gives
+        self.part_names = tuple(PARTS) if self._pays_turns else ()  # what this instance gives
         self._tasks = {name: tasks(name, pack, difficulty, made.users, made.database) for name in self.splits}
         shown = self._pack.brief if self.level.simple else {}
         self._counter = self._pack.counter(Store(self._pack.tables(made.users, made.database)), shown)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 
@@ -82,8 +81,9 @@ class Household(TextEnv):
     """
 
     max_turns = 50
-    splits: ClassVar[tuple[str, ...]] = (*SPLITS, "test_unseen")
+    splits = (*SPLITS, "test_unseen")
     levels: Mapping[str, RoomLevel] = LEVELS
+    _world: World  # of the episode
 
     def __init__(
         self,
@@ -109,12 +109,11 @@ class Household(TextEnv):
                 raise ValueError("games have no difficulty: leave out one of games and difficulty")
             self.levels = {}
             self._folder = GameFolder(games, wanted)
-            self._tasks = {name: self._folder.tasks(name) for name in SPLITS} | {"test_unseen": ()}
+            self._tasks = {**{name: self._folder.tasks(name) for name in SPLITS}, "test_unseen": ()}
         super().__init__(split, max_turns, difficulty)
         if not len(self._tasks[split]):
             filled = [name for name, tasks in self._tasks.items() if len(tasks)]
             raise ValueError(f"no tasks in split {split!r} of {games}; choose split {' or '.join(filled) or 'none'}")
-        self._world: World = None  # type: ignore[assignment]  # set by begin
         shown = self._grammar or GRAMMARS["move"]
         if self._folder:
             shown = self._folder.tables(self._tasks[split][0], self._grammar).grammar

@@ -156,7 +156,8 @@ def build(params: dict[str, str]) -> Problem:
     )
     goal = Goal(*params["goal"].split())
     contents, at = [0] * len(types), [0] * (spots[-1] + 1)
-    traits, by_type = dict.fromkeys(_TRAITS, 0), {}
+    traits: dict[str, int] = {trait: 0 for trait in _TRAITS}
+    by_type: dict[str, int] = {}
     for i, (_, kind, place) in enumerate(things):
         bit = 1 << i
         contents[place] |= bit

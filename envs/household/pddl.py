@@ -72,10 +72,9 @@ def read_problem(text: str, sentence: str | None = None, agent: str | None = Non
         if isinstance(fact, list) and fact[0] != "=" and others.isdisjoint(fact):
             facts[fact[0]].append(fact[1:])
     goal = _read_goal(parts[":goal"], source)
-    if sentence is None:
-        found = _SENTENCE.search(text)
-        sentence = found[1].strip() if found else goal.sentence()
-    return _build(facts, goal, sentence, source)
+    found = _SENTENCE.search(text)
+    told = found[1].strip() if found else goal.sentence()
+    return _build(facts, goal, told if sentence is None else sentence, source)
 
 
 def read_game(text: str, agent: str | None = None, source: str = "text") -> tuple[Problem, Grammar]:

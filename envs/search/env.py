@@ -100,14 +100,14 @@ class Search(TextEnv):
             files = Path(corpus).expanduser().resolve(), Path(questions).expanduser().resolve()
             self._corpus, self._own = corpus_at(files[0]), questions_at(files[1], files[0])
             self.levels = {}
-            self.splits = tuple(self._own)  # type: ignore[misc]  # those that have questions
+            self.splits = tuple(self._own)  # those that have questions
         else:
             self._corpus, self._own = made_corpus(world).corpus, None
         super().__init__(split or self.splits[0], max_turns, difficulty)
         self._world = world
         self._pays_turns = rewards == "turns"
         if self._pays_turns:
-            self.part_names = ("found",)  # type: ignore[misc]  # what this instance gives
+            self.part_names = ("found",)  # what this instance gives
         self._sit_down()
         self.tools = self._tools.schemas
         self.instructions = told(INSTRUCTIONS, self.tools)

@@ -70,7 +70,7 @@ class Found(Sequence[Product]):
         numbers: the products' places in it.
     """
 
-    def __init__(self, catalogue: "Catalogue", numbers: NDArray[np.int32]):
+    def __init__(self, catalogue: "Catalogue", numbers: NDArray[np.integer]):
         self._catalogue, self._numbers = catalogue, numbers
 
     def __len__(self) -> int:

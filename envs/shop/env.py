@@ -59,7 +59,7 @@ class WebShop(VisitEnv):
             raise ValueError(f"no goals {goals!r}: choose {', '.join(KINDS)}")
         self._shop = load(data, goals, original)
         self._tasks = tasks_of(self._shop, goals, original)
-        self.splits = tuple(self._tasks)  # type: ignore[misc]  # those that have goals
+        self.splits = tuple(self._tasks)  # those that have goals
         super().__init__(split, mode, reward, max_turns)
 
     def tasks(self, split: str) -> Sequence[Task]:

@@ -89,9 +89,9 @@ class Index:
     def search(self, query: str, limit: int) -> list[tuple[str, float]]:
         """The best documents that share a term with the query, best first: id and score."""
         numbers, scores = self.ranked(query, limit)
-        return [(self.ids[self._rank[n]], float(score)) for n, score in zip(numbers, scores, strict=True)]
+        return [(self.ids[int(self._rank[n])], float(score)) for n, score in zip(numbers, scores, strict=True)]
 
-    def ranked(self, query: str, limit: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def ranked(self, query: str, limit: int) -> tuple[NDArray[np.integer], NDArray[np.float32]]:
         """Numbers and scores of the best documents that share a term with the query, best first."""
         scores = np.zeros(len(self.ids))
         for term, count in Counter(terms(query)).items():

@@ -50,7 +50,8 @@ class _Reader:
     def peek(self) -> str:
         """The first character of what comes next, which stays."""
         while True:
-            self._spot = _BETWEEN.match(self._text, self._spot).end()  # type: ignore[union-attr]
+            if between := _BETWEEN.match(self._text, self._spot):
+                self._spot = between.end()
             if self._spot < len(self._text):
                 return self._text[self._spot]
             if not self._more(_READ):

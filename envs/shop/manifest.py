@@ -58,7 +58,7 @@ def recorded(folder: Path) -> dict[str, Facts]:
 
 def record(folder: Path, facts: Mapping[str, Facts]) -> None:
     """Remember facts of a folder's files, besides those of its other files."""
-    known = {name: asdict(found) for name, found in (recorded(folder) | facts).items()}
+    known = {name: asdict(found) for name, found in {**recorded(folder), **facts}.items()}
     file = _record(folder)
     file.parent.mkdir(parents=True, exist_ok=True)
     replace_text(file, json.dumps({"folder": str(folder), "files": known}, indent=1) + "\n")

@@ -1,7 +1,7 @@
 """WebShop's official shops: products and goals of 1,000 products, or of all that were prepared on disk."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -25,7 +25,7 @@ from manyturn.envs.shop.records import (
     unreadable,
     usable,
 )
-from manyturn.envs.shop.wishes import Goals, Wish
+from manyturn.envs.shop.wishes import Goals, Splits, Wish
 
 SOLD = 1000  # records of the small file that the shop sells; the index goes on until it has as many products
 MOST_GOALS = 1_000_000  # of a product whose goals are all held in memory
@@ -45,7 +45,7 @@ class OfficialShop:
     sha256: str
     catalogue: Catalogue
     goals: Sequence[Goal]
-    splits: Mapping[str, Sequence[int]]
+    splits: Splits
 
 
 # One content makes two shops: of the files of 1,000 products only so many records are sold.

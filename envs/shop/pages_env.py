@@ -77,7 +77,7 @@ type of product, its attributes, the options and the price; buying ends the visi
             raise ValueError(f"{shop} is no shop: name one whose class is a VisitEnv, such as manyturn/Shop-v0")
         if env.part_names:
             raise ValueError(f"a browser pays for the purchase only, not {', '.join(env.part_names)}: leave them out")
-        self.splits = env.splits  # type: ignore[misc]
+        self.splits = env.splits
         super().__init__(split, max_turns)
         self._shop = env
         self._tab: Tab | None = None

@@ -2,7 +2,7 @@
 
 import shutil
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,10 +54,10 @@ class Gatherer:
         self._block = array("i")  # of triples: place, number, weight
         self._blocks: list[NDArray[np.int32] | Path] = []
 
-    def add(self, number: int, counts: Mapping[str, int] | Iterable[tuple[str, int]]) -> None:
+    def add(self, number: int, counts: Mapping[str, int]) -> None:
         """What a number has: different keys, and how often. Numbers come in ascending order."""
         places, block = self._places, self._block
-        for key, count in counts.items() if isinstance(counts, Mapping) else counts:
+        for key, count in counts.items():
             block.extend((places.setdefault(key, len(places)), number, count))
         if len(block) >= 3 * _BLOCK:
             self._put_aside()

@@ -8,7 +8,7 @@ import contextlib
 import fcntl
 import json
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,10 @@ from manyturn.envs.shop.lines import Lines, load_array, write_lines
 from manyturn.envs.shop.manifest import cache_folder
 from manyturn.envs.shop.records import DataError, product_of, table, unreadable, usable
 from manyturn.envs.shop.stock import Stock, line_of
-from manyturn.envs.shop.wishes import Goals, Wish
+from manyturn.envs.shop.wishes import Goals, Splits, Wish
 
 _LAYOUT = 1  # raise it when what is prepared changes
 _INSTRUCTION, _ASKED = -2, -1  # places in a product's line
-Splits = Mapping[str, Sequence[int]]
 
 
 def products_folder(hashes: Sequence[str]) -> Path:

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -36,7 +36,13 @@ class Stock(Sequence[Product]):
     def __len__(self) -> int:
         return len(self._lines)
 
+    @overload
+    def __getitem__(self, number: int) -> Product: ...
+    @overload
+    def __getitem__(self, number: slice) -> tuple[Product, ...]: ...
     def __getitem__(self, number):
+        if isinstance(number, slice):
+            return tuple([self[place] for place in range(*number.indices(len(self)))])
         product = self._made.get(number)
         if product is None:
             name, title, description, features, options, attributes, *rest = self._lines[number]

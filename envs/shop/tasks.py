@@ -4,6 +4,9 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
 from manyturn.envs.contract.task import LazyTasks, Task
 from manyturn.envs.shop.goals import Goal
 from manyturn.envs.shop.official import OfficialShop
@@ -19,7 +22,7 @@ class GoalTasks(LazyTasks):
         prefix: of the ids; a goal's place follows.
     """
 
-    def __init__(self, shop: OfficialShop, numbers: Sequence[int], split: str, prefix: str):
+    def __init__(self, shop: OfficialShop, numbers: Sequence[int] | NDArray[np.int32], split: str, prefix: str):
         self._shop, self._numbers, self._split, self._prefix = shop, numbers, split, prefix
 
     def __len__(self) -> int:

@@ -47,6 +47,7 @@ for, then buy. The score counts the type of product, its attributes, the options
     max_turns = 15
     part_names = ()
     window = WINDOW
+    session: Session  # of the episode
 
     @abc.abstractmethod
     def errand(self, task: Task) -> tuple[Catalogue, Goal]:
@@ -67,7 +68,6 @@ for, then buy. The score counts the type of product, its attributes, the options
         self._render = MODES[mode]
         self._strict = reward == "strict"
         self._nouns = spacy_nouns() if reward == "spacy" else plain_nouns
-        self.session: Session = None  # type: ignore[assignment]  # set by begin
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
         self._catalogue, self._goal = self.errand(task)

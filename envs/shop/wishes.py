@@ -3,7 +3,7 @@
 import math
 import random
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableSequence, Sequence
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -17,6 +17,8 @@ from manyturn.envs.shop.goals import NO_LIMIT, Goal
 
 _ORDER = 233  # the original's seed for shuffling the goals
 _TEST, _VALIDATION = 500, 1000  # goals of the original's splits, in its order
+Splits = Mapping[str, Sequence[int] | NDArray[np.int32]]
+"""Split -> places among the goals, ascending."""
 
 
 class Wish(NamedTuple):
@@ -69,7 +71,9 @@ def count(wish: Wish, product: Product) -> int:
     return 1 if wish.options is not None else math.prod(map(len, product.options.values()))
 
 
-def limits_of(wishes: Iterable[Wish], prices: Sequence[float], draws: Draws) -> NDArray[np.float64]:
+def limits_of(
+    wishes: Iterable[Wish], prices: Sequence[float] | NDArray[np.float64], draws: Draws
+) -> NDArray[np.float64]:
     """[wishes] price limits in dollars, drawn in the order of the wishes."""
     drawn = (price_limit(draws, wish.key, float(prices[wish.product])) for wish in wishes)
     return np.array([NO_LIMIT if limit is None else limit for limit in drawn])
@@ -77,8 +81,8 @@ def limits_of(wishes: Iterable[Wish], prices: Sequence[float], draws: Draws) -> 
 
 def shuffled(size: int) -> NDArray[np.int32]:
     """[size] the original's order of its goals."""
-    order = array("i", range(size))
-    random.Random(_ORDER).shuffle(order)  # type: ignore[arg-type]
+    order: MutableSequence[int] = array("i", range(size))
+    random.Random(_ORDER).shuffle(order)
     return np.array(order, np.int32)
 
 

@@ -103,7 +103,7 @@ def _records(report: bytes, nonce: str) -> tuple[list[dict[str, Any]], str]:
         try:
             record = json.loads(text)
         except ValueError:
-            record = None
+            record = {}
         if given != nonce.encode() or not _sound(record):
             return records, "a line in the report that is not the reporter's"
         records.append(record)

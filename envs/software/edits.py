@@ -44,6 +44,9 @@ def applied(source: bytes, edits: Sequence[Edit]) -> bytes:
     return b"".join([*found, source[at:]])
 
 
+_PLACE = ("lineno", "col_offset", "end_lineno", "end_col_offset")
+
+
 class Places:
     """Where the nodes of a syntax tree stand in the file, in bytes."""
 
@@ -55,8 +58,8 @@ class Places:
 
     def span(self, node: ast.AST) -> Span:
         """Bytes [start, end) of a node, without parentheses around it."""
-        start = self._lines[node.lineno - 1] + node.col_offset  # type: ignore[attr-defined]
-        return start, self._lines[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined]
+        line, column, end_line, end_column = _place(node)
+        return self._lines[line - 1] + column, self._lines[end_line - 1] + end_column
 
     def between(self, left: ast.AST, right: ast.AST) -> Span:
         """Bytes from the end of a node to the start of another."""
@@ -67,9 +70,16 @@ class Places:
 
     def lines(self, node: ast.AST) -> Span | None:
         """The whole lines of a statement, or None where something else stands on them."""
-        first, last = self._lines[node.lineno - 1], self._lines[node.end_lineno]  # type: ignore[attr-defined]
+        line, _, end_line, _ = _place(node)
+        first, last = self._lines[line - 1], self._lines[end_line]
         start, end = self.span(node)
         rest = self.source[end:last].strip()
         if self.source[first:start].strip() or (rest and not rest.startswith(b"#")):
             return None
         return first, last
+
+
+def _place(node: ast.AST) -> tuple[int, int, int, int]:
+    """First line and column, last line and column; only nodes that stand somewhere have them."""
+    first, column, last, end = (getattr(node, name) for name in _PLACE)
+    return first, column, last, end

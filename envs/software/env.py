@@ -113,7 +113,7 @@ class Software(TextEnv):
                 raise ValueError(unknown(what, given, known))
         self._problems = self.problems(source, difficulty)
         self._engine = usable(engine, "software tasks")
-        self.splits = tuple(self._problems.tasks)  # type: ignore[misc]  # those that have tasks
+        self.splits = tuple(self._problems.tasks)  # those that have tasks
         if split is None:
             split = "train" if "train" in self.splits else self.splits[0]
         self.absent = self._problems.absent

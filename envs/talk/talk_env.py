@@ -40,7 +40,7 @@ class TalkEnv(UserEnv):
         super().__init__(split, user, max_turns, difficulty)
         self._pays_turns = rewards == "turns"
         if self._pays_turns:
-            self.part_names = (self.turn_part,)  # type: ignore[misc]  # what this instance gives
+            self.part_names = (self.turn_part,)  # what this instance gives
 
     @abc.abstractmethod
     def reply(self, action: str) -> Turn:

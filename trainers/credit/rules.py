@@ -7,7 +7,6 @@ from typing import Any
 
 from manyturn.envs.contract.options import Rule
 from manyturn.envs.contract.turn import OUTCOME
-from manyturn.trainers.credit.stages import StageConfig
 
 _BY_ENTROPY = frozenset({"empg", "entropy_weight"})
 
@@ -31,7 +30,7 @@ def _weighed_by_entropy_twice(credit: Any) -> str | None:
 def _parts_in_order(credit: Any) -> str | None:
     """A stage that names a part of the reward stands behind what adds it, and before what empties it."""
     for place, stage in enumerate(credit.rewards):
-        named = named_parts(stage)
+        named = stage.named_parts()
         later = {part: other.name for other in credit.rewards[place:] for part in other.adds}
         if early := sorted(named & later.keys()):
             return f"{stage.name} names the part {early[0]!r}, which {later[early[0]]} adds: put it behind that stage"
@@ -41,13 +40,6 @@ def _parts_in_order(credit: Any) -> str | None:
                 "spa, or name the part 'contribution'"
             )
     return None
-
-
-def named_parts(stage: StageConfig) -> set[str]:
-    """Parts of the reward that a stage names."""
-    if stage.name == "gated":
-        return {*(gate.part for gate in stage.gates), *stage.ungated}
-    return set(stage.weights) if stage.name == "part_weights" else set()
 
 
 OF_CREDIT: tuple[Rule, ...] = (_turn_weights_on_tokens, _weighed_by_entropy_twice, _parts_in_order)

@@ -33,6 +33,10 @@ class StageConfig(Named):
     by_token: ClassVar[bool] = False
     """Whether an advantage tells the tokens of a turn apart."""
 
+    def named_parts(self) -> set[str]:
+        """Parts of the reward that the options name."""
+        return set()
+
 
 class Rewarded(NamedTuple):
     """What a reward function returns if it has more to tell than the batch.

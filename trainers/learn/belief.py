@@ -22,6 +22,7 @@ from transformers import PreTrainedModel
 from manyturn.agents.agent import AgentConfig
 from manyturn.agents.ledger import Ledger
 from manyturn.agents.template import ChatTemplate
+from manyturn.agents.torch_models import output_head
 from manyturn.trainers.learn.forward import precision
 from manyturn.trainers.learn.samples import micro_batches, padded
 
@@ -118,7 +119,7 @@ def believed(
             places = torch.from_numpy(rows[i].source[:, forced.counted]).to(states.device)
             targets = torch.from_numpy(forced.ids[forced.counted]).to(states.device)
             with precision(model):
-                logits = model.get_output_embeddings()(states[places])
+                logits = output_head(model)(states[places])
             scores = torch.log_softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)) / temperature, -1)
             logprob_QA = scores.gather(-1, targets.expand(len(places), -1)[..., None])[..., 0]
             found[i] = logprob_QA.double().mean(-1).exp().cpu().numpy()

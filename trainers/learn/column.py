@@ -131,7 +131,7 @@ def refuse_columns(run: Any, env: EnvFacts | None) -> str | None:
     for supplier in run.columns:
         if supplier.name in idle:
             return f"columns holds options of {supplier.name}, which no stage of credit needs: leave them out"
-    reasons = (COLUMNS.entry(name).config_type.idle(run) for name in sorted(idle))
+    reasons = (_config_type(name).idle(run) for name in sorted(idle))
     return next((reason for reason in reasons if reason), None)
 
 
@@ -145,7 +145,14 @@ def _names(wanted: Collection[str]) -> dict[str, str]:
 
 
 def _given() -> dict[str, str]:
-    return {column: name for name in COLUMNS.names() for column in COLUMNS.entry(name).config_type.gives or {name}}
+    return {column: name for name in COLUMNS.names() for column in _config_type(name).gives or {name}}
+
+
+def _config_type(name: str) -> type[ColumnConfig]:
+    found = COLUMNS.entry(name).config_type
+    if not issubclass(found, ColumnConfig):
+        raise TypeError(f"the options of the column {name} are a {found.__name__}: derive them from ColumnConfig")
+    return found
 
 
 def _options(name: str, run: Any) -> ColumnConfig:

@@ -1,13 +1,14 @@
 """Forward passes: what the policy thinks of tokens that were said."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import torch
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
+from manyturn.agents.torch_models import output_head
 from manyturn.trainers.learn.samples import Rows, Sample, micro_batches, padded
 
 _LOGITS_AT_ONCE = 2**27  # floats; more positions than this allows are computed in pieces and recomputed backwards
@@ -73,7 +74,7 @@ def read(model: PreTrainedModel, samples: Sequence[Sample], temperature: float) 
     hidden = model.get_decoder()(input_ids=ids, use_cache=False).last_hidden_state
     place = said.nonzero(as_tuple=True)
     states, targets = hidden[place[0], place[1] - 1], ids[place]
-    head = model.get_output_embeddings()
+    head = output_head(model)
 
     def piece(states: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         logits = head(states)
@@ -106,11 +107,11 @@ def recompute_activations(model: PreTrainedModel) -> None:
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
         if hasattr(module, "attention_dropout"):
-            module.attention_dropout = 0.0
+            vars(module)["attention_dropout"] = 0.0
     model.train()
 
 
-Watch = Callable[[Reading], Sequence[torch.Tensor]]  # what is kept of a pass: a tensor for each of its rows
+Watch = Callable[[Reading], Iterable[torch.Tensor]]  # what is kept of a pass: a tensor for each of its rows
 
 
 class Reader:

@@ -13,7 +13,7 @@ computes anyway, and is trained along with it.
 ``head_fits.py`` says how the weights come about; least squares minimises the same sums without clip.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -26,7 +26,8 @@ from manyturn.trainers.learn.head_fits import GradientFit, LeastSquaresFit, fit_
 from manyturn.trainers.learn.samples import on_said, padded
 from manyturn.trainers.learn.step_reading import StepReading
 
-Figures = Mapping[str, torch.Tensor | float | None]
+Figures = Mapping[str, float | None]
+Measured = dict[str, torch.Tensor]
 
 
 class LearnerHead(Protocol):
@@ -35,7 +36,7 @@ class LearnerHead(Protocol):
     name: str
     fit: GradientFit | LeastSquaresFit
 
-    def watch(self, reading: Reading) -> Sequence[torch.Tensor]:
+    def watch(self, reading: Reading) -> Iterable[torch.Tensor]:
         """What it says of each row of a pass; no gradient is needed."""
         ...
 
@@ -51,7 +52,7 @@ class LearnerHead(Protocol):
         """
         ...
 
-    def loss(self, minibatch: Sequence[int], chosen: Sequence[int], reading: Reading) -> tuple[torch.Tensor, Figures]:
+    def loss(self, minibatch: Sequence[int], chosen: Sequence[int], reading: Reading) -> tuple[torch.Tensor, Measured]:
         """A micro-batch's share of its loss, through which gradients go, and of its figures.
 
         Args:
@@ -93,7 +94,7 @@ class ValueHead:
         self._target = on_said(step.samples, targets_T, elsewhere=float("nan"))
         return {"value_explained": explained(step.at_said(self._before), targets_T)}
 
-    def loss(self, minibatch: Sequence[int], chosen: Sequence[int], reading: Reading) -> tuple[torch.Tensor, Figures]:
+    def loss(self, minibatch: Sequence[int], chosen: Sequence[int], reading: Reading) -> tuple[torch.Tensor, Measured]:
         before_BT = padded([self._before[i] for i in chosen]).to(reading.said.device)
         target_BT = padded([self._target[i] for i in chosen], float("nan")).to(reading.said.device)
         known_BT, clip = target_BT.isfinite(), self.config.clip
@@ -136,7 +137,7 @@ class ProgressHead:
         self._seen: list[tuple[torch.Tensor, np.ndarray]] = []
         return {}
 
-    def loss(self, minibatch: Sequence[int], chosen: Sequence[int], reading: Reading) -> tuple[torch.Tensor, Figures]:
+    def loss(self, minibatch: Sequence[int], chosen: Sequence[int], reading: Reading) -> tuple[torch.Tensor, Measured]:
         """Nothing yet: an episode's turns may stand in several micro-batches."""
         row_R, column_R = reading.at("reply_ends")
         owner_R = np.array([self._episode[chosen[row]] for row in row_R.tolist()], np.int64)

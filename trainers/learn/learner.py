@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from manyturn.agents.language_model import LanguageModel
+from manyturn.agents.torch_models import output_head
 from manyturn.envs.contract.keys import generator
 from manyturn.trainers.learn.aggregate import Denominators
 from manyturn.trainers.learn.before_update import BeforeUpdate, engine_gap, mismatch_of
@@ -51,7 +52,7 @@ class Learner:
         self.model, self.config, self.objective = language.model, config, objective
         self.reader = Reader(self.model, config.micro_tokens, temperature)
         self.optimizer = PolicyOptimizer(self.model, config)
-        width, like = self.model.config.get_text_config().hidden_size, self.model.get_output_embeddings().weight
+        width, like = self.model.config.get_text_config().hidden_size, output_head(self.model).weight
         self.heads = [head_of(head, width, like) for head in heads]
         self.memory = ObjectiveMemory(objective)
         self.reference = Reference(self.optimizer.trained) if objective.kl else None
@@ -106,7 +107,7 @@ class Learner:
         now = self.memory.begin(entropy_N, step.at_said([sample.reply for sample in samples]))
         figures |= self.memory.figures(now)
         for head in self.heads:
-            figures |= head.begin(step, targets_T, outcome_E)
+            figures.update(head.begin(step, targets_T, outcome_E))
         if step.is_made:
             figures = mismatch_of(samples, step.logprob) | figures
         step.close()
@@ -155,7 +156,7 @@ class Learner:
                 sums[name] += float(value)
         sums["grad_norm"] = self.optimizer.update()
         for head in self.heads:
-            sums |= head.update(self.config.max_grad_norm)
+            sums |= {name: value for name, value in head.update(self.config.max_grad_norm).items() if value is not None}
         return dict(sums)
 
     def plain(self) -> dict[str, Any]:

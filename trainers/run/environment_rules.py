@@ -10,7 +10,6 @@ from manyturn.agents.role_views import own_parts
 from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.turn import OUTCOME
 from manyturn.envs.hosting.seats import Seats
-from manyturn.trainers.credit.rules import named_parts
 from manyturn.trainers.play.curricula.uniform import UniformConfig
 from manyturn.trainers.play.pool import CURRICULA, TaskPool
 from manyturn.trainers.recipe.config import RunConfig
@@ -29,7 +28,7 @@ def _parts_are_paid(config: RunConfig, seats: Seats) -> str | None:
     """A part that a stage names is one of the environment's, of its wrappers', or of a stage before."""
     there = {OUTCOME, *own_parts(seats.part_names, seats.roles)}
     for stage in config.credit.rewards if seats.lists_parts else ():
-        if missing := sorted(named_parts(stage) - there):
+        if missing := sorted(stage.named_parts() - there):
             return (
                 f"{stage.name} names the reward part {missing[0]!r}, which nothing pays: {seats.name} and the stages "
                 f"before it pay {', '.join(sorted(there))}"

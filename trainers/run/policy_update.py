@@ -13,6 +13,7 @@ from manyturn.trainers.credit.pipeline import Credit, credit
 from manyturn.trainers.credit.reward_parts import outcome_E
 from manyturn.trainers.credit.turn_batch import FloatK, IntK
 from manyturn.trainers.learn.column import PlayedStep, suppliers, with_columns
+from manyturn.trainers.learn.forward import Place
 from manyturn.trainers.learn.samples import samples_of
 from manyturn.trainers.play.rollouts import is_learnable, turn_batch
 from manyturn.trainers.run.run import Run
@@ -82,7 +83,7 @@ def policy_updates(run: Run, episodes: Sequence[Episode], kept: Sequence[bool], 
 
 def _update(run: Run, trainee: Trainee, played: Sequence[tuple[RoleView, IntK]], memory: Memory) -> PolicyUpdate:
     episodes, wanted = [view.episode for view, _ in played], suppliers(run.config, run.seats)
-    places = {supplier.hidden for supplier in wanted if supplier.hidden is not None}
+    places: set[Place] = {supplier.hidden for supplier in wanted if supplier.hidden is not None}
     reading = trainee.learner.read(samples_of(episodes), places)
     batch = turn_batch(episodes, own_parts(run.seats.part_names, run.roles))
     step = PlayedStep(reading, batch, episodes, trainee.agent, trainee.learner)

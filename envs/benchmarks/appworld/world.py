@@ -43,11 +43,12 @@ class ForkedWorld:
         confined: confine those processes.
     """
 
+    _server: Server  # of the episode
+
     def __init__(self, python: str, data: Path, seconds: int, confined: bool):
         self._place = (python, data, confined)
         self._seconds = seconds
         self._episode: tuple[Launcher, int] | None = None
-        self._server: Server = None  # type: ignore[assignment]  # set by begin
 
     def begin(self, task: str) -> Brief:
         self.close()
@@ -86,10 +87,11 @@ class ServedWorld:
         seconds: that code may run at a time.
     """
 
+    _server: Server  # the one that is claimed
+
     def __init__(self, urls: Sequence[str], seconds: int):
         self._urls, self._seconds = urls, seconds
         self._claim: socket.socket | None = None
-        self._server: Server = None  # type: ignore[assignment]  # set by begin
 
     def begin(self, task: str) -> Brief:
         if self._claim is None:

@@ -76,6 +76,7 @@ class SWEBench(TextEnv):
 
     max_turns = 75
     part_names = ()
+    _toolset: Toolset  # of the episode
 
     def __init__(
         self,
@@ -95,11 +96,10 @@ class SWEBench(TextEnv):
         self._rows = {row.instance: row for row in load(rows)}
         tasks = [_task(row) for row in self._rows.values()]
         self._tasks = {name: tuple(task for task in tasks if task.split == name) for name in SPLITS}
-        self.splits = tuple(name for name in SPLITS if self._tasks[name])  # type: ignore[misc]  # those with tasks
+        self.splits = tuple(name for name in SPLITS if self._tasks[name])  # those with tasks
         super().__init__(split or self.splits[0], max_turns)
         self._sandbox: Sandbox | None = None
         self._prepared: dict[str, Prepared] = {}
-        self._toolset: Toolset = None  # type: ignore[assignment]  # set by begin
         self._submitted = False
         functions = (Tools.bash, Tools.view, Tools.edit, Tools.search, SWEBench.submit)
         self.tools = tuple(tool_of(function).schema for function in functions)

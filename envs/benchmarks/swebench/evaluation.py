@@ -37,7 +37,7 @@ def evaluate(sandbox: Sandbox, row: Row, patch: str, seconds: float = SECONDS) -
         and sandbox.run(with_input(patch.encode(), "git apply --whitespace=nowarn -"), seconds=SETUP_SECONDS).status
     ):
         return INVALID
-    script = test_script(row)
+    script = script_of_tests(row)
     ran = sandbox.run(
         with_input(script.encode(), "cat > /tmp/eval.sh") + "\nbash /tmp/eval.sh 2>&1",
         seconds=seconds,
@@ -54,7 +54,7 @@ def evaluate(sandbox: Sandbox, row: Row, patch: str, seconds: float = SECONDS) -
     return grade(ran.output, parser, row.fail_to_pass, row.pass_to_pass)
 
 
-def test_script(row: Row) -> str:
+def script_of_tests(row: Row) -> str:
     """What runs the tests between markers, and tells the exit code after the last of them."""
     if row.script:
         lines = row.script.strip().split("\n")
@@ -67,9 +67,6 @@ def test_script(row: Row) -> str:
         lines.append(with_input(row.test_patch.encode(), "git apply --whitespace=nowarn -"))
     lines += [f"echo '{START}'", _test_command(row), "code=$?", f"echo '{END}'", f'echo "{EXIT}: $code"']
     return "\n".join(lines) + "\n"
-
-
-test_script.__test__ = False  # type: ignore[attr-defined]  # pytest would take it for a test where it is imported
 
 
 def _test_command(row: Row) -> str:

@@ -53,7 +53,7 @@ class ServiceEnv(UserEnv):
         most_calls: int = 1,
     ):
         self.service = service
-        self.splits = tuple(service.tasks)  # type: ignore[misc]  # those of the domain
+        self.splits = tuple(service.tasks)  # those of the domain
         super().__init__(split, user, max_turns)
         # a model is told what the official one is told, and nothing of gold
         self._by_rules = self.user.name.removeprefix("replay of ").startswith("agenda")

@@ -87,7 +87,7 @@ class Shop(VisitEnv):
         self._nouns = type_label
         self._shaped = rewards == "shaped"
         if self._shaped:
-            self.part_names = PARTS  # type: ignore[misc]  # those that this instance gives
+            self.part_names = PARTS  # those that this instance gives
 
     def tasks(self, split: str) -> Sequence[Task]:
         return self._tasks[split]

@@ -10,7 +10,7 @@ from typing import Any
 
 from manyturn.envs.software.importers.checkout import Checkout, DataError, inside, warn_of_other
 from manyturn.envs.software.importers.measured import EXERCISM, divided
-from manyturn.envs.software.importers.testnames import test_names
+from manyturn.envs.software.importers.testnames import names_of_tests
 from manyturn.envs.software.problem import Problem
 
 SOURCE = "github.com/exercism/python"
@@ -42,7 +42,7 @@ def _problem(checkout: Checkout, name: str) -> Problem | None:
         f"{test}::{found}"
         for test in tests
         if test.endswith("_test.py")
-        for found in test_names(checkout.text(f"{folder}/{test}"), checkout.root / folder / test)
+        for found in names_of_tests(checkout.text(f"{folder}/{test}"), checkout.root / folder / test)
     ]
     if (sorts := divided(EXERCISM, name, ids)) is None:
         warn_of_other(checkout.root / folder, "its tests are not those that were measured")

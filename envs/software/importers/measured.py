@@ -1,6 +1,6 @@
 """Which tests pass before the mend, and which are never run: measured in a container, Python 3.11 and pytest 7.2.
 
-Tests are told by their places in the order of ``test_names``; a program that is not named has only tests that fail.
+Tests are told by their places in the order of ``names_of_tests``; a program that is not named has only tests that fail.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ def divided(
     Args:
         table: QUIXBUGS or EXERCISM.
         name: of the program.
-        tests: its tests, in the order of ``test_names``.
+        tests: its tests, in the order of ``names_of_tests``.
     """
     count, passes, skips = table.get(name, Measured(len(tests), ()))
     if count != len(tests):

@@ -11,7 +11,7 @@ from typing import Any
 
 from manyturn.envs.software.importers.checkout import Checkout, DataError, warn_of_other
 from manyturn.envs.software.importers.measured import QUIXBUGS, divided
-from manyturn.envs.software.importers.testnames import test_names
+from manyturn.envs.software.importers.testnames import names_of_tests
 from manyturn.envs.software.problem import Problem
 
 SOURCE = "github.com/jkoppel/QuixBugs"
@@ -38,7 +38,7 @@ def _problem(checkout: Checkout, program: str, beside: dict[str, bytes]) -> Prob
     tests = {**beside, test: checkout.read(test)}
     if checkout.has(cases):
         tests[cases] = checkout.read(cases)
-    ids = test_names(checkout.text(test), checkout.root / test, _parameters(checkout, cases))
+    ids = names_of_tests(checkout.text(test), checkout.root / test, _parameters(checkout, cases))
     ids = [f"{test}::{name}" for name in ids]
     if (sorts := divided(QUIXBUGS, program, ids)) is None:
         warn_of_other(checkout.root / test, "its tests are not those that were measured")

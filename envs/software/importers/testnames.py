@@ -8,7 +8,7 @@ from typing import Any
 from manyturn.envs.software.importers.checkout import DataError
 
 
-def test_names(text: str, where: object, parameters: Sequence[Sequence[Any]] | None = None) -> list[str]:
+def names_of_tests(text: str, where: object, parameters: Sequence[Sequence[Any]] | None = None) -> list[str]:
     """Names below the file, such as ``TestCase::test_it``, in the file's order.
 
     Inherited methods and parameters that are computed are not seen, apart from ``parameters``.
@@ -36,9 +36,6 @@ def test_names(text: str, where: object, parameters: Sequence[Sequence[Any]] | N
     if not names:
         raise DataError(f"{where} has no tests: fetch the files again")
     return list(dict.fromkeys(names))
-
-
-test_names.__test__ = False  # type: ignore[attr-defined]  # pytest would take it for a test where it is imported
 
 
 def _labels(parameters: Sequence[Sequence[Any]]) -> list[str]:

@@ -59,7 +59,7 @@ class SelfPlay(TextEnv):
         self.instructions = INSTRUCTIONS[game]
         super().__init__(split, max_turns)
         self.roles = PriceGame.sides if game == PRICE else ("first", "second")
-        self.part_names = tuple(f"{role}.outcome" for role in self.roles)  # type: ignore[misc]  # of this game
+        self.part_names = tuple(f"{role}.outcome" for role in self.roles)  # of this game
 
     def tasks(self, split: str) -> Sequence[Task]:
         prefix = f"{split}/{self.game}/"

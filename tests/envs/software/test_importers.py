@@ -8,7 +8,7 @@ import pytest
 import small_checkouts as small
 
 from manyturn.envs.software.importers import DataError, OtherRelease, measured, problems
-from manyturn.envs.software.importers.testnames import test_names as names_in
+from manyturn.envs.software.importers.testnames import names_of_tests as names_in
 
 pytestmark = pytest.mark.filterwarnings("ignore::manyturn.envs.software.importers.checkout.OtherRelease")
 

@@ -9,7 +9,6 @@ from manyturn.agents.vocabulary import texts_of
 from manyturn.envs.hosting.host import Host
 from manyturn.envs.hosting.seats import InlineSeats
 from manyturn.recipes import load_recipe
-from manyturn.trainers.credit.rules import named_parts
 from manyturn.trainers.recipe.config import configure
 
 RECIPE = configure(load_recipe("booking-tiny"))
@@ -33,7 +32,7 @@ def test_a_held_out_booking_fits_into_replies_and_context():
 
 def test_the_gate_stands_between_failure_and_success_of_an_environment_that_pays_turns():
     (stage,) = RECIPE.credit.rewards
-    assert named_parts(stage) == {"outcome"} and 0 < stage.gates[0].threshold < 1
+    assert stage.named_parts() == {"outcome"} and 0 < stage.gates[0].threshold < 1
     assert Host(RECIPE.env.id, RECIPE.env.args).part_names == ("informed",)
 
 

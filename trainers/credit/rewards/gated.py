@@ -65,6 +65,9 @@ class GatedConfig(StageConfig):
             raise ValueError(f"the part {twice[0]!r} is named twice: give it one gate, or leave it ungated")
         return self
 
+    def named_parts(self) -> set[str]:
+        return {*(gate.part for gate in self.gates), *self.ungated}
+
 
 @REWARDS.register(GatedConfig, remembers=True)
 def gated(batch: TurnBatch, config: GatedConfig, memory: dict[str, Any] | None) -> tuple[Rewarded, dict[str, Any]]:

@@ -29,6 +29,9 @@ class PartWeightsConfig(StageConfig):
     weights: Mapping[str, float] = Field(min_length=1)
     """Part -> weight. 0 leaves the part out of the reward, unless it is NaN: an unscorable episode stays so."""
 
+    def named_parts(self) -> set[str]:
+        return set(self.weights)
+
 
 @REWARDS.register(PartWeightsConfig, remembers=True)
 def part_weights(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from needs import peer
 
-from manyturn.envs.benchmarks.swebench.evaluation import test_script as script_of
+from manyturn.envs.benchmarks.swebench.evaluation import script_of_tests as script_of
 from manyturn.envs.benchmarks.swebench.grader import END, EXIT, START
 from manyturn.envs.benchmarks.swebench.patches import counts, patched_files, with_input
 from manyturn.envs.benchmarks.swebench.prepare import prepare
