@@ -1,6 +1,5 @@
 """The command line. Each command is a thin layer over a function that can be called from Python too."""
 
-import asyncio
 import gc
 import os
 import signal
@@ -15,6 +14,7 @@ from manyturn import exits
 from manyturn.cli_containers import containers_app, images_app
 from manyturn.cli_envs import arguments_table, check, data_app, envs, new_env, panel_app, play, shop
 from manyturn.cli_tasks import tasks_app
+from manyturn.envs.hosting.watchdog import STATUS
 
 app = App(
     name="manyturn",
@@ -134,7 +134,7 @@ def evaluate(
 
     table = arguments_table(env_args)
     settings = Settings(env, table, wrappers, split, limit, panel, repeats, seed, workers, out)
-    asyncio.run(evaluate_policy(policy, settings, parse_overrides(words)))
+    exits.run(evaluate_policy(policy, settings, parse_overrides(words)))
 
 
 @app.command
@@ -279,7 +279,7 @@ def _train(config: Any, out: Path) -> None:
     _without_foreign_bars()
     try:
         with TrainingReport(out, config or read_config(out)) as report:
-            report.finish(asyncio.run(run(config, out, resume=config is None, report=report)))
+            report.finish(exits.run(run(config, out, resume=config is None, report=report)))
     except Stopped as stopped:
         print(f"manyturn: {stopped}", file=sys.stderr)
         sys.exit(stopped.exit_code)
@@ -288,17 +288,20 @@ def _train(config: Any, out: Path) -> None:
 def main() -> None:
     """Entry point: an error is one line that names the fix; MANYTURN_DEBUG=1 shows where it came from."""
     gc.set_threshold(10_000, 10, 10)  # thousands of episodes live at once, and looking for cycles among them costs
-    termination = exits.Termination()
-    signal.signal(signal.SIGTERM, termination)
-    try:
-        app(sys.argv[1:], print_error=False, exit_on_error=False)
-    except KeyboardInterrupt:
-        sys.exit(exits.TERMINATED if termination.came else exits.INTERRUPTED)
-    except Exception as error:
-        if os.environ.get("MANYTURN_DEBUG"):
+    with exits.Ending() as ending:
+        try:
+            app(sys.argv[1:], print_error=False, exit_on_error=False)
+        except KeyboardInterrupt as interrupted:
+            sys.exit(STATUS + getattr(interrupted, "signal", signal.SIGINT))
+        except SystemExit as end:
+            if ending.asked and not end.code:  # a server or a game that a signal ended in order
+                sys.exit(STATUS + ending.asked)
             raise
-        from manyturn.visible import visible
+        except Exception as error:
+            if os.environ.get("MANYTURN_DEBUG"):
+                raise
+            from manyturn.visible import visible
 
-        first = exits.innermost(error)
-        print(visible(f"manyturn: {exits.line_of(first)}"), file=sys.stderr)
-        sys.exit(exits.code_of(first))
+            first = exits.innermost(error)
+            print(visible(f"manyturn: {exits.line_of(first)}"), file=sys.stderr)
+            sys.exit(exits.code_of(first))

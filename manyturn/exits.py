@@ -1,15 +1,22 @@
-"""How a command ends: the exit code, and the one line that an error becomes."""
+"""How a command ends: by a signal, by an exit code, and the one line that an error becomes."""
 
+import asyncio
 import errno
 import importlib.metadata
 import linecache
 import re
 import signal
 import traceback
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from types import FrameType
+from typing import Any, Self, TypeVar
 
-UNFORESEEN, BAD_INPUT, LEARNING_FAILED, DISK, TOO_MANY_ERRORS, INTERRUPTED, TERMINATED = 1, 2, 3, 4, 5, 130, 143
+from manyturn.envs.hosting.watchdog import Interrupted, arm, watchdog
+
+Result = TypeVar("Result")
+
+UNFORESEEN, BAD_INPUT, LEARNING_FAILED, DISK, TOO_MANY_ERRORS = 1, 2, 3, 4, 5
 HELP = (
     "Exit codes: 0 done; 1 an unexpected error, or a check that failed; 2 bad input; 3 learning failed; 4 the disk is "
     "full or cannot be written; 5 too many episodes ended in errors; 130 Ctrl-C; 143 SIGTERM, or 0 for a "
@@ -21,23 +28,72 @@ _NO_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
 _OF_A_FILE = "manyturn_file_"  # modules that the registry makes of FILE.py
 
 
-class Termination:
-    """A handler of SIGTERM that does what Ctrl-C would do, so that everything the command started ends with it.
+class Ending:
+    """Hears SIGTERM and SIGINT for a command, as a context manager: the first asks it to end, the second ends it.
+
+    Both end everything that the command started. A signal that is ignored, as in a background job, stays so.
 
     Attributes:
-        came: whether there was one.
+        asked: the last signal that came.
     """
 
     def __init__(self) -> None:
-        self.came = False
+        self.asked: signal.Signals | None = None
+        self._ask: Callable[[], object] | None = None
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        for name in (signal.SIGTERM, signal.SIGINT):
+            before = signal.getsignal(name)
+            if before is not signal.SIG_IGN:
+                self._before[name] = before
+                arm(name, self)
+        watchdog.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        watchdog.stop()
+        for name, handler in self._before.items():
+            signal.signal(name, handler)
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        self.came = True
-        interrupt = signal.getsignal(signal.SIGINT)
-        if callable(interrupt):
-            interrupt(signal.SIGINT, frame)
-        else:  # a shell lets its background jobs ignore Ctrl-C
-            raise KeyboardInterrupt
+        arm(number, self)
+        first, self.asked = self.asked is None, signal.Signals(number)
+        if not first or self._ask is None:
+            raise Interrupted(number)
+        self._ask()
+
+    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """What ``work`` returns; the first signal cancels it, so that it can close what it has opened."""
+
+        begun: list[asyncio.Task[Any]] = []
+
+        async def cancellable() -> Result:
+            task, loop = asyncio.current_task(), asyncio.get_running_loop()
+            assert task is not None
+            begun.append(task)
+            self._ask = lambda: loop.call_soon_threadsafe(task.cancel)
+            try:
+                return await work
+            finally:
+                self._ask = None
+
+        try:
+            return asyncio.run(cancellable())
+        except asyncio.CancelledError:
+            if self.asked is None:
+                raise
+            raise Interrupted(self.asked) from None
+        finally:
+            for task in begun:
+                if task.done() and not task.cancelled():
+                    task.exception()  # it is on its way up; asyncio would warn that nobody has seen it
+
+
+def run(work: Coroutine[Any, Any, Result]) -> Result:
+    """What ``work`` returns, run in an event loop of its own that a signal ends in order."""
+    ending = signal.getsignal(signal.SIGTERM)
+    return ending.run(work) if isinstance(ending, Ending) else asyncio.run(work)
 
 
 def innermost(error: BaseException) -> BaseException:

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 from manyturn.envs.contract.task import GeneratedTasks, Task
 from manyturn.envs.contract.text_env import TextEnv
@@ -44,10 +45,17 @@ class Calm(TextEnv):
         self.waited = int(data)
 
 
+def _mark() -> None:
+    """Show that harm is being done now."""
+    if file := os.environ.get("MANYTURN_TEST_MARK"):
+        Path(file).touch()
+
+
 class Spins(Calm):
     """Never answers, in Python."""
 
     def respond(self, action):
+        _mark()
         while True:
             try:
                 time.sleep(0)
@@ -59,6 +67,7 @@ class Freezes(Calm):
     """Never answers, in a loop of C that holds Python's lock and hears no signal."""
 
     def respond(self, action):
+        _mark()
         return sum(itertools.repeat(0))
 
 
@@ -66,6 +75,7 @@ class Sleeps(Calm):
     """Never begins."""
 
     def begin(self, task, rng):
+        _mark()
         time.sleep(3600)
 
 
@@ -94,6 +104,7 @@ class Unready(Calm):
     """Is never made."""
 
     def __init__(self):
+        _mark()
         time.sleep(3600)
 
 

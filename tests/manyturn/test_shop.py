@@ -40,4 +40,4 @@ def test_a_person_buys_and_goes_on_and_ctrl_c_ends_it():
     finally:
         server.send_signal(signal.SIGINT)
         rest, errors = server.communicate(timeout=20)
-    assert (server.returncode, rest, errors) == (0, "", "")
+    assert (server.returncode, rest, errors) == (130, "", "")

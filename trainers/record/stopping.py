@@ -6,10 +6,11 @@ from collections.abc import Coroutine
 from types import FrameType
 from typing import Any, Self, TypeVar
 
+from manyturn.envs.hosting.watchdog import PATIENCE_SECONDS, SIGNALS, Interrupted, arm, watchdog
+
 Result = TypeVar("Result")
 
 DRAIN_SECONDS = 30.0
-_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Stopped(Exception):
@@ -33,7 +34,7 @@ class Stopping:
     """Listens for SIGTERM, SIGINT and SIGHUP, as a context manager in a running event loop.
 
     Outside the main thread signals cannot be heard; then nothing stops the run. A signal that is ignored, as under
-    nohup, stays so. The second one raises KeyboardInterrupt, while the weights are being updated too.
+    nohup, stays so. The second one raises ``Interrupted``, while the weights are being updated too.
 
     Args:
         drain: seconds that unfinished episodes have to end.
@@ -50,19 +51,26 @@ class Stopping:
 
     def __enter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
-        for name in _SIGNALS:
-            if signal.getsignal(name) is signal.SIG_IGN:
+        for name in SIGNALS:
+            before = signal.getsignal(name)
+            if before is signal.SIG_IGN:
                 continue
             try:
                 # Not the event loop's own handlers, which are not heard while a step is being learnt from.
-                self._before[name] = signal.signal(name, self._hear)
+                arm(name, self._hear)
             except ValueError:
                 break
+            self._before[name] = before
+        watchdog.patience = self._drain
         return self
 
     def __exit__(self, *exception: object) -> None:
+        watchdog.patience = PATIENCE_SECONDS
         for name, handler in self._before.items():
-            signal.signal(name, handler)
+            if callable(handler):
+                arm(name, handler)
+            else:
+                signal.signal(name, handler)
 
     async def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """The result of ``work``; once a stop is asked for, it has ``drain`` seconds before it is cancelled.
@@ -77,7 +85,10 @@ class Stopping:
         try:
             await asyncio.wait((task, bell), return_when=asyncio.FIRST_COMPLETED)
             if not task.done():
+                watchdog.patience = self._drain + PATIENCE_SECONDS
+                watchdog.answer()
                 await asyncio.wait((task,), timeout=self._drain)
+                watchdog.answer()
             if not task.done():
                 assert self.asked is not None
                 raise Stopped(self.asked, f"{self.asked.name}: what was not finished after {self._drain:g} s is left")
@@ -88,7 +99,8 @@ class Stopping:
             await asyncio.wait((task,))
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
+        arm(number, self._hear)
         if self.asked is not None:
-            raise KeyboardInterrupt
+            raise Interrupted(number)
         self.asked = signal.Signals(number)
         self._loop.call_soon_threadsafe(self._bell.set)

@@ -15,6 +15,7 @@ from typing import Any
 from safetensors import SafetensorError
 
 from manyturn.envs.contract.durable import replace_text
+from manyturn.envs.hosting.watchdog import watchdog
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.checkpoint import (
     CheckpointError,
@@ -145,6 +146,7 @@ def _rewind(run: Run, folder: RunFolder, loggers: RunLoggers, step: int) -> None
     loggers.begin(folder.path, run.config.model_dump(mode="json"), read_metrics(folder.path))
 
 
+@watchdog.unhurried()
 def _save(run: Run, state: State, folder: RunFolder, last: bool = False) -> None:
     """Write a checkpoint; one that the disk refuses is left out once, unless it is the last."""
     if folder.is_saved((state.step, state.validated)):

@@ -9,6 +9,7 @@ import numpy as np
 from manyturn.agents.episode import Episode
 from manyturn.agents.role_views import RoleView, own_parts, role_views
 from manyturn.envs.contract.registry import Memory
+from manyturn.envs.hosting.watchdog import watchdog
 from manyturn.trainers.credit.pipeline import Credit, credit
 from manyturn.trainers.credit.reward_parts import outcome_E
 from manyturn.trainers.credit.turn_batch import FloatK, IntK
@@ -36,6 +37,7 @@ class PolicyUpdate:
     credit: Credit
     figures: Mapping[str, float]
 
+    @watchdog.unhurried()
     def learn(self, run: Run, number: int) -> tuple[dict[str, Any], int]:
         """Update the policy in the step of that number; returns its metrics, and how many tokens it was trained on."""
         config, earned, reading = run.config, self.credit, self.step.reading
@@ -61,6 +63,7 @@ class PolicyUpdate:
         return self.trainee.remembering(memory, self.credit.memory)
 
 
+@watchdog.unhurried()
 def policy_updates(run: Run, episodes: Sequence[Episode], kept: Sequence[bool], memory: Memory) -> list[PolicyUpdate]:
     """An update for each policy that had a turn, in their order.
 
