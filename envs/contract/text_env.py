@@ -132,11 +132,11 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
 
     def succeed(self, text: str, outcome: float = 1.0, **parts: float) -> Turn:
         """The goal is reached and the episode ends."""
-        return Turn(text, {OUTCOME: outcome, **parts}, True, True, True)
+        return Turn(text, {OUTCOME: outcome, **parts}, terminated=True, success=True)
 
     def fail(self, text: str, outcome: float = 0.0, **parts: float) -> Turn:
         """The goal can no longer be reached and the episode ends."""
-        return Turn(text, {OUTCOME: outcome, **parts}, True, True, False)
+        return Turn(text, {OUTCOME: outcome, **parts}, terminated=True, success=False)
 
     # ---- machinery ------------------------------------------------------------------------------------------
 

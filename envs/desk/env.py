@@ -174,7 +174,7 @@ class Desk(UserEnv):
 
     def _end(self, text: str, parts: Mapping[str, float]) -> Turn:
         right = self._counter.store.delta() == self._job.delta and self._job.said(self._said)
-        return Turn(text, {OUTCOME: float(right), **parts}, True, True, right)
+        return Turn(text, {OUTCOME: float(right), **parts}, terminated=True, success=right)
 
     def _parts(self, calls: Sequence[Call]) -> dict[str, float]:
         """Take note of what calls have brought; what they are paid."""

@@ -1,11 +1,14 @@
 """The worked example of CONTRIBUTING does what it says."""
 
+import importlib
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
-from manyturn.envs.contract import registry
+from manyturn.envs.contract import environments, registry
+from manyturn.trainers.recipe.config import configure
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,3 +32,28 @@ def test_a_new_advantage_is_one_file(tmp_path):
     )
     found = subprocess.run([sys.executable, "-c", use], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert found.stdout.strip() == "[0.5, 0.5, -0.5, -0.5]", found.stderr
+
+
+def test_every_registry_has_a_row_that_leads_to_it():
+    rows = re.findall(
+        r"^\| ([a-z ]+) \| `([a-z.]+)` \| `([A-Z]+)`, `([a-z_/]+\.py)` \| `\((.*)config\)` \|",
+        (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    run = configure({"env": {"id": "manyturn/Maze-v0"}})
+    for kind, option, name, file, _ in rows:
+        module = importlib.import_module("manyturn." + file.removesuffix(".py").replace("/", "."))
+        registry = getattr(module, name)
+        assert registry.kind == kind and registry.names(), name
+        value = run
+        for part in option.split("."):
+            value = getattr(value, part)
+    made = r"^([A-Z]+)(?:: .*)? = Registry\("
+    sources = [path for top in ("envs", "agents", "trainers", "manyturn") for path in (ROOT / top).rglob("*.py")]
+    there = {name for path in sources for name in re.findall(made, path.read_text(encoding="utf-8"), re.MULTILINE)}
+    assert there == {name for _, _, name, _, _ in rows}
+
+
+def test_a_plugin_is_announced_as_the_page_says():
+    [block] = re.findall(r"```toml\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert list(tomllib.loads(block)["project"]["entry-points"]) == [environments.PLUGINS]

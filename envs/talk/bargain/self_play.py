@@ -87,7 +87,7 @@ class SelfPlay(TextEnv):
         if move is None or (move.kind == ACCEPT and self._standing is None):
             return self.invalid(self._seen("End with one of the moves."))
         if move.kind == WALK:
-            return Turn("No deal.", {}, True, True, False)
+            return Turn("No deal.", {}, terminated=True, success=False)
         if move.kind == ACCEPT:
             return self._deal()
         self._standing, self._side, self._moves = move.terms, 1 - self._side, self._moves + 1
@@ -98,7 +98,7 @@ class SelfPlay(TextEnv):
         worths = [self._game.worth(side, self._standing) for side in range(2)]
         kept = DISCOUNT ** (self._moves // 2)
         self._paid = {name: worth * kept for name, worth in zip(self.part_names or (), worths, strict=True)}
-        return Turn("It is a deal.", self._paid, True, True, self._is_fair(self._standing))
+        return Turn("It is a deal.", self._paid, terminated=True, success=self._is_fair(self._standing))
 
     def _seen(self, said: str) -> str:
         return f"You are the {self.roles[self._side]}. {self._game.told(self._side)}\n{said}"
