@@ -79,7 +79,7 @@ class TurnReward(gymnasium.Wrapper[str, str, str, str], abc.ABC):
         self.env.get_wrapper_attr("restore")(data)
 
 
-WRAPPERS: Registry[gymnasium.Env] = Registry("wrapper", "manyturn.envs.contract.wrappers")
+WRAPPERS: Registry[gymnasium.Env] = Registry("wrapper", "manyturn.envs.contract.wrappers", "manyturn.envs.tools.toolrl")
 
 
 def wrap(env: gymnasium.Env, wrappers: Iterable[Any]) -> gymnasium.Env:

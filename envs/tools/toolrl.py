@@ -1,61 +1,80 @@
-"""ToolRL's reward of one reply against the calls that a reference makes.
+"""ToolRL's reward of a turn: how near its tool calls come to those that the environment's expert would make now.
 
-    R = R_format + R_correct
-    R_format  = 1 if the reply has the parts of the reference in order, once each, else 0
-    R_correct = 6 · S / S_max - 3, or -3 if the calls cannot be read
+    R = scale · (6 · S / S_max - 3), or -3 · scale if the calls cannot be read
     S         = J(names) + Σ_g max_p [J(keys of g, keys of p) + Σ_k 1[g_k = p_k]]
     S_max     = 1 + Σ_g (1 + keys of g)
 
-J is |A ∩ B| / |A ∪ B|; g runs over the reference's calls, p over the reply's calls of that name not matched before.
+J is |A ∩ B| / |A ∪ B|; g runs over the expert's calls, p over the turn's calls of that name not matched before. Where
+the expert would not call a tool, the turn gets nothing.
 
 Source: Qian et al. 2025, arXiv 2504.13958, section 3.3. Differences: as in the authors' code
 (verl/utils/reward_score/rlla.py), calls are matched greedily in the reference's order, where the paper takes the best
-assignment, and J counts repeated names. Calls stand one a line within one ``<tool_call>`` pair, and their arguments
-are called ``parameters``.
+assignment, and J counts repeated names. The reference is the expert in the state that the turn found, where the paper
+has one reply of a data set. The paper's reward of the reply's form (0 or 1) is left out: an environment sees no tags,
+and ``invalid_penalty`` charges for what cannot be read.
 """
 
-import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal
+
+import gymnasium
+from pydantic import Field
+
+from manyturn.envs.contract.registry import Named
+from manyturn.envs.contract.turn_reward import WRAPPERS, TurnReward, WrapperMismatch
+from manyturn.envs.tools.calls import BadCall, is_call, read_calls
 
 Call = tuple[str, Mapping[str, Any]]
 WORST, BEST = -3.0, 3.0
-_MARKS = ("<tool_call>", "</tool_call>", "<response>", "</response>")
-_THOUGHTS, _CALLS, _RESPONSE = r"<think>.*?</think>", r"\n<tool_call>\n.*?\n</tool_call>", r"\n<response>.*?</response>"
 
 
-class ToolRL(NamedTuple):
-    """The two parts of the reward: ``format`` is 0 or 1, ``correctness`` lies in [-3, 3]."""
-
-    format: float
-    correctness: float
-
-    @property
-    def total(self) -> float:
-        return self.format + self.correctness
+class ToolRLConfig(Named):
+    name: Literal["toolrl"] = "toolrl"
+    scale: float = Field(default=0.1, gt=0)
+    """Factor of a reward that lies in [-3, 3]."""
 
 
-class _Call(NamedTuple):
-    name: str
-    parameters: Mapping[str, Any]
+@WRAPPERS.register(ToolRLConfig)
+class ToolRL(TurnReward):
+    """Pay each turn for the tool calls that it has in common with the expert's.
 
-
-def toolrl_reward(reply: str, reference: str) -> ToolRL:
-    """The reward of a reply, whatever it is. Raises ValueError if the reference's calls cannot be read.
-
-    >>> toolrl_reward("<think>a</think>\\n<response>Hi!</response>", "<think>b</think>\\n<response>Hello!</response>")
-    ToolRL(format=1.0, correctness=0.0)
+    It does not preserve the optimal policy: calls as good as the expert's are paid less, and more turns that agree with
+    it earn more. It needs an environment with tools whose expert calls them.
     """
-    if "<tool_call>" not in reference:
-        return ToolRL(_format(reply, reference), 0.0)
-    wanted = _calls(reference)
+
+    preserves_optimal_policy = False
+    part = "toolrl"
+
+    def __init__(self, env: gymnasium.Env, config: ToolRLConfig):
+        super().__init__(env)
+        self.scale = config.scale
+        self._wanted: list[Call] = []
+        self._made: list[Call] | None = None
+        if not getattr(self.unwrapped, "tools", ()) or not hasattr(self.unwrapped, "expert"):
+            raise WrapperMismatch(
+                f"{self.unwrapped} has no tools, or no expert to compare calls with: leave out the wrapper toolrl"
+            )
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        self._wanted = _calls(self.unwrapped.expert()) or []  # type: ignore[attr-defined]
+        self._made = _calls(action)
+        return super().step(action)
+
+    def reward_parts(self, parts: dict[str, float], ended: bool, info: Mapping[str, Any]) -> dict[str, float]:
+        if not self._wanted:
+            return parts
+        return self.add(parts, self.scale * (WORST if self._made is None else correctness(self._made, self._wanted)))
+
+
+def _calls(action: str) -> list[Call] | None:
+    """The calls of an action, none for text; None if they cannot be read."""
+    if not is_call(action):
+        return []
     try:
-        correct = correctness(_calls(reply), wanted)
-    except (ValueError, RecursionError):
-        correct = WORST
-    return ToolRL(_format(reply, reference), correct)
+        return [(call.name, call.arguments) for call in read_calls(action)]
+    except BadCall:
+        return None
 
 
 def correctness(made: Iterable[Call], wanted: Iterable[Call]) -> float:
@@ -76,29 +95,6 @@ def correctness(made: Iterable[Call], wanted: Iterable[Call]) -> float:
             score += near[best]
             del left[best]
     return (BEST - WORST) * score / most + WORST
-
-
-def _format(reply: str, reference: str) -> float:
-    wanted = [mark in reference for mark in ("<tool_call>", "<response>")]
-    shape = _THOUGHTS + wanted[0] * _CALLS + wanted[1] * _RESPONSE
-    once = all(reply.count(mark) == 1 for mark in _MARKS if wanted["response" in mark])
-    return float(once and re.search(f"^{shape}$", reply, re.DOTALL) is not None)
-
-
-def _calls(text: str) -> list[_Call]:
-    """The calls of a reply. Raises ValueError or RecursionError if they cannot be read."""
-    _, opened, rest = text.partition("<tool_call>")
-    block, closed, _ = rest.partition("</tool_call>")
-    if not (opened and closed):
-        raise ValueError("a reply with calls has them between <tool_call> and </tool_call>")
-    return [_call(json.loads(line)) for line in block.strip().split("\n")]
-
-
-def _call(found: Any) -> _Call:
-    match found:
-        case {"name": str(name), "parameters": dict(parameters)}:
-            return _Call(name, parameters)
-    raise ValueError('a call is {"name": TOOL, "parameters": {...}}')
 
 
 def _overlap(one: list[str], two: list[str]) -> float:
