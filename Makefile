@@ -37,6 +37,9 @@ test-all: test test-slow
 faults: $(STAMP)
 	$(BIN)/python tests/faults/run.py --long --json benchmarks/results/faults.json
 
+# Pyright would ask the network whether there is a newer one.
+lint: export PYRIGHT_PYTHON_IGNORE_WARNINGS = 1
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/pyright
