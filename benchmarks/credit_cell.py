@@ -58,7 +58,7 @@ async def plant(config: RunConfig, source: Path, folder: Path) -> None:
         run.only.learner.load_plain({**run.only.learner.plain(), "updates": state["learner"]["updates"]})
         run.only.language.load_weights(checkpoint / "model")
         run.only.learner.begin_reinforcement()
-        plain = {**state, "learner": run.only.learner.plain()}
+        plain = {**state, "config": config.model_dump(mode="json"), "learner": run.only.learner.plain()}
         folder.mkdir(parents=True, exist_ok=True)
         save_checkpoint(
             folder / "checkpoints", 0, {ONE_POLICY: (run.only.language, run.only.learner.tensors())}, plain, keep=1

@@ -51,6 +51,7 @@ def train(
     recipe: tuple[str, ...] = (),
     out: Path | None = None,
     resume: Path | None = None,
+    accept_config: bool = False,
 ) -> None:
     """Train an agent on an environment.
 
@@ -66,13 +67,17 @@ def train(
     out
         Folder of the run; default: runs/ENV, numbered.
     resume
-        Continue the run in this folder from its last checkpoint; takes no other options.
+        Continue the run in this folder from its last checkpoint; takes no other options than the next.
+    accept_config
+        Continue although the run's config.toml was edited since; summary.json then says what was changed, and when.
     """
     if resume is not None:
         if words or recipe or out:
             raise ValueError("--resume continues a run as it was configured: give no other options")
-        _train(None, resume)
+        _train(None, resume, accept_config)
         return
+    if accept_config:
+        raise ValueError("--accept-config has no effect: it belongs to --resume RUN")
     env = words[0] if words and not words[0].startswith("--") else None
     config = _recipe(recipe, words[1:] if env else words, {"env": {"id": _located(env)}} if env else {})
     _train(config, out or _fresh_folder(config.env.id))
@@ -270,7 +275,7 @@ def _without_foreign_bars() -> None:
     disable_progress_bar()
 
 
-def _train(config: Any, out: Path) -> None:
+def _train(config: Any, out: Path, accept_config: bool = False) -> None:
     from manyturn.terminal import TrainingReport
     from manyturn.trainers.record.run_folder import read_config
     from manyturn.trainers.record.stopping import Stopped
@@ -279,7 +284,9 @@ def _train(config: Any, out: Path) -> None:
     _without_foreign_bars()
     try:
         with TrainingReport(out, config or read_config(out)) as report:
-            report.finish(exits.run(run(config, out, resume=config is None, report=report)))
+            report.finish(
+                exits.run(run(config, out, resume=config is None, accept_config=accept_config, report=report))
+            )
     except Stopped as stopped:
         print(f"manyturn: {stopped}", file=sys.stderr)
         sys.exit(stopped.exit_code)

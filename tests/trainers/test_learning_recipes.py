@@ -45,7 +45,11 @@ async def plant(config: RunConfig, source: Path, folder: Path) -> None:
         state = read_state(checkpoint)
         run.only.language.load_weights(checkpoint / "model")
         run.only.learner.begin_reinforcement()
-        plain = {**state, "learner": {**run.only.learner.plain(), "updates": state["learner"]["updates"]}}
+        plain = {
+            **state,
+            "config": config.model_dump(mode="json"),
+            "learner": {**run.only.learner.plain(), "updates": state["learner"]["updates"]},
+        }
         folder.mkdir()
         save_checkpoint(
             folder / "checkpoints", 0, {ONE_POLICY: (run.only.language, run.only.learner.tensors())}, plain, keep=1

@@ -144,6 +144,19 @@ class RunFolder:
             if file.name > here.name:
                 file.unlink()
 
+    def set_aside(self, step: int) -> None:
+        """Make room for a run that goes on from this step under another configuration.
+
+        Episodes that the other one has played for the next steps are forgotten; its evaluation keeps its place under
+        the number of its last step.
+        """
+        self.forget_journals_after(0, 0)
+        finished, kept = self.path / "evaluation", self.path / f"evaluation-step_{step:06d}"
+        if finished.is_dir():
+            if kept.exists():
+                shutil.rmtree(kept)
+            finished.rename(kept)
+
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
         """Names the mend when the disk refuses. Raises DiskFull."""

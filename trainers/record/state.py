@@ -17,6 +17,9 @@ class State:
         memory: what curriculum and credit stages remember from step to step.
         validated: the last step after which validation tasks were played.
         seconds: what the run took so far, over all processes that worked on it.
+        config: the configuration that led here, as plain values.
+        config_changes: edits of it that were accepted when the run was resumed: the step, and each entry's place with
+            both values.
     """
 
     step: int = 0
@@ -27,6 +30,8 @@ class State:
     warmup: dict[str, Any] = field(default_factory=dict)
     before: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    config: dict[str, Any] = field(default_factory=dict)
+    config_changes: list[dict[str, Any]] = field(default_factory=list)
 
     def plain(self) -> dict[str, Any]:
         return {**vars(self), "seen": sorted(self.seen)}

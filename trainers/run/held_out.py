@@ -59,6 +59,7 @@ async def conclude(run: Run, state: State, path: Path) -> dict[str, Any]:
         "steps": state.step,
         "updates": run.told(lambda trainee: trainee.learner.updates),
         "warmup": state.warmup,
+        "config_changes": state.config_changes,
         "weights": run.told(lambda trainee: trainee.weights),
     }
     panel = {"id": random.panel.id, "hash": random.panel.hash, "n_tasks": len(random.panel)}

@@ -15,7 +15,9 @@ from typing import Any
 from safetensors import SafetensorError
 
 from manyturn.envs.contract.durable import replace_text
+from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.hosting.watchdog import watchdog
+from manyturn.trainers.recipe.changes import changes, shown
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.checkpoint import (
     CheckpointError,
@@ -37,19 +39,26 @@ from manyturn.trainers.run.warmup import validate, warm_up
 
 
 async def train(
-    config: RunConfig | None, path: Path, *, resume: bool = False, report: Log = lambda line: None
+    config: RunConfig | None,
+    path: Path,
+    *,
+    resume: bool = False,
+    accept_config: bool = False,
+    report: Log = lambda line: None,
 ) -> dict[str, Any]:
     """Run, or continue a run.
 
     Args:
         config: what to do; None when resuming, for then the folder's own counts.
         path: the run's folder.
+        accept_config: go on although the folder's configuration was edited since the last checkpoint.
         report: receives each line of metrics as it is written, and how far the vocabulary is, where that takes long.
 
     Returns:
         The summary, which is written to ``summary.json`` too.
 
     Raises:
+        ConfigError: the configuration was edited since the last checkpoint, and that is not accepted.
         Stopped: a signal asked for it; whatever was finished is saved.
         DiskFull, LearningFailed, TooManyErrors: the run cannot go on; it can be resumed from its last checkpoint.
     """
@@ -57,6 +66,13 @@ async def train(
     with RunFolder(path, resume) as folder, Stopping() as stopping:
         if config is None:
             config = folder.read_config()
+        checkpoint = _newest(folder)
+        edits = _edits(checkpoint, config)
+        if edits and not accept_config:
+            raise ConfigError(
+                f"{path}/config.toml was edited since {checkpoint}: {shown(edits)}; take the edit back, or accept it "
+                f"with manyturn train --resume {path} --accept-config"
+            )
         loggers = RunLoggers(config.loggers)
 
         def log(line: dict[str, Any]) -> None:
@@ -72,7 +88,11 @@ async def train(
             run = await stopping.run(stack.enter_async_context(open_run(config, tell)))
             if not resume:
                 folder.write_config(config)
-            state = await stopping.run(_begin(run, folder, loggers, log))
+            state = await stopping.run(_begin(run, folder, checkpoint, loggers, log))
+            state.config = _plain(config)
+            if edits:
+                state.config_changes.append({"step": state.step, "entries": edits})
+                folder.set_aside(state.step)
             earlier, went_on = state.seconds, time.monotonic()
             try:
                 while state.step < config.steps or _validation_is_due(run, state):
@@ -111,13 +131,26 @@ def _checkpoint_is_due(config: RunConfig, state: State) -> bool:
     return state.step % config.checkpoint_every == 0 or state.step == config.steps
 
 
-async def _begin(run: Run, folder: RunFolder, loggers: RunLoggers, log: Log) -> State:
-    """The state to go on from: the newest intact checkpoint, or the end of the warm-up."""
+def _newest(folder: RunFolder) -> Path | None:
+    """The newest intact checkpoint; None where the run has none yet."""
     checkpoint, problems = newest_checkpoint(folder.checkpoints)
     if problems and checkpoint is None:
         raise CheckpointError(f"no checkpoint is intact ({problems[0]}): restore one, or start again in another folder")
     for problem in problems:
         print(f"skipped a damaged checkpoint: {problem}", file=sys.stderr)
+    return checkpoint
+
+
+def _edits(checkpoint: Path | None, config: RunConfig) -> dict[str, tuple[Any, Any]]:
+    return {} if checkpoint is None else changes(read_state(checkpoint).get("config", {}), _plain(config))
+
+
+def _plain(config: RunConfig) -> dict[str, Any]:
+    return json.loads(json.dumps(config.model_dump(mode="json")))
+
+
+async def _begin(run: Run, folder: RunFolder, checkpoint: Path | None, loggers: RunLoggers, log: Log) -> State:
+    """The state to go on from: that of the checkpoint, or the end of the warm-up."""
     if checkpoint is not None:
         if notice := version_notice(checkpoint):
             print(notice, file=sys.stderr)
@@ -130,7 +163,7 @@ async def _begin(run: Run, folder: RunFolder, loggers: RunLoggers, log: Log) -> 
         return state
     folder.check_new()
     _rewind(run, folder, loggers, -1)
-    state = State()
+    state = State(config=_plain(run.config))
     began = time.monotonic()
     state.warmup, state.seen = await warm_up(run, log)
     for trainee in run.trainees:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from short_runs import short_run
 
+from manyturn.envs.contract.options import ConfigError
 from manyturn.trainers.record.checkpoint import newest_checkpoint
 from manyturn.trainers.record.metrics import METRICS
 from manyturn.trainers.record.run_folder import RunFolder, RunFolderError, read_metrics
@@ -102,3 +103,36 @@ def test_a_run_that_cannot_begin_leaves_no_folder(tmp_path):
     with pytest.raises(ValueError, match="Nowhere"):
         asyncio.run(train(config, tmp_path / "run"))
     assert not (tmp_path / "run").exists()
+
+
+def _edited(run: Path, was: str, now: str) -> None:
+    text = (run / "config.toml").read_text()
+    assert text.count(was) == 1
+    (run / "config.toml").write_text(text.replace(was, now))
+
+
+def test_a_run_does_not_go_on_with_an_edited_configuration(calm, tmp_path):
+    run = shutil.copytree(calm[0], tmp_path / "run")
+    _edited(run, "\nsteps = 5", "\nsteps = 6")
+    with pytest.raises(ConfigError, match=r"steps was 5 and is 6; take the edit back, or accept it .* --accept-config"):
+        asyncio.run(train(None, run, resume=True))
+    assert json.loads((run / "summary.json").read_text())["steps"] == 5
+
+
+def test_an_edit_that_would_start_other_code_is_refused_before_it_does(calm, tmp_path):
+    run, file = shutil.copytree(calm[0], tmp_path / "run"), tmp_path / "other.py"
+    file.write_text("import os\nos._exit(0)\n")
+    _edited(run, 'id = "manyturn/Maze-v0"', f'id = "{file}:Other"')
+    with pytest.raises(ConfigError, match=r"env\.id was 'manyturn/Maze-v0' and is"):
+        asyncio.run(train(None, run, resume=True))
+
+
+def test_an_accepted_edit_stands_in_the_summary_and_is_asked_about_once(calm, tmp_path):
+    run = shutil.copytree(calm[0], tmp_path / "run")
+    _edited(run, "\nsteps = 5", "\nsteps  =  5 # five")
+    assert asyncio.run(train(None, run, resume=True))["config_changes"] == []
+    _edited(run, "\nsteps  =  5 # five", "\nsteps = 6")
+    summary = asyncio.run(train(None, run, resume=True, accept_config=True))
+    accepted = [{"step": 5, "entries": {"steps": [5, 6]}}]
+    assert summary["steps"] == 6 and json.loads(json.dumps(summary["config_changes"])) == accepted
+    assert asyncio.run(train(None, run, resume=True))["config_changes"] == accepted
