@@ -20,7 +20,7 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
 
     Args:
         path: the file; its folder must exist.
-        write: fills the file that it is given, which stands beside ``path`` until it is complete.
+        write: fills the file that it is given, which is next to ``path`` until it is complete.
     """
     # The process id keeps two writers apart; the last to finish wins, and neither reads a mixture.
     aside = path.with_name(f".{path.name}.{os.getpid()}.writing")
@@ -34,7 +34,7 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def clear_leftovers(folder: Path) -> None:
-    """Remove what writers that were killed have left beside their files; for the one who alone may write there."""
+    """Remove what writers that were killed have left next to their files; for the one who alone may write there."""
     for leftover in folder.glob(".*.writing"):
         if leftover.is_dir():
             shutil.rmtree(leftover)

@@ -15,7 +15,7 @@ _VERSION = 1
 
 
 class PanelError(ValueError):
-    """The panel cannot be made, or is not what it says; the text says what would mend it."""
+    """The panel cannot be made, or is not what it says; the text says what would fix it."""
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         return None
 
     def load(self, data: bytes) -> None:
-        """Undo ``save``. ``begin`` has been called with the same task before."""
+        """Inverse of ``save``. ``begin`` has been called with the same task before."""
         raise Unsupported(f"{type(self).__name__}.save() is overridden, so load() must be too")
 
     # ---- legal turns ----------------------------------------------------------------------------------------

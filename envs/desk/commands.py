@@ -1,4 +1,4 @@
-"""Calls that somebody could make who has read what was said so far: for policies by chance."""
+"""Calls that an agent could make that has read what was said so far: for the random policy."""
 
 import itertools
 import json
@@ -37,7 +37,7 @@ class Commands:
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Begin again."""
         self.load({sort: [] for sort in (*self._ids.values(), *_WORDS)})
 
     def read(self, text: str) -> None:
@@ -71,7 +71,7 @@ class Commands:
         return {sort: list(values) for sort, values in self._seen.items()}
 
     def load(self, seen: Mapping[str, Sequence[str]]) -> None:
-        """Undo ``save``."""
+        """Inverse of ``save``."""
         self._seen = {sort: dict.fromkeys(values) for sort, values in seen.items()}
         self._new: set[str] = set()
         self._calls: list[Any] = [None] * len(self._tools)

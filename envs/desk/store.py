@@ -76,7 +76,7 @@ class Store:
         return [[*place, changed] for place, changed in self.delta().items()]
 
     def load(self, saved: Iterable[Any]) -> None:
-        """Undo ``save``."""
+        """Inverse of ``save``."""
         self._new = {(table, key): {**self[table, key], **_tuples(changed)} for table, key, changed in saved}
 
 

@@ -143,7 +143,7 @@ class World:
         return json.dumps(state).encode()
 
     def load(self, data: bytes) -> None:
-        """Undo ``save`` on a world of the same problem."""
+        """Inverse of ``save`` on a world of the same problem."""
         problem = self.problem
         *scalars, contents, at, removed = json.loads(data)
         self.place, self.held, self.opened, self.clean, self.hot, self.cool, self.sliced, self.toggled = scalars[:8]

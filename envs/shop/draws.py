@@ -31,8 +31,8 @@ class KeyedDraws:
 class OriginalDraws:
     """The numbers of a run of the original that called ``random.seed(seed)`` before it loaded its catalogue.
 
-    The original draws from one stream, in the order of its files, and seeds it anew only afterwards; that is why two of
-    its runs differ in their price limits. Only Python's own generator can repeat it.
+    The original draws from one stream, in the order of its files, and seeds it again only afterwards; so two of its
+    runs differ in their price limits. Only Python's own generator can repeat it.
     """
 
     def __init__(self, seed: int):

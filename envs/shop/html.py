@@ -35,7 +35,7 @@ class Document:
     Attributes:
         html: the whole document.
         actions: what each control of the page does, in order, as a text action; "" for one that does nothing. The
-            search bar is a control and does nothing by itself; the button beside it is called ``search``.
+            search bar is a control and does nothing by itself; the button next to it is called ``search``.
     """
 
     html: str = ""

@@ -53,7 +53,7 @@ def recorded(folder: Path) -> dict[str, Facts]:
         found = json.loads(_record(folder).read_text(encoding="utf-8"))
         return {name: Facts(**facts) for name, facts in found["files"].items()}
     except (OSError, ValueError, TypeError, KeyError):
-        return {}  # a record that cannot be read is made anew
+        return {}  # a record that cannot be read is made again
 
 
 def record(folder: Path, facts: Mapping[str, Facts]) -> None:

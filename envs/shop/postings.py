@@ -107,7 +107,7 @@ class Gatherer:
         )
 
     def _sort(self, rank: NDArray[np.int64], made: Postings) -> None:
-        """Each block's postings go behind those of the blocks before it."""
+        """Each block's postings go after those of the blocks before it."""
         free = made.starts[:-1].copy()
         for block in self._blocks:
             triples = np.load(block) if isinstance(block, Path) else block

@@ -22,7 +22,7 @@ Record = Mapping[str, Any]
 
 
 class DataError(NeedsSetup):
-    """The folder lacks a file, or a file is not what it should be; the text names the mend."""
+    """The folder lacks a file, or a file is not what it should be; the text names the fix."""
 
 
 def unreadable(where: str | Path, why: Exception | str) -> DataError:

@@ -1,4 +1,4 @@
-"""WebShop's reward for a purchase, quirks included, and a strict one beside it.
+"""WebShop's reward for a purchase, quirks included, and a strict one next to it.
 
     reward = type · (attributes met + options met + price met) / (attributes + options + 1)
 

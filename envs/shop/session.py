@@ -149,7 +149,7 @@ class Session:
         return json.dumps(state).encode()
 
     def load(self, data: bytes) -> None:
-        """Undo ``save``."""
+        """Inverse of ``save``."""
         self.place, self.query, self.number, product, self.detail, self.chosen, visited = json.loads(data)
         self.product = None if product is None else self._catalogue[product]
         self.visited = frozenset(visited)

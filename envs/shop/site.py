@@ -1,4 +1,4 @@
-"""The shop as a web site for this machine alone: one visit behind each address that nobody can guess.
+"""The shop as a web site for this machine alone: one visit for each address, which cannot be guessed.
 
 An address names a visit and the number of one of its states.
 """
@@ -38,7 +38,7 @@ _VISITORS = 200  # whose visits are kept at a door
 
 
 class SiteError(ValueError):
-    """The server cannot start; the text says what would mend it."""
+    """The server cannot start; the text says what would fix it."""
 
 
 class Site:
@@ -82,7 +82,7 @@ class Site:
         self._visits.pop(address.rstrip("/").rpartition("/")[2], None)
 
     def door(self, arrive: Callable[[str], Visit]) -> str:
-        """An address behind which each call begins another visit; ``arrive`` is told it, and makes the visit."""
+        """An address where each call begins another visit; ``arrive`` gets it, and makes the visit."""
         key = secrets.token_urlsafe(24)
         self._doors[key] = arrive
         return f"{self.origin}/{key}"

@@ -1,1 +1,1 @@
-"""Software tasks: find and mend a fault in a real library, in a container."""
+"""Software tasks: find and fix a fault in a real library, in a container."""

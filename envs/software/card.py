@@ -11,7 +11,7 @@ from manyturn.envs.software.mine import MOST_BROKEN, RUNS, VALID, Baseline
 
 _ABOUT = f"""\
 Each task is a released library with a fault, or two or three, put into its code. The library's own tests tell whether
-it is mended. The file holds no line of the libraries: only places, what stands there instead, and names of tests.
+it is fixed. The file holds no line of the libraries: only places, what stands there instead, and names of tests.
 
 A fault makes a task if at least one test fails because of it, no more than {MOST_BROKEN:.0%} do, others still pass, no
 run hangs, and {RUNS} runs in a sandbox without a network agree, each in a process of its own. So the task as it is

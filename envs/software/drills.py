@@ -1,6 +1,6 @@
 """Drills: a fault in one of three short functions, shown with the test that fails. Made here, for a beginner.
 
-One short action mends it, ``edit calc.py 'a - b' 'a + b'``, another hands it in. Everything else is as in a real task.
+One short action fixes it, ``edit calc.py 'a - b' 'a + b'``, another hands it in. Everything else is as in a real task.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The software environment: find and mend a fault in a program, in a sandbox, with the tools of a programmer."""
+"""The software environment: find and fix a fault in a program, in a sandbox, with the tools of a programmer."""
 
 import base64
 import json
@@ -205,7 +205,7 @@ class Software(TextEnv):
         return [self._spelled(call) for call in calls]
 
     def expert(self) -> str:
-        """The next action of an expert that knows the mend: reproduce, view, edit, test, submit."""
+        """The next action of an expert that knows the fix: reproduce, view, edit, test, submit."""
         assert self._work is not None
         return self._spelled(self._work.next_call(self._shown))
 

@@ -1,4 +1,4 @@
-"""The expert: reproduces the fault, looks, puts in the known mend by the tools, runs the tests and submits."""
+"""The expert: reproduces the fault, looks, puts in the known fix by the tools, runs the tests and submits."""
 
 from collections.abc import Callable, Mapping
 from difflib import SequenceMatcher
@@ -19,10 +19,10 @@ class Edit(NamedTuple):
 
 
 def next_edit(fix: Mapping[str, bytes], read: Callable[[str], bytes | None]) -> Edit | None:
-    """The next replacement on the way to the known mend; None when it is all there.
+    """The next replacement on the way to the known fix; None when it is all there.
 
     Args:
-        fix: path -> content after the mend.
+        fix: path -> content after the fix.
         read: content of a file as it is, None if there is none.
     """
     for path, content in sorted(fix.items()):

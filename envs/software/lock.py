@@ -100,7 +100,7 @@ def _check(name: str, release: Release, file: Traversable) -> None:
     if (release.version, release.sha256) != (known.version, known.sha256):
         raise ValueError(
             f"the tasks of {file} are of {name} {release.version}, but the pinned release is {known.version}: "
-            'make them anew by "manyturn tasks software"'
+            'make them again with "manyturn tasks software"'
         )
 
 

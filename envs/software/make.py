@@ -17,7 +17,7 @@ from manyturn.envs.software.sources import MEND, missing
 
 
 def make(names: Sequence[str], out: Path, count: int, seed: int, tell: Callable[[Found], None]) -> list[Entry]:
-    """Write tasks to ``out``, their card beside it as Markdown, and the journal of the search to ``out``.journal.
+    """Write tasks to ``out``, their card next to it as Markdown, and the journal of the search to ``out``.journal.
 
     The same command goes on with an interrupted search.
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class Problem(NamedTuple):
-    """A tree of files with a fault, and the tests that tell whether it is mended.
+    """A tree of files with a fault, and the tests that tell whether it is fixed.
 
     Attributes:
         id: unique among the problems of its source.
@@ -14,7 +14,7 @@ class Problem(NamedTuple):
         tests: path -> content of every file that grades; written back before grading, whatever the agent did to them.
         fail_to_pass: pytest's ids of tests that fail in ``files`` and pass with ``fix``.
         pass_to_pass: ids of tests that pass in both.
-        fix: path -> content after the known mend; what is not named stays.
+        fix: path -> content after the known fix; what is not named stays.
         counts: whether a change of the file at a path is carried over to grading.
     """
 

@@ -24,7 +24,7 @@ class Recent(Generic[T]):
         return list(self._values)
 
     def made(self, key: str, make: Callable[[], T], keep: Callable[[T], bool] = lambda value: True) -> T:
-        """The value of a key, made if it is not known; one that shall not be kept is made anew each time."""
+        """The value of a key, made if it is not known; one that shall not be kept is made again each time."""
         if key in self._values:
             self._values.move_to_end(key)
             return self._values[key]

@@ -83,7 +83,7 @@ class Work:
             self.changed = carried(self.problem, changes_between(self.problem.files, tree_of(seen)))
 
     def next_call(self, shown: bool) -> Call:
-        """What an expert does next, who knows the mend but goes all the way."""
+        """What an expert does next, who knows the fix but goes all the way."""
         edit = next_edit(self.problem.fix, self._content)
         if shown and not self.tested:
             return "test", {}

@@ -20,7 +20,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 
 
 class BadCall(ValueError):
-    """The text is no tool call; what it says names the mend."""
+    """The text is no tool call; what it says names the fix."""
 
 
 class CallRequest(NamedTuple):

@@ -24,7 +24,7 @@ class ToolError(Exception):
 
 
 class BadArguments(ValueError):
-    """The arguments do not fit the tool; the text names the mend."""
+    """The arguments do not fit the tool; the text names the fix."""
 
 
 @dataclass(frozen=True, slots=True)

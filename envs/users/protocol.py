@@ -75,4 +75,4 @@ class User(abc.ABC):
 
     @abc.abstractmethod
     def load(self, state: Any) -> None:
-        """Undo ``save``. ``begin`` has been called with the same task before."""
+        """Inverse of ``save``. ``begin`` has been called with the same task before."""

@@ -34,7 +34,7 @@ class UserEnv(TextEnv):
     Args:
         user: a kind, such as ``"agenda"``, or a kind with its options, such as ``{"kind": "agenda", "noise": 0.1}``;
             default: the first of ``makers``. Every environment also takes ``{"kind": "model", "model": NAME,
-            "base_url": URL}`` and ``{"kind": "replay", "file": PATH}``; ``"record": PATH`` beside any kind keeps what
+            "base_url": URL}`` and ``{"kind": "replay", "file": PATH}``; ``"record": PATH`` with any kind keeps what
             the user says, for replay.
 
     Attributes:
@@ -54,7 +54,7 @@ class UserEnv(TextEnv):
         raise NotImplementedError(f"{type(self).__name__} has a user: override state() and set_state()")
 
     def set_state(self, state: Any) -> None:
-        """Undo ``state``."""
+        """Inverse of ``state``."""
         raise NotImplementedError(f"{type(self).__name__} has a user: override state() and set_state()")
 
     def notes(self) -> Mapping[str, Any]:

@@ -125,7 +125,7 @@ def _node(line: str) -> _Node:
 
 
 def _plain(value: str) -> str:
-    """Undo the quotation of a value."""
+    """Inverse of quoting a value."""
     if not value.startswith('"'):
         return value
     return _ESCAPE.sub(lambda m: chr(int(m[1][1:], 16)) if len(m[1]) == 3 else _ESCAPED.get(m[1], m[1]), value[1:-1])

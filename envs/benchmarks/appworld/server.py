@@ -110,7 +110,7 @@ class Server:
 
     def _exchange(self, method: str, seconds: float, body: bytes) -> tuple[int, bytes]:
         connection = _Connection(self.address, seconds)
-        late = threading.Timer(seconds, connection.cut)  # a socket's own limit starts anew with each byte
+        late = threading.Timer(seconds, connection.cut)  # a socket's own limit starts again with each byte
         late.start()
         try:
             connection.request("POST", f"/{method}", body, {"Content-Type": "application/json"})

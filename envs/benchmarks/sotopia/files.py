@@ -34,7 +34,7 @@ _MEND = (
 
 
 class DataError(NeedsSetup):
-    """The folder lacks a file, or a file is not what it should be; the text names the mend."""
+    """The folder lacks a file, or a file is not what it should be; the text names the fix."""
 
 
 class _Record(BaseModel):

@@ -1,4 +1,4 @@
-"""SWE-bench and the sets of its form: mend what an issue tells of, in the repository's own container image."""
+"""SWE-bench and the sets of its form: do what an issue asks for, in the repository's own container image."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

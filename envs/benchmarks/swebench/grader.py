@@ -28,7 +28,7 @@ class Grade(NamedTuple):
     """What a log says of a patch.
 
     Attributes:
-        resolved: FULL if all tests are as they should be; PARTIAL if some of those to be mended are, and none broke.
+        resolved: FULL if all tests are as they should be; PARTIAL if some of those to be fixed are, and none broke.
         valid: the log is of a run that came to its end, and says what its exit code says.
         mended: of the tests that should pass and did not, the share that passes, in [0, 1].
         kept: of the tests that passed, the share that does not fail, in [0, 1].

@@ -47,7 +47,7 @@ def image_of(row: Row, rule: str = "{image}") -> str:
         image += ":latest"
     name = rule.replace("{image}", image).replace("{instance}", row.instance.lower())
     if len(name) > 400 or not _NAME.fullmatch(name):
-        raise DataError(f"{row.instance}: {name!r:.100} is no name of an image: mend the row, or give image=NAME")
+        raise DataError(f"{row.instance}: {name!r:.100} is no name of an image: fix the row, or give image=NAME")
     return name
 
 

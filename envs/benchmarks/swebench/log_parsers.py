@@ -53,7 +53,7 @@ def pytest_v2_log(log: str) -> dict[str, str]:
 
 
 def seaborn_log(log: str) -> dict[str, str]:
-    """Only failures and passes count; a pass may stand before or behind its test."""
+    """Only failures and passes count; a pass may stand before or after its test."""
     found = {}
     for line in log.split("\n"):
         words = line.split()
@@ -105,7 +105,7 @@ def _django_line(line: str) -> Iterator[tuple[str, str]]:
     for end in (" ... ok", " ... OK", " ...  OK"):
         if line.endswith(end):
             if line.startswith("Applying sites.0002_alter_domain_unique...test_no_migrations"):
-                line = line.split("...", 1)[-1].strip()  # the test's name is printed behind a migration's
+                line = line.split("...", 1)[-1].strip()  # the test's name is printed after a migration's
             yield line.rsplit(end, 1)[0], PASSED
             break
     if " ... skipped" in line:

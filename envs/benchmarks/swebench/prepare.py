@@ -156,7 +156,7 @@ def _hidden(row: Row) -> list[str]:
     for file in files:
         path = PurePosixPath(file)
         if path.is_absolute() or ".." in path.parts or ".git" in path.parts or not file.isprintable():
-            raise DataError(f"{row.instance}: {file!r:.60} is no path below the repository: mend the row")
+            raise DataError(f"{row.instance}: {file!r:.60} is no path below the repository: fix the row")
     return files
 
 

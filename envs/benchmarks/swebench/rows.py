@@ -22,7 +22,7 @@ _COMMIT = re.compile(r"[0-9a-fA-F]{7,64}")
 
 
 class DataError(NeedsSetup):
-    """The file is missing, or a row is not what it should be; the text names the mend."""
+    """The file is missing, or a row is not what it should be; the text names the fix."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Row:
         hints: remarks that the set gives besides, which are not told by default.
         image: that the row names, or "".
         fault: patch that brings the fault into the image's state (SWE-smith), or "".
-        gold: patch that mends the fault, or "" if the row has none.
+        gold: patch that fixes the fault, or "" if the row has none.
         test_patch: patch of the tests, or "".
-        fail_to_pass: tests that the gold patch mends.
+        fail_to_pass: tests that the gold patch fixes.
         pass_to_pass: tests that pass before and after it.
         script: that runs the tests between markers, or "".
         command: that runs the tests, or "".

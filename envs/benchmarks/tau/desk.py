@@ -29,7 +29,7 @@ class Desk(Protocol):
         ...
 
     def load(self, state: Any) -> None:
-        """Undo ``save``, on a desk that was set up for the same task."""
+        """Inverse of ``save``, on a desk that was set up for the same task."""
         ...
 
 

@@ -56,7 +56,7 @@ RELEASE = {  # git's names of the files' contents
 
 
 class DataError(NeedsSetup):
-    """The folder lacks a file, or a file is not what it should be; the text names the mend."""
+    """The folder lacks a file, or a file is not what it should be; the text names the fix."""
 
 
 class Files:

@@ -177,7 +177,7 @@ class Database:
         return {name: copied(table.own) for name, table in self.tables.items() if table.own}
 
     def load(self, state: Mapping[str, Mapping[str, Record]]) -> None:
-        """Undo ``save``."""
+        """Inverse of ``save``."""
         for name, table in self.tables.items():
             table.own = copied(dict(state.get(name, {})))
 

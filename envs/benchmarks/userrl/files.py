@@ -20,7 +20,7 @@ Record = Mapping[str, Any]
 
 
 class DataError(NeedsSetup):
-    """The folder lacks a file, or a file is not what it should be; the text names the mend."""
+    """The folder lacks a file, or a file is not what it should be; the text names the fix."""
 
 
 class Source(NamedTuple):

@@ -23,7 +23,7 @@ _ATTEMPTS = 20_000
 
 
 class NoGoals(ValueError):
-    """No catalogue has a goal of this difficulty for this split; the text tells the mend."""
+    """No catalogue has a goal of this difficulty for this split; the text names the fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ def _drawn(draws: Draws, stock: Goods, split: str, level: GoalLevel) -> Goal | N
 
 
 def _wish(draws: Draws, product: Product, rivals: Sequence[Product], level: GoalLevel) -> _Wish | None:
-    """Attributes that rivals lack come first; one option that a rival lacks, if that is a trap, beside common ones."""
+    """Attributes that rivals lack come first; one option that a rival lacks, if that is a trap, besides common ones."""
     known = [attribute for attribute in product.attributes if level.below or attribute in product.title]
     if len(known) < level.attributes[0]:
         return None

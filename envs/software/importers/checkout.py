@@ -16,7 +16,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
 
 
 class DataError(NeedsSetup):
-    """The file or checkout is missing, or is not what it should be; the text names the mend."""
+    """The file or checkout is missing, or is not what it should be; the text names the fix."""
 
 
 class OtherRelease(UserWarning):

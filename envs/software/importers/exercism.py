@@ -32,7 +32,7 @@ def problems_of(folder: Path) -> Sequence[Problem]:
 
 
 def _problem(checkout: Checkout, name: str) -> Problem | None:
-    """None if nothing is to be mended: two exercises ask for a better form of what works."""
+    """None if nothing is to be fixed: two exercises ask for a better form of what works."""
     folder = f"{_PRACTICE}/{name}"
     files = _listed(checkout.table(f"{folder}/.meta/config.json"), checkout.root / folder)
     (solution, *more), tests, examples = files["solution"], files["test"], files["example"]

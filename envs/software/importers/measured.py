@@ -1,4 +1,4 @@
-"""Which tests pass before the mend, and which are never run: measured in a container, Python 3.11 and pytest 7.2.
+"""Which tests pass before the fix, and which are never run: measured in a container, Python 3.11 and pytest 7.2.
 
 Tests are told by their places in the order of ``names_of_tests``; a program that is not named has only tests that fail.
 """
@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 
 class Measured(NamedTuple):
-    """What came of a program's tests before the mend.
+    """What came of a program's tests before the fix.
 
     Attributes:
         tests: how many there were.
         passes: places of those that passed.
-        skips: places of those that are skipped, mended or not.
+        skips: places of those that are skipped, fixed or not.
     """
 
     tests: int
@@ -24,7 +24,7 @@ class Measured(NamedTuple):
 def divided(
     table: Mapping[str, Measured], name: str, tests: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Tests that fail before the mend, and tests that pass before and after it; None if there are others than measured.
+    """Tests that fail before the fix, and tests that pass before and after it; None if there are others than measured.
 
     Args:
         table: QUIXBUGS or EXERCISM.

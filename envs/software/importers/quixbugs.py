@@ -1,7 +1,7 @@
 """QuixBugs (Python): 40 classic algorithms with a fault in one line, and tests by pytest.
 
 From Lin et al. 2017 (github.com/jkoppel/QuixBugs, MIT). The specification stands below each program's code, where the
-agent can read it; tests and the mended programs are not shown.
+agent can read it; tests and the fixed programs are not shown.
 """
 
 import json

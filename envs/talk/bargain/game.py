@@ -39,7 +39,7 @@ class Game(abc.ABC):
 
     @abc.abstractmethod
     def read(self, side: int, words: str) -> Terms | None:
-        """Undo ``words``; None if they are no terms."""
+        """Inverse of ``words``; None if they are no terms."""
 
     @abc.abstractmethod
     def told(self, side: int) -> str:
