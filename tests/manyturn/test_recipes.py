@@ -261,7 +261,9 @@ def test_a_methods_page_explains_each_of_its_parts(name):
     assert told and {(piece.place, piece.name): lacking(piece.text) for piece in told if lacking(piece.text)} == {}
 
 
-STAGES = sorted(file for file in Path(trainers.__path__[0]).glob("*/*/*.py") if ".register(" in file.read_text())
+OF_PAPERS = {"rewards", "advantages", "modulations", "objectives", "curricula"}  # columns and loggers have none
+FILES = (file for file in Path(trainers.__path__[0]).glob("*/*/*.py") if file.parent.name in OF_PAPERS)
+STAGES = sorted(file for file in FILES if ".register(" in file.read_text())
 
 
 @pytest.mark.parametrize("file", STAGES, ids=lambda file: f"{file.parent.name}/{file.stem}")

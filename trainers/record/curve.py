@@ -13,7 +13,7 @@ def draw_curve(run: Path, summary: dict[str, Any]) -> Path:
 
     Args:
         run: the run's folder.
-        summary: what ``summarise`` returned.
+        summary: what ``summarise_run`` returned.
     """
     import matplotlib
 
