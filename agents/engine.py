@@ -1,12 +1,13 @@
 """The contract between an agent and whatever computes the next tokens: ids in, ids and log-probabilities out."""
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from pydantic import Field
 
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.weights import Weights
+from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import Options
 
 
@@ -22,6 +23,11 @@ class Sampling(Options):
     """Divides the logits; 0 takes the most likely token."""
     max_tokens: int = Field(default=16, ge=1)
     """Longest reply, its end token included."""
+
+    def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        if self.temperature > 0:
+            return None
+        return "sampling.temperature = 0 draws all episodes of a task alike, with nothing to learn from: set it to 1"
 
 
 class Reply(NamedTuple):

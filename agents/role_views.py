@@ -5,12 +5,13 @@ it at its last turn up to then: that is when it could still do something about i
 left out.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from manyturn.agents.episode import Episode, TurnRecord
 from manyturn.agents.ledger import Ledger
+from manyturn.envs.contract.role_parts import owner_of
 
 
 class RoleView(NamedTuple):
@@ -54,28 +55,13 @@ def group_name(task: str, role: str, roles: Collection[str]) -> str:
     return f"{task}#{role}" if len(roles) > 1 else task
 
 
-def own_parts(names: Iterable[str], roles: Collection[str]) -> tuple[str, ...]:
-    """Reward parts as the roles themselves know them, each once.
-
-    >>> own_parts(["buyer.outcome", "seller.outcome", "patience"], ["buyer", "seller"])
-    ('outcome', 'patience')
-    """
-    return tuple(dict.fromkeys(_owner(name, roles)[1] for name in names))
-
-
-def _owner(part: str, roles: Collection[str]) -> tuple[str | None, str]:
-    """Whose part it is, None if everybody's, and what the owner calls it."""
-    role, dot, name = part.partition(".")
-    return (role, name) if dot and len(roles) > 1 and role in roles else (None, part)
-
-
 def _earned(turns: Sequence[TurnRecord], role: str, places: Sequence[int], roles: Collection[str]) -> list[TurnRecord]:
     parts: list[dict[str, float]] = [{} for _ in places]
     own = -1  # how many of its own turns have been, less one
     for turn in turns:
         own += turn.role == role
         for part, value in turn.parts.items() if own >= 0 else ():
-            owner, name = _owner(part, roles)
+            owner, name = owner_of(part, roles)
             if owner in (None, role):
                 parts[own][name] = parts[own].get(name, 0.0) + value
     return [

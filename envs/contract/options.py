@@ -1,7 +1,7 @@
 """Configurations: frozen, and strict about what they are given."""
 
 import difflib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
@@ -69,7 +69,8 @@ class Options(BaseModel):
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         """Why these options cannot work in a run, or do nothing there, in one line with the fix; None where they work.
 
-        ``refusals.refuse_unfit`` asks all options of a run. What a subclass says replaces what its base says.
+        ``refusals.refuse_unfit`` asks all options of a run, and each class of them: a subclass adds to what its bases
+        refuse, and need not call them.
 
         Args:
             run: the whole configuration of the run, a ``RunConfig``.
@@ -122,17 +123,3 @@ UNFINISHED = {"unfinished": True}  # context of a validation, in which changes o
 
 class ConfigError(ValueError):
     """The configuration cannot be used; the text says which entry and what would do."""
-
-
-Rule = Callable[[Any], str | None]
-
-
-def check(config: Any, rules: Collection[Rule], context: Mapping[str, Any] | None = None) -> None:
-    """Raise ValueError with the reason of the first rule that refuses the configuration.
-
-    Args:
-        context: of the validation; where it is UNFINISHED nothing is refused yet.
-    """
-    for rule in () if context == UNFINISHED else rules:
-        if reason := rule(config):
-            raise ValueError(reason)

@@ -42,7 +42,8 @@ def refuse_unfit(run: Options, env: EnvFacts | None = None) -> None:
         env: its environment; None while only the configuration is known.
     """
     for options in options_in(run):
-        if reason := options.refuse(run, env):
+        kinds = [kind for kind in reversed(type(options).__mro__) if "refuse" in vars(kind)]
+        if reason := next(filter(None, (kind.refuse(options, run, env) for kind in kinds)), None):
             raise ConfigError(reason)
 
 

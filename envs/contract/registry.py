@@ -74,10 +74,14 @@ class Registry(Generic[R]):
 
         return add
 
-    def names(self) -> list[str]:
-        """Every registered name."""
+    def names(self, where: Callable[[Any], bool] | None = None) -> list[str]:
+        """Every registered name.
+
+        Args:
+            where: takes a class of options and says whether its name is asked for; left out: all are.
+        """
         self._load_package()
-        return sorted(self._entries)
+        return sorted(name for name, entry in self._entries.items() if where is None or where(entry.config_type))
 
     def entry(self, name: str) -> Entry:
         """What is registered under a name. Raises ValueError with the nearest names where nothing is."""

@@ -1,5 +1,6 @@
 """Of an episode of several roles everyone gets what is its own, and nobody what is another's."""
 
+import doctest
 import math
 
 import pytest
@@ -9,7 +10,9 @@ from hypothesis import strategies as st
 from manyturn.agents.episode import Ending, Episode, TurnRecord
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Ledger
-from manyturn.agents.role_views import own_parts, returns_by_role, role_views
+from manyturn.agents.role_views import returns_by_role, role_views
+from manyturn.envs.contract import role_parts
+from manyturn.envs.contract.role_parts import own_parts
 from manyturn.envs.contract.roles import ONE_ROLE
 from manyturn.envs.contract.task import Task
 
@@ -95,3 +98,7 @@ def test_an_episode_of_one_role_is_its_own_view_untouched():
 @pytest.mark.parametrize("names", [("a.x", "b.x", "shared"), ("b.x", "shared", "a.x")])
 def test_a_stage_of_credit_names_parts_as_the_agents_do(names):
     assert set(own_parts(names, ROLES)) == {"x", "shared"}
+
+
+def test_examples_of_parts_and_their_owners():
+    assert doctest.testmod(role_parts).failed == 0

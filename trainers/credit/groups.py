@@ -4,7 +4,7 @@ All in float64. With float32 and the usual eps of 1e-6 the rounding error of six
 advantage of 0.47; a group without spread is therefore recognised by max == min, and its members get exactly 0.
 """
 
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,8 @@ EPS = 1e-6
 
 class GroupConfig(StageConfig):
     """Base of the configurations of methods that compare an episode with the others of its task."""
+
+    compares_groups: ClassVar[bool] = True
 
     stats_over: StatsOver = "episodes"
     """What counts once in a group's statistics: an episode, by its return; a row, which is a turn, by its score, so

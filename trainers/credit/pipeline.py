@@ -1,59 +1,17 @@
 """Credit for turns: the rewards, advantage and modulation stages in a row."""
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import ValidationInfo, field_validator, model_validator
 
-from manyturn.envs.contract.options import Options, check
 from manyturn.envs.contract.registry import Memory
+from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.groups import group_statistics
-from manyturn.trainers.credit.rules import OF_CREDIT
 from manyturn.trainers.credit.stages import ADVANTAGES, MODULATIONS, REWARDS, Advantage, Rewarded, StageConfig
 from manyturn.trainers.credit.turn_batch import BoolK, FloatK, FloatT, TurnBatch
 
 ROUNDING = 1e-9  # share of a score below which a difference is none
-
-
-class CreditConfig(Options):
-    """Which functions give credit to turns."""
-
-    rewards: tuple[Annotated[Any, REWARDS.field], ...] = ()
-    """Changes to the rewards, in order."""
-    advantage: Annotated[Any, ADVANTAGES.field]
-    """What a turn is compared with."""
-    modulation: tuple[Annotated[Any, MODULATIONS.field], ...] = ()
-    """Weights on the advantage, in order."""
-
-    @property
-    def needs(self) -> dict[str, str]:
-        """Column -> the stage that cannot work without it."""
-        return {column: stage.name for stage in self._stages for column in stage.needs}
-
-    @property
-    def uses(self) -> dict[str, str]:
-        """Column -> the stage that takes it into account where it is there."""
-        return {column: stage.name for stage in self._stages for column in stage.uses}
-
-    @property
-    def _stages(self) -> tuple[StageConfig, ...]:
-        return (*self.rewards, self.advantage, *self.modulation)
-
-    @field_validator("rewards", "modulation")
-    @classmethod
-    def _each_once(cls, stages: tuple[StageConfig, ...]) -> tuple[StageConfig, ...]:
-        twice = [name for name, count in Counter(stage.name for stage in stages).items() if count > 1]
-        if twice:
-            raise ValueError(f"{twice[0]} is named twice: its effect would count twice; put it into one entry")
-        return stages
-
-    @model_validator(mode="after")
-    def _combination_makes_sense(self, info: ValidationInfo) -> Self:
-        check(self, OF_CREDIT, info.context)
-        return self
 
 
 @dataclass(frozen=True, eq=False)

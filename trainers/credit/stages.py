@@ -30,8 +30,19 @@ class StageConfig(Named):
     """Columns that it takes into account where they are there."""
     adds: ClassVar[frozenset[str]] = frozenset()
     """Parts that a reward stage adds."""
+    empties: ClassVar[frozenset[str]] = frozenset()
+    """Parts that a reward stage pays out under other names, and leaves at 0."""
     by_token: ClassVar[bool] = False
     """Whether an advantage tells the tokens of a turn apart."""
+    compares_returns_only: ClassVar[bool] = False
+    """Whether an advantage knows nothing of an episode but its return."""
+    compares_groups: ClassVar[bool] = False
+    """Whether an advantage compares an episode with the others of its task. One that is alone then earns 0, unless the
+    stage has an option ``singleton`` that says otherwise."""
+    weighs_by: ClassVar[str | None] = None
+    """What of a turn a modulation weighs it by, such as its entropy. A turn is weighed by one thing once."""
+    chooses: ClassVar[bool] = True
+    """Whether a curriculum prefers some tasks to others."""
 
     def named_parts(self) -> set[str]:
         """Parts of the reward that the options name."""

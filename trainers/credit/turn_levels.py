@@ -10,7 +10,7 @@ differ: nothing says whether the episode was good. So does a group without sprea
 this is GRPO.
 """
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -25,6 +25,8 @@ from manyturn.trainers.credit.turn_batch import BoolK, FloatK, IntK, TurnBatch
 
 class TurnLevelConfig(StageConfig):
     """Base of the configurations of methods that tell turn rewards from outcomes."""
+
+    compares_groups: ClassVar[bool] = True
 
     outcome: str = OUTCOME
     """Name of the reward part that is the episode's outcome; all others are turn rewards."""

@@ -25,11 +25,12 @@ With rules, rejected_tokens is the share of tokens left out.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
+from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import OnlyWith, Options
 
 FloatN = np.ndarray
@@ -47,6 +48,9 @@ class TisConfig(Options):
     """Lowest weight; with it, weights outside [floor, cap] become 0 instead of cap."""
     normalise: bool = False
     """Divide by the step's mean weight."""
+
+    def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        return _refuse_equals("correction", run)
 
 
 class RejectConfig(Options):
@@ -68,6 +72,24 @@ class RejectConfig(Options):
         if self.divergence == "k1" and self.upper <= 1:
             raise ValueError(f"with k1 upper is a ratio and must be greater than 1, not {self.upper}")
         return self
+
+    def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        alike = [rule for rule in run.objective.reject if (rule.divergence, rule.over) == (self.divergence, self.over)]
+        if len(alike) > 1:
+            return (
+                f"objective.reject has two rules of {self.divergence} over {self.over}, of which the narrower counts "
+                "alone: keep that one"
+            )
+        return _refuse_equals("reject", run)
+
+
+def _refuse_equals(option: str, run: Any) -> str | None:
+    if run.learner.old_logprobs != "engine":
+        return None
+    return (
+        f"objective.{option} compares the engine with the learner, which learner.old_logprobs = 'engine' takes for the "
+        "same: set it to 'learner', or leave it out"
+    )
 
 
 class Sequences(NamedTuple):

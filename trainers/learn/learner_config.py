@@ -1,10 +1,12 @@
 """Options of the learner."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import OnlyWith, Options
+from manyturn.trainers.learn.objective import OBJECTIVES
 
 
 class LearnerConfig(Options):
@@ -30,3 +32,20 @@ class LearnerConfig(Options):
     """Scale of the adapters."""
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass to save memory."""
+
+    def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        objective, played = run.objective, run.rollout.tasks * run.rollout.group
+        if not objective.needs_fresh_samples:
+            return None
+        if self.epochs > 1:
+            others = ", ".join(OBJECTIVES.names(lambda kind: not kind.needs_fresh_samples))
+            return (
+                f"learner.epochs = {self.epochs} learns from samples of an older policy, for which {objective.name} "
+                f"has no ratio: set it to 1, or take an objective with one ({others})"
+            )
+        if self.minibatch < played:
+            return (
+                f"learner.minibatch = {self.minibatch} makes several updates of {played} episodes, for which "
+                f"{objective.name} has no ratio: set it to {played}"
+            )
+        return None

@@ -8,7 +8,7 @@ with ``OBJECTIVES``, whose configuration derives from ``ObjectiveConfig``.
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
@@ -41,6 +41,11 @@ class EntropyConfig(Options):
 
 class ObjectiveConfig(StageConfig):
     """Base of the configurations of objectives."""
+
+    averages_over_reply: ClassVar[bool] = False
+    """Whether all tokens of a reply get one advantage, so that credit of single tokens is lost."""
+    needs_fresh_samples: ClassVar[bool] = False
+    """Whether it has no ratio by which samples of an older policy could be learnt from."""
 
     aggregation: Aggregation = "token-mean"
     """How tokens are weighted against each other; see ``aggregate``."""

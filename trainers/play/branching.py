@@ -31,6 +31,7 @@ branches repeat is not in it; ``groups_without_signal`` above that of whole roll
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, zip_longest
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,6 +41,7 @@ from manyturn.agents.engine import EngineError
 from manyturn.agents.episode import Episode
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.fork import Fork
+from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.options import Options
 from manyturn.trainers.credit.turn_batch import FloatK
@@ -58,6 +60,22 @@ class Branching(Options):
     """Score up to which an episode branches: the share of turns that do where the entropy stays as it was."""
     tokens: int = Field(default=20, ge=1)
     """Tokens at the beginning of a reply that its entropy is of."""
+
+    def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        rollout = run.rollout
+        if run.roles:
+            return "rollout.branching repeats what one policy said, and [roles] names several: leave one of them out"
+        if self.initial >= rollout.group:
+            return (
+                f"rollout.branching.initial = {self.initial} leaves nothing of rollout.group = {rollout.group} to "
+                "branch: lower it, raise rollout.group, or leave branching out"
+            )
+        if rollout.max_turns == 1:
+            return (
+                "rollout.branching has no effect where rollout.max_turns = 1, for episodes fork after their first "
+                "turn: raise max_turns, or leave branching out"
+            )
+        return None
 
 
 def start_entropy(entropies_T: ArrayLike, vocabulary: int, tokens: int) -> float:

@@ -16,10 +16,11 @@ Watch: ``turns`` at the limit and ``truncated`` near 1: episodes are cut off bef
 ``truncated`` near 0 from the start: the limit does not bind.
 """
 
-from typing import Self
+from typing import Any, Self
 
 from pydantic import Field, model_validator
 
+from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import Options
 
 
@@ -40,6 +41,14 @@ class Horizon(Options):
         if self.first >= self.last:
             raise ValueError(f"first {self.first} is not below last {self.last}: set a turn limit instead of a horizon")
         return self
+
+    def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        if not 0 < run.steps <= self.every:
+            return None
+        return (
+            f"rollout.horizon.every = {self.every} is never reached in {run.steps} steps, so that the turn limit does "
+            "not grow: lower it, or set rollout.max_turns instead of a horizon"
+        )
 
 
 def turn_limit(horizon: Horizon, step: int) -> int:

@@ -1,13 +1,16 @@
 """Options of rollouts: how many episodes a step plays, and how."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-from pydantic import Field, ValidationInfo, model_validator
+from pydantic import Field
 
-from manyturn.envs.contract.options import Options, Rule, check
+from manyturn.envs.contract.facts import EnvFacts
+from manyturn.envs.contract.options import Options
+from manyturn.trainers.credit.stages import ADVANTAGES
 from manyturn.trainers.play.branching import Branching
 from manyturn.trainers.play.horizon import Horizon
+from manyturn.trainers.play.pool import CURRICULA, TaskPool
 
 
 class RolloutConfig(Options):
@@ -31,29 +34,32 @@ class RolloutConfig(Options):
     error_share: float = Field(default=0.1, ge=0, le=1)
     """Share of episodes of a step that may end in an error before the run stops."""
 
-    @model_validator(mode="after")
-    def _combination_makes_sense(self, info: ValidationInfo) -> Self:
-        check(self, OF_ROLLOUT, info.context)
-        return self
+    def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        advantage = run.credit.advantage
+        if self.group == 1 and advantage.compares_groups and getattr(advantage, "singleton", "zero") == "zero":
+            others = ", ".join(ADVANTAGES.names(lambda kind: not kind.compares_groups))
+            return (
+                f"rollout.group = 1 leaves {advantage.name} nothing to compare an episode with: raise rollout.group, "
+                f"or take an advantage that compares no groups ({others})"
+            )
+        if self.group == 1 and self.rounds > 1:
+            return (
+                f"rollout.rounds = {self.rounds} plays groups again whose episodes earn the same, as every group of "
+                "one does: raise rollout.group, or leave rounds out"
+            )
+        return _refuse_choice(run, env) if env and run.curriculum.chooses and run.steps else None
 
 
-def _group_has_room_for_branches(rollout: Any) -> str | None:
-    branching = rollout.branching
-    if branching is not None and branching.initial >= rollout.group:
+def _refuse_choice(run: Any, env: EnvFacts) -> str | None:
+    """Why a curriculum has nothing to choose from, or cannot draw what the first step is to play."""
+    tasks, wanted = env.tasks("train"), run.rollout.tasks
+    if len(tasks) <= wanted:
         return (
-            f"rollout.branching.initial = {branching.initial} leaves nothing of rollout.group = {rollout.group} to "
-            "branch: lower it, raise rollout.group, or leave branching out"
+            f"curriculum {run.curriculum.name} has no effect: a step plays {wanted} tasks, and the training split has "
+            f"{len(tasks)}: lower rollout.tasks, or leave the section out"
         )
+    try:
+        CURRICULA.apply_remembering(run.curriculum, {}, TaskPool(tasks, wanted, run.seed, step=1))
+    except ValueError as error:
+        return str(error)
     return None
-
-
-def _there_is_a_turn_to_fork_at(rollout: Any) -> str | None:
-    if rollout.branching is not None and rollout.max_turns == 1:
-        return (
-            "rollout.branching has no effect where rollout.max_turns = 1, for episodes fork behind their first turn: "
-            "raise max_turns, or leave branching out"
-        )
-    return None
-
-
-OF_ROLLOUT: tuple[Rule, ...] = (_group_has_room_for_branches, _there_is_a_turn_to_fork_at)

@@ -13,12 +13,13 @@ from manyturn.agents.engine_config import ENGINES
 from manyturn.agents.engines.transformers import TransformersConfig
 from manyturn.agents.model_config import MODELS
 from manyturn.agents.models.tiny import TinyModel
+from manyturn.agents.scripted import SCRIPTS
 from manyturn.envs.contract.facts import EnvFacts
-from manyturn.envs.contract.options import UNFINISHED, ConfigError, OnlyWith, Options, check, one_line
+from manyturn.envs.contract.options import UNFINISHED, ConfigError, OnlyWith, Options, one_line
 from manyturn.envs.contract.refusals import refuse_idle, refuse_unfit
 from manyturn.envs.contract.turn_reward import WRAPPERS
 from manyturn.envs.hosting.pressure import WorkerLimits
-from manyturn.trainers.credit.pipeline import CreditConfig
+from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.learn.column import COLUMNS, refuse_columns
 from manyturn.trainers.learn.head_config import ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.learn.learner_config import LearnerConfig
@@ -27,7 +28,6 @@ from manyturn.trainers.learn.objectives.clip import ClipConfig
 from manyturn.trainers.play.curricula.uniform import UniformConfig
 from manyturn.trainers.play.pool import CURRICULA
 from manyturn.trainers.play.rollout_config import RolloutConfig
-from manyturn.trainers.recipe.combinations import OF_A_RUN
 from manyturn.trainers.recipe.logger import LOGGERS
 
 _WORKERS = OnlyWith("workers", may_wait=True)
@@ -132,13 +132,27 @@ class RunConfig(Options):
 
     @model_validator(mode="after")
     def _combination_makes_sense(self, info: ValidationInfo) -> Self:
-        check(self, OF_A_RUN, info.context)
         if info.context != UNFINISHED:
             refuse_unfit(self)
         return self
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
-        return refuse_columns(self, env)
+        return self._refuse_roles(env) or refuse_columns(self, env)
+
+    def _refuse_roles(self, env: EnvFacts | None) -> str | None:
+        """Somebody learns; every role is given to somebody, and nothing else is."""
+        if not self.roles:
+            return None
+        if (players := set(self.roles.values())) <= SCRIPTS.keys():
+            return f"[roles] gives every role to {' and '.join(sorted(players))}, and nobody would learn: name a policy"
+        if env is None or set(self.roles) == set(env.roles):
+            return None
+        if len(env.roles) == 1:
+            return f"[roles] has no effect: an episode of {env.name} has one role; leave the section out"
+        return (
+            f"[roles] names {', '.join(sorted(self.roles))}, but those who act in {env.name} are "
+            f"{', '.join(env.roles)}: give each a policy"
+        )
 
 
 def configure(recipe: dict[str, Any], *layers: dict[str, Any]) -> RunConfig:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from manyturn.agents.episode import Episode
-from manyturn.agents.role_views import RoleView, own_parts, role_views
+from manyturn.agents.role_views import RoleView, role_views
 from manyturn.envs.contract.registry import Memory
+from manyturn.envs.contract.role_parts import own_parts
 from manyturn.envs.hosting.watchdog import watchdog
 from manyturn.trainers.credit.pipeline import Credit, credit
 from manyturn.trainers.credit.reward_parts import outcome_E

@@ -26,7 +26,6 @@ from manyturn.trainers.learn.learner import Learner
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.checkpoint import ONE_POLICY
 from manyturn.trainers.record.metrics import Log
-from manyturn.trainers.run.environment_rules import check_environment
 from manyturn.trainers.run.trainee import Trainee
 
 T = TypeVar("T")
@@ -123,8 +122,6 @@ async def open_run(config: RunConfig, log: Log = lambda line: None) -> AsyncIter
     Args:
         log: told how far the model's vocabulary is, where that takes long.
     """
-    if config.sampling.temperature == 0:
-        raise ConfigError("sampling.temperature = 0 draws every member of a group alike: nothing could be compared")
     device = choose_device(config.device)
     if config.threads:
         torch.set_num_threads(config.threads)
@@ -141,7 +138,6 @@ async def open_run(config: RunConfig, log: Log = lambda line: None) -> AsyncIter
                 limits=env.limits,
             )
         )
-        check_environment(config, seats)
         refuse_unfit(config, seats)
         texts = await _vocabulary(config, seats, log)
         trainees, barrier = list[Trainee](), BatchBarrier()

@@ -91,6 +91,20 @@ def test_a_reason_of_inner_options_refuses_the_whole(place):
         refuse_unfit(Whole(**place))
 
 
+class Narrow(Shape):
+    def refuse(self, run, env):
+        return "too narrow" if self.weight == 0 else None
+
+
+@pytest.mark.parametrize(
+    ("shape", "reason"),
+    [(Narrow(form="median"), "whole: nothing is median"), (Narrow(form="sum", weight=0), "too narrow")],
+)
+def test_a_subclass_does_not_lift_what_its_base_refuses(shape, reason):
+    with pytest.raises(ConfigError, match=reason):
+        refuse_unfit(Whole(shapes=(shape,)))
+
+
 def test_options_are_asked_again_when_the_environment_is_open():
     refuse_unfit(Whole())
     with pytest.raises(ConfigError, match="a maze is too small"):

@@ -17,12 +17,9 @@ from manyturn.agents.ledger import Ledger
 from manyturn.agents.recorded import episode_to_plain
 from manyturn.agents.records import read_turns
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.task import Task
 from manyturn.trainers.play.branching import Branching, branch_score, drawn_tokens, repeats, start_entropy, starts
-from manyturn.trainers.play.rollout_config import OF_ROLLOUT, RolloutConfig
 from manyturn.trainers.play.rollouts import plan_groups
-from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.run_folder import RunFolder, read_metrics
 from manyturn.trainers.run import playing
 from manyturn.trainers.run.loop import train
@@ -141,26 +138,6 @@ def test_an_engine_that_tells_no_entropies_is_an_error_with_its_mend():
         start_entropy([0.1, float("nan")], 8, 20)
     assert "\n" not in str(refusal.value)
     assert start_entropy([0.1, float("nan")], 8, 1) > 0
-
-
-REFUSED = [
-    ({"group": 8, "branching": {"initial": 8}}, "initial = 8 leaves nothing of rollout.group = 8", {"group": 9}),
-    ({"max_turns": 1, "branching": {"initial": 2}}, "no effect where rollout.max_turns = 1", {"max_turns": 2}),
-]
-
-
-@pytest.mark.parametrize(("entries", "told", "mend"), REFUSED)
-def test_branching_without_effect_is_refused_and_the_mend_works(entries, told, mend):
-    base = {"env": {"id": "manyturn/Maze-v0"}}
-    with pytest.raises(ConfigError, match=told) as refusal:
-        parse_config({**base, "rollout": entries})
-    assert "\n" not in str(refusal.value)
-    parse_config({**base, "rollout": {**entries, **mend}})
-
-
-def test_no_rule_of_rollouts_is_without_a_refusal():
-    configs = [RolloutConfig.model_validate(entries, context={"unfinished": True}) for entries, _, _ in REFUSED]
-    assert all(any(rule(config) for config in configs) for rule in OF_ROLLOUT)
 
 
 # ---- played by a real model

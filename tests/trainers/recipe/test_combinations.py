@@ -1,9 +1,11 @@
 """Combinations that cannot work are refused before a run begins, not after its warm-up, with what would do instead.
 
-Beside each refusal stands its neighbour that must be let through: a rule that refuses too much is as wrong.
+Next to each refusal stands its neighbour that must be let through: a rule that refuses too much is as wrong.
 """
 
-from contextlib import nullcontext
+import ast
+import sys
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -13,20 +15,18 @@ import pytest
 from credit_batches import advantage, batches, quick
 from hypothesis import given
 
-from manyturn.envs.contract.options import ConfigError
-from manyturn.envs.contract.refusals import refuse_unfit
+from manyturn.envs.contract.options import UNFINISHED, ConfigError
+from manyturn.envs.contract.refusals import options_in, refuse_unfit
 from manyturn.envs.hosting.seats import InlineSeats
 from manyturn.recipes import load_recipe
 from manyturn.recipes.stack import stacked
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
 from manyturn.trainers.credit.rewards.spa import SpaConfig, spa
-from manyturn.trainers.credit.rules import OF_CREDIT
 from manyturn.trainers.credit.stages import ADVANTAGES, StageConfig
 from manyturn.trainers.credit.turn_batch import TurnBatch
-from manyturn.trainers.recipe.combinations import OF_A_RUN
 from manyturn.trainers.recipe.config import RunConfig, configure, overlay, parse_config
-from manyturn.trainers.run.environment_rules import RULES, check_environment
 
+ROOT = Path(__file__).parents[3]
 BASE = {"env": {"id": "manyturn/Maze-v0"}}
 SPA = {"name": "spa", "completeness": "residual_to_last"}
 OUTCOME_GATE = {"name": "gated", "gates": [{"threshold": 0.5}]}
@@ -60,7 +60,7 @@ def run(**entries: Any) -> RunConfig:
 REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     (
         {"roles": {"a": "expert", "b": "random"}},
-        r"\[roles\] gives every role to expert and random: nobody would learn",
+        r"\[roles\] gives every role to expert and random, and nobody would learn: name a policy",
         {"roles": {"a": "expert", "b": "mine"}},
     ),
     (
@@ -70,7 +70,7 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     (
         {"credit.advantage": "gae", "value": {}, "credit.modulation": ["empg"]},
-        "empg weighs turns, but gae gives credit to tokens: take an advantage of turns",
+        "empg weighs turns, but gae gives credit to tokens: take an advantage of turns .*, turn_gae.* out",
         {"credit.advantage": "turn_gae"},
     ),
     (
@@ -80,17 +80,18 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     (
         {"credit.rewards": [SPA, OUTCOME_GATE], "progress": {}},
-        "gated looks at the outcome, which spa has paid out before it and left at 0: put it before spa",
+        "gated names the part 'outcome', which spa has paid out before it and left at 0: put it before spa, "
+        r"or name a part that spa adds \(contribution, grounding\)",
         {"credit.rewards": [OUTCOME_GATE, SPA]},
     ),
     (
         {"credit.rewards": [SPA, {"name": "part_weights", "weights": {"outcome": 2.0}}], "progress": {}},
-        "part_weights looks at the outcome, which spa has paid out",
+        "part_weights names the part 'outcome', which spa has paid out",
         {"credit.rewards": [{"name": "part_weights", "weights": {"outcome": 2.0}}, SPA]},
     ),
     (
         {"credit.rewards": [CONTRIBUTION_GATE, SPA], "progress": {}},
-        "gated names the part 'contribution', which spa adds: put it behind that stage",
+        "gated names the part 'contribution', which spa adds: put it after that stage",
         {"credit.rewards": [SPA, CONTRIBUTION_GATE]},
     ),
     (
@@ -105,6 +106,26 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     ({"value": {}}, r"\[value\] has no effect: .*; leave it out", {"credit.advantage": "gae"}),
     (
+        {"columns": ["drift", "drift"]},
+        "columns names drift twice: put its options into one entry",
+        {"columns": []},
+    ),
+    (
+        {"loggers": ["csv", "csv"]},
+        r"loggers names csv twice, and both would write metrics\.csv: leave one out",
+        {"loggers": ["csv"]},
+    ),
+    (
+        {"columns": [{"name": "drift"}]},
+        "columns holds options of drift, which no stage of credit needs: leave them out",
+        {"columns": []},
+    ),
+    (
+        {"credit.advantage": {"name": "stratified", "stratum": "reward"}},
+        r"stratified needs the column 'reward', which objective\.kl charges: set objective\.kl\.place",
+        {"objective": {"name": "clip", "kl": {"coef": 0.1, "place": "reward"}}},
+    ),
+    (
         {"credit.advantage": {"name": "stratified", "stratum": "tool_calls"}},
         "stratified needs the unknown column 'tool_calls'.* There are belief, .*progress, reward, value",
         {"credit.advantage": {"name": "stratified", "stratum": "progress"}},
@@ -116,7 +137,7 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     (
         {"credit.advantage": "reinforce_pp", "objective": {"name": "gmpo"}},
-        "reinforce_pp gives credit to tokens, which gmpo averages away over a reply: take an advantage of turns",
+        "reinforce_pp gives credit to tokens, which gmpo averages away over a reply: take .* of turns .*gigpo",
         {"objective": {"name": "gspo"}},
     ),
     (
@@ -141,7 +162,7 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     (
         {"objective": {"name": "reinforce"}, "learner.epochs": 2},
-        "learner.epochs = 2 learns from samples of an older policy, .* set it to 1, or take the objective clip",
+        "learner.epochs = 2 learns from samples of an older policy, .* set it to 1, or take an objective .*clip",
         {"objective": {"name": "clip"}},
     ),
     (
@@ -151,8 +172,33 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     (
         {"credit.advantage": "grpo", "credit.rewards": [SPA], "progress": {}},
-        "grpo compares whole returns, which spa leaves as they are .*: take turn_gae or gigpo .* completeness = 'none'",
+        "grpo compares whole returns, which spa leaves as they are .*: set completeness = 'none', or take .*turn_gae",
         {"credit.rewards": ["spa"]},
+    ),
+    (
+        {"rollout.group": 1},
+        r"rollout\.group = 1 leaves gigpo nothing to compare an episode with: raise rollout\.group",
+        {"credit.advantage": "reinforce_pp"},
+    ),
+    (
+        {"sampling.temperature": 0.0},
+        "sampling.temperature = 0 draws all episodes of a task alike, .*: set it to 1",
+        {"sampling.temperature": 1.0},
+    ),
+    (
+        {"model": {"name": "pretrained", "path": "x", "dtype": "bfloat16"}},
+        "model.dtype = 'bfloat16' loses small updates: leave it at auto, or set learner.lora_rank",
+        {"learner.lora_rank": 8},
+    ),
+    (
+        {"rollout": {"group": 8, "branching": {"initial": 8}}},
+        "initial = 8 leaves nothing of rollout.group = 8",
+        {"rollout": {"group": 9, "branching": {"initial": 8}}},
+    ),
+    (
+        {"rollout": {"max_turns": 1, "branching": {"initial": 2}}},
+        "rollout.branching has no effect where rollout.max_turns = 1, .*: raise max_turns, or leave branching out",
+        {"rollout": {"max_turns": 2, "branching": {"initial": 2}}},
     ),
     (
         {"rollout.horizon": {"first": 4, "by": 2, "every": 10, "last": 12}, "steps": 10},
@@ -161,7 +207,7 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     (
         {"credit.rewards": [{"name": "overlong", "max_tokens": 40, "buffer": 24, "over": "reply"}]},
-        "overlong has no effect: it begins behind 16 tokens of a reply, .* lower its max_tokens",
+        "overlong has no effect: it begins after 16 tokens of a reply, .* lower its max_tokens",
         {"sampling.max_tokens": 17},
     ),
 ]
@@ -173,17 +219,6 @@ def test_a_senseless_combination_is_refused_and_its_mend_works(entries, told, me
         run(**entries)
     assert "\n" not in str(refusal.value)
     run(**{**entries, **mend})
-
-
-def test_no_rule_is_without_a_refusal():
-    """A rule that never speaks would be a rule that cannot fail."""
-    silent = {rule.__name__ for rule in (*OF_CREDIT, *OF_A_RUN)}
-    for entries, _, _ in REFUSED:
-        values = overlay(BASE, sections(**{"credit.advantage": "gigpo", **entries}))
-        config = parse_config(values, {"unfinished": True})
-        silent -= {rule.__name__ for rule in OF_CREDIT if rule(config.credit)}
-        silent -= {rule.__name__ for rule in OF_A_RUN if rule(config)}
-    assert not silent
 
 
 def test_a_column_that_nobody_supplies_is_refused(monkeypatch):
@@ -257,7 +292,7 @@ def test_methods_without_groups_take_one_episode_of_each_task(name):
 
 @pytest.mark.parametrize("name", OF_GROUPS)
 def test_methods_of_groups_need_a_group(name):
-    with pytest.raises(ConfigError, match=r"raise rollout\.group, or take spo, reinforce_pp or gae"):
+    with pytest.raises(ConfigError, match=r"raise rollout\.group, .*\(bilevel_gae, gae, reinforce_pp, spo, turn_gae\)"):
         run(**{"credit.advantage": of(name), "rollout.group": 1})
     run(**{"credit.advantage": of(name), "rollout.group": 2})
 
@@ -335,23 +370,58 @@ def open_for(config: RunConfig) -> InlineSeats:
     return InlineSeats(config.env.id, config.env.args, config.env.wrappers)
 
 
-def judged(config: RunConfig) -> None:
-    """As when a run is opened."""
-    seats = open_for(config)
-    check_environment(config, seats)
-    refuse_unfit(config, seats)
-
-
 @pytest.mark.parametrize(("entries", "told", "mend"), UNFIT)
 def test_what_the_environment_cannot_give_is_refused_before_the_warm_up(entries, told, mend):
     config = run(**entries)
     with pytest.raises(ConfigError, match=told) as refusal:
-        judged(config)
+        refuse_unfit(config, open_for(config))
     assert "\n" not in str(refusal.value)
-    judged(run(**{**entries, **mend}))
+    mended = run(**{**entries, **mend})
+    refuse_unfit(mended, open_for(mended))
 
 
-def test_no_rule_on_environments_is_without_a_refusal():
-    configs = [run(**entries) for entries, _, _ in UNFIT]
-    told = {rule.__name__ for rule in RULES for config in configs if rule(config, open_for(config))}
-    assert told == {rule.__name__ for rule in RULES}
+def reasons() -> dict[tuple[str, int], int]:
+    """What functions that refuse may return: (file, last line of the statement) -> its first line."""
+    found = {}
+    for path in (ROOT / "manyturn" / "trainers").rglob("*.py"):
+        functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
+        for node in (inner for f in functions if refuses(f.name) for inner in ast.walk(f)):
+            if isinstance(node, ast.Return) and not (isinstance(node.value, ast.Constant) and not node.value.value):
+                found[str(path), node.end_lineno] = node.lineno
+    return found
+
+
+def refuses(function: str) -> bool:
+    return function.lstrip("_").startswith("refuse")
+
+
+def test_no_reason_to_refuse_is_without_a_test():
+    """A reason that is never given would be one that cannot be."""
+    given = set()
+
+    def trace(frame, event, value):
+        if event == "return" and isinstance(value, str):
+            given.add((frame.f_code.co_filename, frame.f_lineno))
+        return trace if refuses(frame.f_code.co_name) else None
+
+    for cases, opened in ((REFUSED, False), (UNFIT, True)):
+        for entries, _, _ in cases:
+            values = overlay(BASE, sections(**{"credit.advantage": "gigpo", **entries}))
+            config = parse_config(values, UNFINISHED)
+            env = open_for(config) if opened else None
+            sys.settrace(trace)
+            try:
+                for options in options_in(config):
+                    options.refuse(config, env)
+                with suppress(ConfigError):
+                    parse_config(values)
+            finally:
+                sys.settrace(None)
+    possible = reasons()
+    assert len(possible) > 20
+    silent = [
+        f"{file}:{first}"
+        for (file, last), first in possible.items()
+        if not any(where == file and first <= line <= last for where, line in given)
+    ]
+    assert not silent, f"neither REFUSED nor UNFIT has a case for {', '.join(silent)}"

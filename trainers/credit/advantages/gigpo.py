@@ -66,6 +66,10 @@ class GigpoConfig(GroupConfig):
     eps: Annotated[float, OnlyWith("mode", "mean_std_norm")] = Field(default=EPS, ge=0)
     """Added to the standard deviations."""
 
+    @property
+    def compares_returns_only(self) -> bool:  # type: ignore[override]
+        return self.turn_weight == 0
+
 
 @ADVANTAGES.register(GigpoConfig)
 def gigpo(batch: TurnBatch, config: GigpoConfig) -> Advantage:

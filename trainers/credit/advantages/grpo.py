@@ -22,7 +22,7 @@ Watch: ``groups_without_signal`` near 1 leaves nothing to learn from: tasks are 
 size. ``advantage_std`` shrinks with it, and without std with the spread of returns too.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -33,6 +33,7 @@ from manyturn.trainers.credit.turn_batch import FloatK, TurnBatch
 
 
 class GrpoConfig(GroupConfig):
+    compares_returns_only: ClassVar[bool] = True
     name: Literal["grpo"] = "grpo"
     std: bool = True
     """Divide by the group's standard deviation; without it the method is Dr.GRPO."""

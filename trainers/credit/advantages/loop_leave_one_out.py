@@ -21,7 +21,7 @@ Watch: ``groups_without_signal`` is the share of tasks that a step plays in vain
 ``advantage_std`` falls as groups agree.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -34,6 +34,7 @@ STD_FLOOR = 1e-7
 
 
 class LoopConfig(GroupConfig):
+    compares_returns_only: ClassVar[bool] = True
     name: Literal["loop"] = "loop"
     std: bool = False
     """Divide by the population standard deviation of the group's scores."""

@@ -20,7 +20,7 @@ Watch: ``approx_kl`` is 0 but for rounding as long as training is on policy. ``g
 nothing to learn from. ``reply_tokens`` tells whether length drifts, as the baseline leans to long episodes.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -30,6 +30,8 @@ from manyturn.trainers.credit.turn_batch import FloatK, TurnBatch
 
 
 class OpoConfig(StageConfig):
+    compares_returns_only: ClassVar[bool] = True
+    compares_groups: ClassVar[bool] = True
     name: Literal["opo"] = "opo"
     singleton: Singleton = "zero"
     """Advantage of a group of one: 0, or the raw score, which is what verl gives."""

@@ -20,7 +20,7 @@ Watch: ``groups_without_signal``: whitening makes up for few groups with signal 
 learn from less evidence at the same ``advantage_std``.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from manyturn.trainers.credit.groups import GroupConfig, deviation, score_statistics
 from manyturn.trainers.credit.reply_tokens import whitened
@@ -29,6 +29,7 @@ from manyturn.trainers.credit.turn_batch import FloatK, TurnBatch
 
 
 class ReinforcePpBaselineConfig(GroupConfig):
+    compares_returns_only: ClassVar[bool] = True
     name: Literal["reinforce_pp_baseline"] = "reinforce_pp_baseline"
 
 

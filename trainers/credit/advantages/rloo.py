@@ -21,7 +21,7 @@ Watch: ``advantage_std`` has the scale of the returns and falls as groups agree;
 nothing to learn from.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from manyturn.trainers.credit.turn_batch import FloatK, TurnBatch
 
 
 class RlooConfig(GroupConfig):
+    compares_returns_only: ClassVar[bool] = True
     name: Literal["rloo"] = "rloo"
 
 

@@ -28,7 +28,7 @@ a policy which improves fast say less; ``groups_without_signal`` says nothing wi
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,7 @@ Tracker = dict[str, list[float]]
 
 
 class SpoConfig(StageConfig):
+    compares_returns_only: ClassVar[bool] = True
     name: Literal["spo"] = "spo"
     forgetting: Literal["adaptive", "steady"] = "adaptive"
     """By how far the policy has moved since the task's last episodes, or always the same."""

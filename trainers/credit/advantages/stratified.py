@@ -24,7 +24,7 @@ the group has signal, and ``advantage_std`` falls below that of GRPO: use fewer 
 """
 
 from itertools import pairwise
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, field_validator
@@ -36,6 +36,7 @@ from manyturn.trainers.credit.turn_batch import IntK, TurnBatch
 
 
 class StratifiedConfig(GroupConfig):
+    compares_returns_only: ClassVar[bool] = True
     name: Literal["stratified"] = "stratified"
     stratum: str
     """What the episodes of a stratum share: their number of "turns", or the sum of a column such as "tool_calls"."""

@@ -36,6 +36,7 @@ EPS = 1e-8
 
 class EmpgConfig(StageConfig):
     name: Literal["empg"] = "empg"
+    weighs_by: ClassVar[str | None] = "entropy"
     needs: ClassVar[frozenset[str]] = frozenset({"entropy"})
     k: float = Field(default=1.0, ge=0)
     """How strongly a turn's own entropy takes from its weight."""

@@ -78,7 +78,7 @@ def gated(batch: TurnBatch, config: GatedConfig, memory: dict[str, Any] | None) 
     >>> rewarded.batch.reward_K, rewarded.diagnostics
     (array([0.25, 1.5 , 0.  , 0.  ]), {'open_gates': 0.5})
     """
-    memory = note_parts("gated", [*(gate.part for gate in config.gates), *config.ungated], batch, memory)
+    memory = note_parts("gated", config.named_parts(), batch, memory)
     open_K = np.full(len(batch.turn_K), True)
     counts_K = dict.fromkeys(config.ungated, open_K)
     for gate in config.gates:

@@ -17,11 +17,12 @@ Watch: ``reply_tokens`` times ``turns`` against max_tokens - buffer: far below i
 replies; if it stays above, factor is small beside the outcome.
 """
 
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
+from manyturn.envs.contract.facts import EnvFacts
 from manyturn.trainers.credit.episode_sums import episode_sum_K, last_K
 from manyturn.trainers.credit.reward_parts import with_part
 from manyturn.trainers.credit.stages import REWARDS, StageConfig
@@ -45,6 +46,15 @@ class OverlongConfig(StageConfig):
         if self.buffer > self.max_tokens:
             raise ValueError(f"buffer {self.buffer} is above max_tokens {self.max_tokens}")
         return self
+
+    def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        free, longest = self.max_tokens - self.buffer, run.sampling.max_tokens
+        if self.over == "episode" or free < longest:
+            return None
+        return (
+            f"{self.name} has no effect: it begins after {free} tokens of a reply, and sampling.max_tokens = {longest} "
+            "ends it before: lower its max_tokens"
+        )
 
 
 @REWARDS.register(OverlongConfig)

@@ -26,21 +26,23 @@ contributions are from adding up before the last turn gets the rest. ``invalid``
 """
 
 from dataclasses import replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
+from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import OnlyWith
 from manyturn.envs.contract.turn import OUTCOME
 from manyturn.trainers.credit.episode_sums import episode_sum_K, last_K
 from manyturn.trainers.credit.reward_parts import part_K, with_part
-from manyturn.trainers.credit.stages import REWARDS, StageConfig
+from manyturn.trainers.credit.stages import ADVANTAGES, REWARDS, StageConfig
 from manyturn.trainers.credit.turn_batch import FloatK, TurnBatch
 
 
 class SpaConfig(StageConfig):
     adds: ClassVar[frozenset[str]] = frozenset({"contribution", "grounding"})
+    empties: ClassVar[frozenset[str]] = frozenset({OUTCOME})
     name: Literal["spa"] = "spa"
     form: Literal["paper", "released"] = "paper"
     """Predicted contributions, or what the authors' script gives every turn: the episode's outcome, centred."""
@@ -54,6 +56,17 @@ class SpaConfig(StageConfig):
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
         return frozenset({"contribution"} if self.form == "paper" else ())
+
+    def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        advantage = run.credit.advantage
+        if self.completeness == "none" or not advantage.compares_returns_only:
+            return None
+        others = ADVANTAGES.names(lambda kind: kind.compares_returns_only is not True)
+        return (
+            f"{advantage.name} compares whole returns, which {self.name} leaves as they are with completeness = "
+            f"{self.completeness!r}: set completeness = 'none', or take an advantage that tells turns apart "
+            f"({', '.join(others)})"
+        )
 
 
 @REWARDS.register(SpaConfig)

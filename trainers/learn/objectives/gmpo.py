@@ -21,7 +21,7 @@ Watch: ``clip_fraction`` and ``low_clip_fraction`` are small in so wide bounds; 
 ``approx_kl``: steps are too large.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -31,6 +31,7 @@ from manyturn.trainers.learn.reply_sums import reply_mean
 
 
 class GmpoConfig(ObjectiveConfig):
+    averages_over_reply: ClassVar[bool] = True
     name: Literal["gmpo"] = "gmpo"
     aggregation: Aggregation = "seq-mean-token-mean"
     """How tokens are weighted against each other; the paper averages over sequences."""

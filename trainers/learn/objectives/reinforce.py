@@ -17,12 +17,13 @@ step instead changes the length of the gradient alone.
 Watch: ``approx_kl`` is 0 but for rounding, since training is on policy; away from 0 engine and learner disagree.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from manyturn.trainers.learn.objective import OBJECTIVES, ObjectiveConfig, TokenLoss, Tokens
 
 
 class ReinforceConfig(ObjectiveConfig):
+    needs_fresh_samples: ClassVar[bool] = True
     name: Literal["reinforce"] = "reinforce"
 
 

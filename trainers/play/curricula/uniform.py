@@ -13,7 +13,7 @@ Watch: ``groups_without_signal`` is the share of the step's episodes that a curr
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 from manyturn.envs.contract.keys import generator
 from manyturn.trainers.credit.stages import StageConfig
@@ -24,6 +24,7 @@ LONG = 100_000
 
 
 class UniformConfig(StageConfig):
+    chooses: ClassVar[bool] = False
     name: Literal["uniform"] = "uniform"
 
 

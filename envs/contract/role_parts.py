@@ -1,0 +1,23 @@
+"""Whose a reward part is: ``ROLE.PART`` is that role's, whoever's turn earned it; any other is everybody's."""
+
+from collections.abc import Collection, Iterable
+
+
+def owner_of(part: str, roles: Collection[str]) -> tuple[str | None, str]:
+    """Whose part it is, None if everybody's, and what the owner calls it.
+
+    >>> roles = ["buyer", "seller"]
+    >>> owner_of("buyer.outcome", roles), owner_of("patience", roles), owner_of("buyer.outcome", ["agent"])
+    (('buyer', 'outcome'), (None, 'patience'), (None, 'buyer.outcome'))
+    """
+    role, dot, name = part.partition(".")
+    return (role, name) if dot and len(roles) > 1 and role in roles else (None, part)
+
+
+def own_parts(names: Iterable[str], roles: Collection[str]) -> tuple[str, ...]:
+    """Reward parts as the roles themselves know them, each once.
+
+    >>> own_parts(["buyer.outcome", "seller.outcome", "patience"], ["buyer", "seller"])
+    ('outcome', 'patience')
+    """
+    return tuple(dict.fromkeys(owner_of(name, roles)[1] for name in names))

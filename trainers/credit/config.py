@@ -1,0 +1,111 @@
+"""Which functions give credit to turns, and which of them do not go together."""
+
+from collections import Counter
+from typing import Annotated, Any, Self
+
+from pydantic import ValidationInfo, field_validator, model_validator
+
+from manyturn.envs.contract.facts import EnvFacts
+from manyturn.envs.contract.options import UNFINISHED, Options
+from manyturn.envs.contract.role_parts import own_parts
+from manyturn.envs.contract.turn import OUTCOME
+from manyturn.trainers.credit.stages import ADVANTAGES, MODULATIONS, REWARDS, StageConfig
+
+
+class CreditConfig(Options):
+    """Which functions give credit to turns."""
+
+    rewards: tuple[Annotated[Any, REWARDS.field], ...] = ()
+    """Changes to the rewards, in order."""
+    advantage: Annotated[Any, ADVANTAGES.field]
+    """What a turn is compared with."""
+    modulation: tuple[Annotated[Any, MODULATIONS.field], ...] = ()
+    """Weights on the advantage, in order."""
+
+    @property
+    def needs(self) -> dict[str, str]:
+        """Column -> the stage that cannot work without it."""
+        return {column: stage.name for stage in self._stages for column in stage.needs}
+
+    @property
+    def uses(self) -> dict[str, str]:
+        """Column -> the stage that takes it into account where it is there."""
+        return {column: stage.name for stage in self._stages for column in stage.uses}
+
+    @property
+    def _stages(self) -> tuple[StageConfig, ...]:
+        return (*self.rewards, self.advantage, *self.modulation)
+
+    @field_validator("rewards", "modulation")
+    @classmethod
+    def _each_once(cls, stages: tuple[StageConfig, ...]) -> tuple[StageConfig, ...]:
+        twice = [name for name, count in Counter(stage.name for stage in stages).items() if count > 1]
+        if twice:
+            raise ValueError(f"{twice[0]} is named twice: its effect would count twice; put it into one entry")
+        return stages
+
+    @model_validator(mode="after")
+    def _stages_go_together(self, info: ValidationInfo) -> Self:
+        """What the stages forbid each other holds without a run too: credit can be used by itself."""
+        if info.context != UNFINISHED and (reason := self._refuse_weights() or self._refuse_order()):
+            raise ValueError(reason)
+        return self
+
+    def _refuse_weights(self) -> str | None:
+        if self.modulation and self.advantage.by_token:
+            return (
+                f"{self.modulation[0].name} weighs turns, but {self.advantage.name} gives credit to tokens: take an "
+                f"advantage of turns ({_of_turns()}), or leave the modulation out"
+            )
+        first: dict[str, str] = {}
+        for stage in self.modulation:
+            if stage.weighs_by in first:
+                return (
+                    f"{first[stage.weighs_by]} and {stage.name} both weigh turns by their {stage.weighs_by}, against "
+                    "each other: leave one out"
+                )
+            if stage.weighs_by is not None:
+                first[stage.weighs_by] = stage.name
+        return None
+
+    def _refuse_order(self) -> str | None:
+        """A stage that names a part of the reward stands after what adds it, and before what empties it."""
+        for place, stage in enumerate(self.rewards):
+            named = stage.named_parts()
+            later = {part: other.name for other in self.rewards[place:] for part in other.adds}
+            if early := sorted(named & later.keys()):
+                return (
+                    f"{stage.name} names the part {early[0]!r}, which {later[early[0]]} adds: put it after that stage"
+                )
+            for other in self.rewards[:place]:
+                if gone := sorted(named & other.empties):
+                    return (
+                        f"{stage.name} names the part {gone[0]!r}, which {other.name} has paid out before it and left "
+                        f"at 0: put it before {other.name}, or name a part that {other.name} adds "
+                        f"({', '.join(sorted(other.adds))})"
+                    )
+        return None
+
+    def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        if run.objective.averages_over_reply and self.advantage.by_token:
+            return (
+                f"{self.advantage.name} gives credit to tokens, which {run.objective.name} averages away over a reply: "
+                f"take an advantage of turns ({_of_turns()}), or another objective"
+            )
+        return self._refuse_parts(env) if env and env.lists_parts else None
+
+    def _refuse_parts(self, env: EnvFacts) -> str | None:
+        """A part that a stage names is one of the environment's, of its wrappers', or of a stage before."""
+        there = {OUTCOME, *own_parts(env.part_names, env.roles)}
+        for stage in self.rewards:
+            if missing := sorted(stage.named_parts() - there):
+                return (
+                    f"{stage.name} names the reward part {missing[0]!r}, which nothing pays: {env.name} and the stages "
+                    f"before it pay {', '.join(sorted(there))}"
+                )
+            there |= stage.adds
+        return None
+
+
+def _of_turns() -> str:
+    return ", ".join(ADVANTAGES.names(lambda kind: not kind.by_token))
