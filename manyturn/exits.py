@@ -28,7 +28,7 @@ _NO_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
 _OF_A_FILE = "manyturn_file_"  # modules that the registry makes of FILE.py
 
 
-class Ending:
+class SignalWatch:
     """Hears SIGTERM and SIGINT for a command, as a context manager: the first asks it to end, the second ends it.
 
     Both end everything that the command started. A signal that is ignored, as in a background job, stays so.
@@ -93,7 +93,7 @@ class Ending:
 def run(work: Coroutine[Any, Any, Result]) -> Result:
     """What ``work`` returns, run in an event loop of its own that a signal ends in order."""
     ending = signal.getsignal(signal.SIGTERM)
-    return ending.run(work) if isinstance(ending, Ending) else asyncio.run(work)
+    return ending.run(work) if isinstance(ending, SignalWatch) else asyncio.run(work)
 
 
 def innermost(error: BaseException) -> BaseException:

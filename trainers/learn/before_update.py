@@ -101,13 +101,13 @@ def corrected(
     config: ObjectiveConfig, samples: Sequence[Sample], old: Rows
 ) -> tuple[Rows | None, Rows, dict[str, float]]:
     """Weights against the difference between engine and learner, what is left of the tokens, and figures on both."""
-    log_ratio_N = log_ratio(samples, old)
-    ids_N = at_said(samples, [(i << 32) + config.sequences(sample.reply) for i, sample in enumerate(samples)])
-    sequences, figures, weight = Sequences.of(ids_N), dict[str, float](), None
+    log_ratio_T = log_ratio(samples, old)
+    ids_T = at_said(samples, [(i << 32) + config.sequences(sample.reply) for i, sample in enumerate(samples)])
+    sequences, figures, weight = Sequences.of(ids_T), dict[str, float](), None
     if config.correction:
-        weight_N = importance_weights(config.correction, log_ratio_N, sequences)
-        weight, figures["effective_samples"] = on_said(samples, weight_N), effective_share(weight_N)
-    keep_N = kept(config.reject, log_ratio_N, sequences)
+        weight_T = importance_weights(config.correction, log_ratio_T, sequences)
+        weight, figures["effective_samples"] = on_said(samples, weight_T), effective_share(weight_T)
+    keep_T = kept(config.reject, log_ratio_T, sequences)
     if config.reject:
-        figures["rejected_tokens"] = 1 - float(keep_N.mean())
-    return weight, on_said(samples, keep_N.astype(np.float64)), figures
+        figures["rejected_tokens"] = 1 - float(keep_T.mean())
+    return weight, on_said(samples, keep_T.astype(np.float64)), figures

@@ -33,8 +33,8 @@ from pydantic import Field, model_validator
 from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import OnlyWith, Options
 
-FloatN = np.ndarray
-IntN = np.ndarray
+FloatT = np.ndarray
+IntT = np.ndarray
 
 
 class TisConfig(Options):
@@ -93,45 +93,45 @@ def _refuse_equals(option: str, run: Any) -> str | None:
 
 
 class Sequences(NamedTuple):
-    """To which of S sequences each of N tokens belongs.
+    """To which of S sequences each of T tokens belongs.
 
     Attributes:
-        number_N: 0 to S-1.
+        number_T: 0 to S-1.
         length_S: tokens of each, at least 1.
     """
 
-    number_N: IntN
-    length_S: IntN
+    number_T: IntT
+    length_S: IntT
 
     @classmethod
-    def of(cls, ids_N: np.ndarray) -> "Sequences":
+    def of(cls, ids_T: np.ndarray) -> "Sequences":
         """From any ids: equal ones are one sequence."""
-        _, number_N, length_S = np.unique(ids_N, return_inverse=True, return_counts=True)
-        return cls(number_N, length_S)
+        _, number_T, length_S = np.unique(ids_T, return_inverse=True, return_counts=True)
+        return cls(number_T, length_S)
 
-    def sum(self, x_N: FloatN) -> FloatN:
+    def sum(self, x_T: FloatT) -> FloatT:
         """Sum of each sequence (S,)."""
-        return np.bincount(self.number_N, x_N, len(self.length_S))
+        return np.bincount(self.number_T, x_T, len(self.length_S))
 
-    def max(self, x_N: FloatN) -> FloatN:
+    def max(self, x_T: FloatT) -> FloatT:
         """Maximum of each sequence (S,)."""
         out_S = np.full(len(self.length_S), -np.inf)
-        np.maximum.at(out_S, self.number_N, x_N)
+        np.maximum.at(out_S, self.number_T, x_T)
         return out_S
 
 
-def mismatch(log_ratio_N: FloatN) -> dict[str, float]:
+def mismatch(log_ratio_T: FloatT) -> dict[str, float]:
     """Figures on the difference: KL(engine, learner) by k3 in nats per token, and ratios far from 1 either way."""
-    size_N = np.exp(np.abs(log_ratio_N).clip(max=20))
+    size_T = np.exp(np.abs(log_ratio_T).clip(max=20))
     return {
-        "engine_kl": float(_divergence(log_ratio_N, "k3").mean()),
-        "engine_ratio_p99": float(np.quantile(size_N, 0.99)),
-        "engine_ratio_max": float(size_N.max()),
-        "effective_samples": effective_share(np.exp(log_ratio_N.clip(-20, 20))),
+        "engine_kl": float(_divergence(log_ratio_T, "k3").mean()),
+        "engine_ratio_p99": float(np.quantile(size_T, 0.99)),
+        "engine_ratio_max": float(size_T.max()),
+        "effective_samples": effective_share(np.exp(log_ratio_T.clip(-20, 20))),
     }
 
 
-def importance_weights(config: TisConfig, log_ratio_N: FloatN, sequences: Sequences) -> FloatN:
+def importance_weights(config: TisConfig, log_ratio_T: FloatT, sequences: Sequences) -> FloatT:
     """The weight of each token (N,).
 
     >>> sequences = Sequences.of(np.array([0, 0, 1]))
@@ -141,7 +141,7 @@ def importance_weights(config: TisConfig, log_ratio_N: FloatN, sequences: Sequen
     array([1.5, 1.5, 0. ])
     """
     by_token = config.level == "token"
-    log_weight = log_ratio_N if by_token else sequences.sum(log_ratio_N)
+    log_weight = log_ratio_T if by_token else sequences.sum(log_ratio_T)
     weight = np.exp(log_weight.clip(-20, 20))
     if config.floor is None:
         weight = weight.clip(max=config.cap)
@@ -149,46 +149,46 @@ def importance_weights(config: TisConfig, log_ratio_N: FloatN, sequences: Sequen
         weight = np.where((weight >= config.floor) & (weight <= config.cap), weight, 0.0)
     if config.normalise and weight.any():
         weight = weight / weight.mean()
-    return weight if by_token else weight[sequences.number_N]
+    return weight if by_token else weight[sequences.number_T]
 
 
-def kept(rules: Sequence[RejectConfig], log_ratio_N: FloatN, sequences: Sequences) -> np.ndarray:
+def kept(rules: Sequence[RejectConfig], log_ratio_T: FloatT, sequences: Sequences) -> np.ndarray:
     """Which tokens keep all rules (N,).
 
     >>> rule = RejectConfig(divergence="k1", over="mean", upper=2.0)
     >>> kept([rule], np.log([3.0, 1.0, 3.0]), Sequences.of(np.array([0, 0, 1]))).tolist()
     [True, True, False]
     """
-    keep_N = np.ones(len(log_ratio_N), bool)
+    keep_T = np.ones(len(log_ratio_T), bool)
     for rule in rules:
-        value = value_N = _divergence(log_ratio_N, rule.divergence)
+        value = value_T = _divergence(log_ratio_T, rule.divergence)
         match rule.over:
             case "sum":
-                value = sequences.sum(value_N)
+                value = sequences.sum(value_T)
             case "mean":
-                value = sequences.sum(value_N) / sequences.length_S
+                value = sequences.sum(value_T) / sequences.length_S
             case "max":
-                value = sequences.max(value_N)
+                value = sequences.max(value_T)
         keep = value <= rule.upper
         if rule.divergence == "k1":
             lower = 1 / rule.upper if rule.lower is None else rule.lower
             keep = (value >= -np.log(rule.upper)) & (value <= -np.log(lower))
-        keep_N &= keep if rule.over == "token" else keep[sequences.number_N]
-    return keep_N
+        keep_T &= keep if rule.over == "token" else keep[sequences.number_T]
+    return keep_T
 
 
-def effective_share(weight_N: FloatN) -> float:
+def effective_share(weight_T: FloatT) -> float:
     """Share of the tokens that equally weighted ones would have to be to say as much: (sum w)^2 / (N sum w^2)."""
-    square = float(np.square(weight_N).sum())
-    return float(weight_N.sum()) ** 2 / (len(weight_N) * square) if square else 0.0
+    square = float(np.square(weight_T).sum())
+    return float(weight_T.sum()) ** 2 / (len(weight_T) * square) if square else 0.0
 
 
-def _divergence(log_ratio_N: FloatN, kind: str) -> FloatN:
+def _divergence(log_ratio_T: FloatT, kind: str) -> FloatT:
     match kind:
         case "k1":
-            return -log_ratio_N
+            return -log_ratio_T
         case "k2":
-            return 0.5 * np.square(log_ratio_N)
+            return 0.5 * np.square(log_ratio_T)
         case _:
-            clipped_N = log_ratio_N.clip(-20, 20)
-            return np.exp(clipped_N) - 1 - clipped_N
+            clipped_T = log_ratio_T.clip(-20, 20)
+            return np.exp(clipped_T) - 1 - clipped_T

@@ -100,11 +100,11 @@ class EntropyHistory:
     total: float = 0.0
     turns: list[float] = field(default_factory=list)
 
-    def add(self, entropy_N: np.ndarray, turn_N: np.ndarray) -> None:
-        """A step's N tokens, with the number of the turn that each belongs to."""
+    def add(self, entropy_T: np.ndarray, turn_T: np.ndarray) -> None:
+        """A step's T tokens, with the number of the turn that each belongs to."""
         self.steps += 1
-        self.total += float(entropy_N.mean())
-        mean_t = np.bincount(turn_N, entropy_N) / np.bincount(turn_N).clip(min=1)
+        self.total += float(entropy_T.mean())
+        mean_t = np.bincount(turn_T, entropy_T) / np.bincount(turn_T).clip(min=1)
         self.turns += [0.0] * (len(mean_t) - len(self.turns))
         self.turns[: len(mean_t)] = (np.array(self.turns[: len(mean_t)]) + mean_t).tolist()
 

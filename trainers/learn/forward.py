@@ -37,13 +37,13 @@ class Reading(NamedTuple):
         """Rows and columns of the hidden states at a place, row by row."""
         if place == "reply_ends":
             return reply_ends(self.reply)
-        row_N, column_N = self.said.nonzero(as_tuple=True)
-        return row_N, column_N - 1
+        row_T, column_T = self.said.nonzero(as_tuple=True)
+        return row_T, column_T - 1
 
     def states(self, place: Place) -> list[torch.Tensor]:
-        """The hidden states at a place: (N, D) for each row."""
-        row_N, column_N = self.at(place)
-        return by_row(self.hidden[row_N, column_N], row_N, len(self.said))
+        """The hidden states at a place: (T, D) or (S, D) for each row."""
+        row_T, column_T = self.at(place)
+        return by_row(self.hidden[row_T, column_T], row_T, len(self.said))
 
 
 def reply_ends(reply_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -53,13 +53,13 @@ def reply_ends(reply_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     (tensor([0, 0, 1]), tensor([2, 4, 1]))
     """
     following = torch.nn.functional.pad(reply_BT[:, 1:], (0, 1), value=-1)
-    row_R, column_R = ((reply_BT >= 0) & (reply_BT != following)).nonzero(as_tuple=True)
-    return row_R, column_R
+    row_S, column_S = ((reply_BT >= 0) & (reply_BT != following)).nonzero(as_tuple=True)
+    return row_S, column_S
 
 
-def by_row(values_N: torch.Tensor, row_N: torch.Tensor, rows: int) -> list[torch.Tensor]:
+def by_row(values_T: torch.Tensor, row_T: torch.Tensor, rows: int) -> list[torch.Tensor]:
     """Values, row by row, as one tensor for each of ``rows`` rows."""
-    return list(values_N.split(torch.bincount(row_N, minlength=rows).tolist()))
+    return list(values_T.split(torch.bincount(row_T, minlength=rows).tolist()))
 
 
 def read(model: PreTrainedModel, samples: Sequence[Sample], temperature: float) -> Reading:

@@ -87,9 +87,9 @@ class LeastSquaresFit:
         self._weights = torch.zeros_like(self._sums)
 
     @torch.no_grad()
-    def add(self, rows_RX: torch.Tensor, target_R: torch.Tensor) -> None:
+    def add(self, rows_FX: torch.Tensor, target_F: torch.Tensor) -> None:
         """See rows, X = D + 1, and what they should give; sums of rows stand for sums of what the rows give."""
-        rows, target = rows_RX.to(self._products), target_R.to(self._products)
+        rows, target = rows_FX.to(self._products), target_F.to(self._products)
         self._products += rows.T @ rows
         self._sums += rows.T @ target
 

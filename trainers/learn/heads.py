@@ -127,8 +127,8 @@ class ProgressHead:
 
     def watch(self, reading: Reading) -> list[torch.Tensor]:
         """What each reply contributes to the outcome: one number for each reply of a row."""
-        row_R, column_R = reading.at("reply_ends")
-        return by_row(self.fit.predict(reading.hidden[row_R, column_R]), row_R, len(reading.said))
+        row_S, column_S = reading.at("reply_ends")
+        return by_row(self.fit.predict(reading.hidden[row_S, column_S]), row_S, len(reading.said))
 
     def begin(self, step: StepReading, targets_T: np.ndarray | None, outcome_E: np.ndarray | None) -> Figures:
         if outcome_E is None:
@@ -139,9 +139,9 @@ class ProgressHead:
 
     def loss(self, minibatch: Sequence[int], chosen: Sequence[int], reading: Reading) -> tuple[torch.Tensor, Measured]:
         """Nothing yet: an episode's turns may stand in several micro-batches."""
-        row_R, column_R = reading.at("reply_ends")
-        owner_R = np.array([self._episode[chosen[row]] for row in row_R.tolist()], np.int64)
-        self._seen.append((reading.hidden[row_R, column_R].detach(), owner_R))
+        row_S, column_S = reading.at("reply_ends")
+        owner_S = np.array([self._episode[chosen[row]] for row in row_S.tolist()], np.int64)
+        self._seen.append((reading.hidden[row_S, column_S].detach(), owner_S))
         return reading.hidden.new_zeros(()), {}
 
     def update(self, max_norm: float) -> Figures:
@@ -151,20 +151,20 @@ class ProgressHead:
         return {} if loss is None else {"progress_loss": loss}
 
     def learn(
-        self, states_RD: torch.Tensor, episode_R: np.ndarray, outcome_E: np.ndarray, max_norm: float
+        self, states_SD: torch.Tensor, episode_S: np.ndarray, outcome_E: np.ndarray, max_norm: float
     ) -> float | None:
         """One update towards the outcomes of the episodes that are there; returns the loss, None without an outcome.
 
         Args:
-            states_RD: hidden states at the ends of R replies, without gradient.
-            episode_R: number of the episode that each belongs to.
+            states_SD: hidden states at the ends of S replies, without gradient.
+            episode_S: number of the episode that each belongs to.
             outcome_E: outcome of every episode of the step, NaN if it is unscorable.
         """
-        known_R = np.isfinite(outcome_E)[episode_R]
-        if not known_R.any():
+        known_S = np.isfinite(outcome_E)[episode_S]
+        if not known_S.any():
             return None
-        episodes, place = np.unique(episode_R[known_R], return_inverse=True)
-        states = states_RD[torch.from_numpy(known_R).to(states_RD.device)]
+        episodes, place = np.unique(episode_S[known_S], return_inverse=True)
+        states = states_SD[torch.from_numpy(known_S).to(states_SD.device)]
         contribution, place = self.fit.predict(states), torch.from_numpy(place).to(states.device)
         outcome = torch.from_numpy(outcome_E[episodes]).to(contribution)
         loss = progress_loss(contribution, place, outcome)
@@ -211,14 +211,14 @@ def progress_loss(contribution_K: torch.Tensor, episode_K: torch.Tensor, outcome
     return (total_E - outcome_E).square().mean()
 
 
-def explained(value_N: np.ndarray, target_N: np.ndarray) -> float | None:
+def explained(value_T: np.ndarray, target_T: np.ndarray) -> float | None:
     """Share of the targets' variance that the values explain; None where the targets do not vary.
 
     >>> explained(np.array([0.5, 9.0, 1.5]), np.array([0.0, np.nan, 2.0]))
     0.75
     """
-    known_N = np.isfinite(target_N)
-    if not known_N.any():
+    known_T = np.isfinite(target_T)
+    if not known_T.any():
         return None
-    spread = float(target_N[known_N].var())
-    return 1 - float((target_N - value_N)[known_N].var()) / spread if spread else None
+    spread = float(target_T[known_T].var())
+    return 1 - float((target_T - value_T)[known_T].var()) / spread if spread else None

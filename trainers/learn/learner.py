@@ -103,8 +103,8 @@ class Learner:
         config, samples = self.config, step.samples
         self.optimizer.begin_step(config.lr * (1 - (1 - config.lr_end) * share_done))
         before, figures = BeforeUpdate.of(step, advantage_T, self.objective, config.old_logprobs)
-        entropy_N = step.at_said(step.entropy) if self.memory.needs_entropy else None
-        now = self.memory.begin(entropy_N, step.at_said([sample.reply for sample in samples]))
+        entropy_T = step.at_said(step.entropy) if self.memory.needs_entropy else None
+        now = self.memory.begin(entropy_T, step.at_said([sample.reply for sample in samples]))
         figures |= self.memory.figures(now)
         for head in self.heads:
             figures.update(head.begin(step, targets_T, outcome_E))

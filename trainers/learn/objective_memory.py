@@ -27,22 +27,22 @@ class ObjectiveMemory:
         """Whether the entropies of a step's tokens are remembered."""
         return self._config.epo is not None
 
-    def begin(self, entropy_N: np.ndarray | None, turn_N: np.ndarray) -> RegulariserState:
+    def begin(self, entropy_T: np.ndarray | None, turn_T: np.ndarray) -> RegulariserState:
         """What a step has to reckon with, from those before it.
 
         Args:
-            entropy_N: where ``needs_entropy``, of each token that the policy said, before the step's updates.
-            turn_N: number of each token's turn in its episode.
+            entropy_T: where ``needs_entropy``, of each token that the policy said, before the step's updates.
+            turn_T: number of each token's turn in its episode.
         """
         epo = self._config.epo
         if epo is None:
             return RegulariserState(self.kl_coef)
-        assert entropy_N is not None, "EPO's history is made of entropies"
+        assert entropy_T is not None, "EPO's history is made of entropies"
         if epo.form == "released":  # the code counts the present step, the paper does not
-            self._history.add(entropy_N, turn_N)
+            self._history.add(entropy_T, turn_T)
             return RegulariserState(self.kl_coef, self._history.range(epo))
         found = RegulariserState(self.kl_coef, self._history.range(epo))
-        self._history.add(entropy_N, turn_N)
+        self._history.add(entropy_T, turn_T)
         return found
 
     def figures(self, now: RegulariserState) -> dict[str, float]:

@@ -61,13 +61,13 @@ def at_said(samples: Sequence[Sample], rows: Sequence[Any]) -> np.ndarray:
     return np.concatenate([np.asarray(row)[sample.said] for sample, row in zip(samples, rows, strict=True)])
 
 
-def on_said(samples: Sequence[Sample], values_N: np.ndarray, elsewhere: float = 0.0) -> Rows:
+def on_said(samples: Sequence[Sample], values_T: np.ndarray, elsewhere: float = 0.0) -> Rows:
     """The inverse of ``at_said``: one (T,) row for each sample."""
     counts = [int(sample.said.sum()) for sample in samples]
-    if sum(counts) != len(values_N):
-        raise ValueError(f"{len(values_N)} values for {sum(counts)} tokens that were said: give one for each")
+    if sum(counts) != len(values_T):
+        raise ValueError(f"{len(values_T)} values for {sum(counts)} tokens that were said: give one for each")
     rows = []
-    for sample, values in zip(samples, np.split(values_N, np.cumsum(counts)[:-1]), strict=True):
+    for sample, values in zip(samples, np.split(values_T, np.cumsum(counts)[:-1]), strict=True):
         row = np.full(len(sample), elsewhere)
         row[sample.said] = values
         rows.append(torch.from_numpy(row).float())

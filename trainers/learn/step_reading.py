@@ -72,7 +72,7 @@ class StepReading:
         return self._kept[f"head {head}"]
 
     def hidden(self, place: Place) -> Rows:
-        """(N, D) hidden states, of N tokens that were said or N replies of each sample."""
+        """(P, D) hidden states: of the tokens that were said, or at the ends of replies, of each sample."""
         if place not in self._places:
             raise ValueError(f"hidden states at {place!r} are not kept: name the place in a column's ``hidden``")
         return self._kept[f"hidden {place}"]
