@@ -112,6 +112,7 @@ class Episode:
         last: the final observation.
         answer: the action that gives the true answer, if the environment names one; the policy does not see it.
         measures: further figures of the environment's by name, known at the end.
+        bystander: it ended in an error because its process did, while that was busy with another episode.
     """
 
     key: EpisodeKey
@@ -125,6 +126,7 @@ class Episode:
     attempts: int = 1
     answer: str | None = None
     measures: dict[str, float] = field(default_factory=dict)
+    bystander: bool = False
 
     @property
     def outcome(self) -> float:
@@ -156,6 +158,7 @@ async def play(seat: Seat, policy: Policy, task: Task, key: EpisodeKey, instruct
         episode.ending, episode.cause = Ending.ENV_ERROR, str(error)
     except (EngineError, WorkerError) as error:
         episode.ending, episode.cause = Ending.INFRA_ERROR, str(error)
+        episode.bystander = isinstance(error, WorkerError) and error.bystander
     except asyncio.CancelledError:
         episode.cause = "cancelled"
         raise

@@ -42,7 +42,8 @@ async def gather(
 
     As many run side by side as there are seats; a seat that falls free takes the next episode, so nobody waits for the
     slowest and nothing is computed for episodes that have ended. An episode that ended in an error is tried again: at
-    once if the environment raised, after a pause if the machinery failed, while its seat plays others.
+    once if the environment raised, after a pause if the machinery failed, while its seat plays others. One whose
+    process ended while it was busy with another episode is repeated, and that is no attempt.
 
     Args:
         plan: N tasks with the key of each episode.
@@ -69,7 +70,9 @@ async def gather(
                 task, key = plan[number]
                 episode = await play(seat, policy, task, key, seats.instructions, max_turns)
                 episode.attempts = attempts + 1
-                if episode.ending.is_error and episode.attempts < patience.attempts:
+                if episode.bystander:  # free of charge: a process ends for one suspect, who is charged
+                    queue.put_back(number, attempts, 0.0)
+                elif episode.ending.is_error and episode.attempts < patience.attempts:
                     queue.put_back(number, episode.attempts, _pause(episode))
                 else:
                     done[number] = episode

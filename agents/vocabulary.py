@@ -76,12 +76,14 @@ async def texts_of(
 async def _patient_walk(
     seat: Seat, has_expert: bool, config: AgentConfig, task: Task, seed: int, turns: int, patience: Patience
 ) -> list[str]:
-    for _ in range(patience.attempts - 1):
+    left = patience.attempts
+    while True:
         try:
             return await _walk(seat, has_expert, config, task, seed, turns)
-        except (EnvError, WorkerError):
-            continue
-    return await _walk(seat, has_expert, config, task, seed, turns)
+        except (EnvError, WorkerError) as error:
+            left -= isinstance(error, EnvError) or not error.bystander
+            if not left:
+                raise
 
 
 async def _walk(seat: Seat, has_expert: bool, config: AgentConfig, task: Task, seed: int, turns: int) -> list[str]:

@@ -193,19 +193,32 @@ class InlineSeats(Seats):
 
 
 class _WorkerSeat:
-    def __init__(self, pool: WorkerPool, slot: int, place: int):
-        self._pool, self.slot, self.place = pool, slot, place
+    """A seat in a worker that it shares with others, or in one of its own for a task that is suspected.
+
+    Args:
+        suspects: ids of tasks with which a worker was busy when it ended; shared by all seats. A task leaves them
+            when an episode of it has come to its end.
+    """
+
+    def __init__(self, pool: WorkerPool, slot: int, place: int, suspects: set[str]):
+        self._pool, self.slot, self.place, self._suspects = pool, slot, place, suspects
+        self._task = ""
         self._member: PooledWorker | None = None
         self.live = False
 
     async def reset(self, task: Task, seed: int) -> Answer:
         self.leave()
-        self._member = await self._pool.board(self.place)
+        self._task = task.id
+        alone = task.id in self._suspects
+        self._member = await (self._pool.board_alone() if alone else self._pool.board(self.place))
         self.live = True
         return step_from_wire(await self._ask("reset", task=task_to_wire(task), seed=seed))
 
     async def step(self, action: str) -> Answer:
-        return step_from_wire(await self._ask("step", action=action))
+        answer = step_from_wire(await self._ask("step", action=action))
+        if answer.ended:
+            self._suspects.discard(self._task)
+        return answer
 
     async def expert(self) -> str:
         return await self._ask("expert")
@@ -222,8 +235,10 @@ class _WorkerSeat:
             raise ResetNeeded(_RESET_FIRST)
         try:
             return await self._member.worker.ask(op, slot=self.slot, **fields)
-        except (EnvError, WorkerError):
+        except (EnvError, WorkerError) as error:
             self.live = False
+            if isinstance(error, WorkerError) and error.suspect:
+                self._suspects.add(self._task)
             raise
 
 
@@ -255,7 +270,8 @@ class WorkerSeats(Seats):
         super().__init__(name, kwargs, wrappers, limit, workers)
         self._pool = WorkerPool(hello_of(name, kwargs, wrappers), workers, timeout, limits)
         self._busy = [0] * workers
-        self._free = [_WorkerSeat(self._pool, slot, slot % workers) for slot in range(self.limit)]
+        suspects: set[str] = set()
+        self._free = [_WorkerSeat(self._pool, slot, slot % workers, suspects) for slot in range(self.limit)]
 
     @property
     def pids(self) -> list[int]:

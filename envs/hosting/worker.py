@@ -37,7 +37,16 @@ _KINDS: dict[str, type[Exception]] = {
 
 
 class WorkerError(RuntimeError):
-    """The process that ran the environment is gone: a fault of the machinery, never a reward. Try the task again."""
+    """The process that ran the environment is gone: a fault of the machinery, never a reward. Try the task again.
+
+    Attributes:
+        suspect: whether the process was busy with this request when it ended. A worker answers one request at a time.
+        bystander: whether it was busy with another, so that this episode was lost through no fault of its own.
+    """
+
+    def __init__(self, text: str, suspect: bool = False, bystander: bool = False):
+        super().__init__(text)
+        self.suspect, self.bystander = suspect, bystander
 
 
 class _Pending(NamedTuple):
@@ -63,6 +72,7 @@ class Worker:
         self._last_id = -1
         self._timer: asyncio.TimerHandle | None = None
         self._reason: str | None = None
+        self._has_suspect = False
         self._stderr = b""
         self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._read_stderr())]
         self._ending: asyncio.Task[None] | None = None
@@ -122,6 +132,7 @@ class Worker:
         """Kill the worker and everything it started now; who waits is told once the last words are in."""
         if self._reason is None:
             self._reason = reason
+            self._has_suspect = bool(self._pending)
         if self._ending is None:
             self._signal(signal.SIGTERM)  # the keeper kills all that is below it
             self._ending = asyncio.create_task(self._end())
@@ -129,7 +140,7 @@ class Worker:
     async def _send(self, message: Mapping[str, Any], op: str, seconds: float) -> Any:
         line = encode(message)
         if not self.alive:
-            raise WorkerError(f"worker {self.pid} is gone: {self._reason}")
+            raise WorkerError(f"worker {self.pid} is gone: {self._reason}", bystander=self._has_suspect)
         self._last_id += 1
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._pending.append(_Pending(self._last_id, op, seconds, answer))
@@ -137,7 +148,8 @@ class Worker:
             self._watch()
         assert self._process.stdin is not None
         # Not awaited: the worker reads all the time, so what waits here is at most one action for each episode.
-        self._process.stdin.write(line)
+        if not self._process.stdin.is_closing():  # else the process is gone, and the reader is about to notice
+            self._process.stdin.write(line)
         return await answer
 
     def _watch(self) -> None:
@@ -201,10 +213,12 @@ class Worker:
         error = f"worker {self.pid} is gone: {self._reason}; exit status {self._process.returncode}"
         if tail:
             error += f"; its last words:\n{tail}"
+        suspect = True
         while self._pending:
             answer = self._pending.popleft().answer
             if not answer.done():
-                answer.set_exception(WorkerError(error))
+                answer.set_exception(WorkerError(error, suspect, bystander=not suspect))
+            suspect = False
         # Not public in asyncio; without it pipes that a process of the environment still holds outlive the event loop.
         self._process._transport.close()  # type: ignore[attr-defined]
         await asyncio.sleep(0)

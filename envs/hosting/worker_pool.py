@@ -66,6 +66,16 @@ class WorkerPool:
             member.aboard += 1
             return member
 
+    async def board_alone(self) -> PooledWorker:
+        """A worker for one episode and no other, which ends with it. Raises WorkerError."""
+        if self._closed:
+            raise RuntimeError("the workers are closed")
+        member = PooledWorker(await Worker.start(self._hello, self._timeout), aboard=1)
+        self._members.add(member)
+        if self._closed:
+            self._end(member)
+        return member
+
     def leave(self, member: PooledWorker) -> None:
         """One episode of this worker is over."""
         member.aboard -= 1

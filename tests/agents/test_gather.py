@@ -4,6 +4,7 @@ import asyncio
 import math
 import time
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -14,8 +15,9 @@ from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import Patience, gather
 from manyturn.agents.replay import Replay
 from manyturn.agents.scripted import Scripted
-from manyturn.envs.hosting.seats import InlineSeats
+from manyturn.envs.hosting.seats import InlineSeats, open_seats
 
+TRAPS = Path(__file__).parents[1] / "envs" / "traps.py"
 BREAKING = """
 import manyturn as mt
 
@@ -211,4 +213,30 @@ def test_a_policy_that_raises_is_not_hidden():
             await gather(seats, Broken(), plan_of(seats, 3), max_turns=5)
 
     with pytest.raises(ZeroDivisionError):
+        asyncio.run(run())
+
+
+@pytest.mark.parametrize(("cls", "workers"), [("Poison", 1), ("Poison", 2), ("PoisonSleep", 2)])
+def test_a_task_that_ends_its_process_costs_its_neighbours_nothing(cls, workers):
+    async def run():
+        async with open_seats(f"{TRAPS}:{cls}", limit=32, workers=workers, timeout=0.7) as seats:
+            tasks = seats.tasks("train")
+            plan = [(tasks[n], EpisodeKey(0, "test", tasks[n].id, member)) for n in range(40) for member in range(4)]
+            return await gather(seats, Scripted(0.0), plan, max_turns=9, patience=Patience(attempts=2))
+
+    episodes = asyncio.run(run())
+    lost = [episode for episode in episodes if episode.ending.is_error]
+    assert {episode.task.id for episode in lost} == {"train/3"} and len(lost) == 4
+    assert {episode.attempts for episode in lost} == {2}
+    assert all(episode.attempts == 1 and episode.success for episode in episodes if episode not in lost)
+
+
+def test_too_many_errors_name_the_task_that_ended_its_process():
+    async def run():
+        async with open_seats(f"{TRAPS}:Poison", limit=8, workers=1) as seats:
+            tasks = seats.tasks("train")
+            plan = [(tasks[n], EpisodeKey(0, "test", tasks[n].id, member)) for n in range(8) for member in range(2)]
+            await gather(seats, Scripted(0.0), plan, max_turns=9, patience=Patience(attempts=1, error_share=0.0))
+
+    with pytest.raises(TooManyErrors, match=r"the last, of task train/3: after 1 attempt: worker \d+ is gone: it died"):
         asyncio.run(run())

@@ -155,3 +155,12 @@ class Poison(Calm):
         if self.task.id == self.culprit:
             os._exit(0)
         return super().respond(action)
+
+
+class PoisonSleep(Poison):
+    """One training task never answers."""
+
+    def respond(self, action):
+        if self.task.id == self.culprit:
+            time.sleep(3600)
+        return Calm.respond(self, action)
