@@ -58,6 +58,7 @@ def batch() -> TurnBatch:
 def registered():
     """Forget what a test registers."""
     stages = (REWARDS, ADVANTAGES, MODULATIONS, OBJECTIVES)
+    assert all(stage.names() for stage in stages), "those that come along must be loaded, and stay"
     before = [dict(stage._entries) for stage in stages]
     yield
     for stage, entries in zip(stages, before, strict=True):

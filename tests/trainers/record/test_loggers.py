@@ -57,6 +57,7 @@ FAILING = ("made", "begin", "line", "end", "close")
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A run of four steps with a logger that works, five that fail at different calls, and a table."""
+    LOGGERS.names()  # loads those that come along, which must stay
     before = dict(LOGGERS._entries)
     LOGGERS.register(HeardConfig)(Heard)
     failing = [{"name": "test_heard", "fails_at": name} for name in FAILING]
