@@ -19,6 +19,7 @@ from manyturn.envs.contract.options import UNFINISHED, ConfigError, OnlyWith, Op
 from manyturn.envs.contract.refusals import refuse_idle, refuse_unfit
 from manyturn.envs.contract.turn_reward import WRAPPERS
 from manyturn.envs.hosting.pressure import WorkerLimits
+from manyturn.trainers.credit.advantages.gigpo import GigpoConfig
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.learn.column import COLUMNS, refuse_columns
 from manyturn.trainers.learn.head_config import ProgressHeadConfig, ValueHeadConfig
@@ -103,7 +104,7 @@ class RunConfig(Options):
     rollout: RolloutConfig = RolloutConfig()
     curriculum: Annotated[Any, CURRICULA.field] = UniformConfig()
     """Which tasks a step plays."""
-    credit: CreditConfig = CreditConfig(advantage="gigpo")
+    credit: CreditConfig = CreditConfig(advantage=GigpoConfig())
     """Who earned what: rewards, advantage, modulation."""
     objective: Annotated[Any, OBJECTIVES.field] = ClipConfig(high=0.28)
     """The loss, its aggregation and its regularisers."""
