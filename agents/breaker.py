@@ -20,7 +20,7 @@ class Breaker:
 
     def __init__(self, share: float = 0.1, window: int = 200, least: int = 20):
         if not 0 <= share <= 1 or not 1 <= least <= window:
-            raise ValueError(f"share = {share} lies in 0..1, and least = {least} in 1..window = {window}")
+            raise ValueError(f"share = {share} must be in 0..1, and least = {least} in 1..window = {window}")
         self.share, self.least = share, least
         self._failed: deque[bool] = deque(maxlen=window)
 

@@ -71,7 +71,7 @@ def read_evaluation(path: Path) -> Evaluated:
     except PanelError as error:
         raise CompareError(f"{folder}/panel.json: {error}") from None
     except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
-        raise CompareError(f"{folder} holds no whole evaluation: {type(error).__name__}: {error}") from error
+        raise CompareError(f"{folder} holds no complete evaluation: {type(error).__name__}: {error}") from error
     if not fits:
         raise CompareError(f"{folder}: summary, panel and episodes are of different tasks: evaluate again")
     return Evaluated(folder, panel, rows, summary)

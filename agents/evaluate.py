@@ -78,7 +78,7 @@ def held_out_guard(panel: Panel, seen: Collection[str]) -> None:
     if known:
         raise NotHeldOut(
             f"the policy was trained on {len(known)} of the {len(panel)} tasks of {panel.id}, first on {known[0]!r}: "
-            "success there would not tell how it does on new tasks. Evaluate on another split, or on a panel of tasks "
+            "success there would not show how it does on new tasks. Evaluate on another split, or on a panel of tasks "
             "that it has not seen"
         )
 

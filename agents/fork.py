@@ -37,9 +37,9 @@ class Fork:
     def parted(self, turn: int) -> str:
         """The text of the error where the same actions led elsewhere."""
         return (
-            f"turn {turn} of {self.parent.task.id} is not what it was for member {self.parent.key.member} after the "
-            "same actions, so the environment is no function of task, seed and actions: leave rollout.branching out, "
-            "or mend the environment (manyturn check tests this)"
+            f"turn {turn} of {self.parent.task.id} differs from what member {self.parent.key.member} saw after the "
+            "same actions, so the environment is not a function of task, seed and actions: leave rollout.branching "
+            "out, or fix the environment (manyturn check tests this)"
         )
 
 

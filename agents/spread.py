@@ -63,7 +63,7 @@ def spread(
         raise ValueError("the runs have results on different tasks: compare over the tasks that all have")
     scores_RN = np.array([[math.fsum(run[task]) / len(run[task]) for task in tasks] for run in runs], np.float64)
     if not np.isfinite(scores_RN).all() or scores_RN.min() < 0 or scores_RN.max() > 1:
-        raise ValueError("a success lies between 0 and 1")
+        raise ValueError("a success is between 0 and 1")
     scores_RN = scores_RN[np.lexsort(scores_RN.T[::-1])]
     means_R = scores_RN.mean(1)
     iqm, low, high = float(trim_mean(means_R, 0.25)), math.nan, math.nan

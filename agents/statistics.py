@@ -58,7 +58,7 @@ def mean_interval(values_by_task: Values, level: float = 0.95, *, proportion: bo
     """
     means_N, n_episodes = _task_means(values_by_task)
     if proportion and len(means_N) and (means_N.min() < 0 or means_N.max() > 1):
-        raise ValueError("a proportion lies between 0 and 1")
+        raise ValueError("a proportion is between 0 and 1")
     if len(means_N) < 2:
         mean = float(means_N[0]) if len(means_N) else math.nan
         return Interval(mean, math.nan, math.nan, len(means_N), n_episodes)

@@ -148,7 +148,7 @@ class ChatTemplate:
         if not self._keeps_prefixes():
             raise TemplateError(
                 "this model's chat template rewrites earlier turns (many drop reasoning), so one sequence cannot hold "
-                "the whole conversation: set agent.context.name = 'window', or give the tokenizer a chat_template that "
+                "the full conversation: set agent.context.name = 'window', or give the tokenizer a chat_template that "
                 "keeps earlier turns as they were said"
             )
 

@@ -86,7 +86,7 @@ def floors(env: Desk) -> dict[str, float]:
     """Policy -> share of test tasks in which it succeeds."""
     rng = generator("desk floors", env.difficulty)
 
-    def by_chance(env: Desk) -> str:
+    def by_random_policy(env: Desk) -> str:
         listed = env.admissible()
         return listed[int(rng.integers(len(listed)))]
 
@@ -95,7 +95,7 @@ def floors(env: Desk) -> dict[str, float]:
     return {
         "nothing": success(env, lambda _: call_text("close")),
         "one refusal": max(refusals),
-        "random": success(env, by_chance),
+        "random": success(env, by_random_policy),
         "expert": success(env, Desk.expert),
     }
 

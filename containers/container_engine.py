@@ -86,7 +86,7 @@ def ending(name: str) -> str:
     """How a container ended, as far as the engine still knows, or ""; one that has not gets a second to do so."""
     told = {"container": [name], "event": ["die", "oom"]}
     found = []
-    with contextlib.suppress(EngineUnavailable), engine_errors("tell events"):
+    with contextlib.suppress(EngineUnavailable), engine_errors("list events"):
         now = int(time.time())
         for event in client().events(since=now - 3600, until=now + 2, filters=told, decode=True):
             found.append(event["Action"])

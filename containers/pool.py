@@ -126,7 +126,7 @@ class SandboxPool:
             try:
                 if not self._changed.wait_for(served, last - time.monotonic()):
                     told = f"none of {len(self._alive)} sandboxes became free"
-                    raise EngineUnavailable(f"{told}: hold fewer at once, or set {SIZE_VARIABLE}")
+                    raise EngineUnavailable(f"{told}: hold fewer at the same time, or set {SIZE_VARIABLE}")
                 if self._closed:
                     raise EngineUnavailable("the pool of sandboxes is closed")
                 return self._grab(engine)

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from manyturn.env_pages import SECTIONS, described
 from manyturn.envs.conformance.conformance import speed
-from manyturn.envs.conformance.probe import Policy, ProbedEpisode, Subject, by_chance, by_expert, text_env_of
+from manyturn.envs.conformance.probe import Policy, ProbedEpisode, Subject, by_expert, by_random_policy, text_env_of
 from manyturn.envs.contract.text_env import TextEnv
 from manyturn.envs.hosting.errand import Errand, ErrandLost
 from manyturn.envs.hosting.hello import hello_of
@@ -137,7 +137,7 @@ def _measure(subject: Subject, difficulty: str | None) -> Level:
         splits={name: len(host.tasks(name)) for name in host.splits},
         measured_on=(split, len(tasks)),
         expert=success(by_expert) if host.has_expert else None,
-        random=success(by_chance),
+        random=success(by_random_policy),
         turns_per_second=speed(subject)[1]["turns/s"],
     )
 

@@ -61,7 +61,7 @@ def train(
         The environment, an id such as manyturn/Maze-v0 or FILE.py:Class, unless a recipe names it; then entries of the
         configuration, such as --learner.lr 1e-4 --credit.advantage.name grpo --steps 40.
     recipe
-        A TOML file, or the name of a recipe that comes with manyturn: a whole run or a method, see manyturn recipes.
+        A TOML file, or the name of a recipe that comes with manyturn: a complete run or a method, see manyturn recipes.
         May be given several times: a later recipe changes what it names, and adds its reward stages and modulations
         to those of the earlier ones.
     out

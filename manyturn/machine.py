@@ -118,7 +118,7 @@ def _gpus() -> tuple[list[Diagnosis], float | None]:
                 told = [Diagnosis("ok", "gpu", f"{line}; {use}") for line, use in zip(lines, used, strict=True)]
                 return told, float(cards[0].total_memory)
     except (ImportError, OSError, RuntimeError) as error:
-        return [Diagnosis("note", "gpu", f"torch cannot tell, install it again: {' '.join(str(error).split())}")], None
+        return [Diagnosis("note", "gpu", f"torch fails to say, install it again: {' '.join(str(error).split())}")], None
     if Path("/dev/nvidia0").exists():
         built = torch.version.cuda
         mend = "a newer driver is needed" if built else "install torch's CUDA build in its place"

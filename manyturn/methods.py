@@ -154,7 +154,7 @@ def method_rows() -> list[dict[str, str]]:
 
 def print_recipes(console: Console) -> None:
     """Both tables."""
-    runs = Table("whole run", "what it is", show_lines=True)
+    runs = Table("complete run", "what it is", show_lines=True)
     for row in recipe_rows():
         facts = ", ".join(f"{key} {row[key]}" for key in ("env", "model", "advantage", "objective"))
         runs.add_row(
@@ -168,8 +168,8 @@ def print_recipes(console: Console) -> None:
     console.print(table)
     _say(
         console,
-        "A whole run: manyturn train --recipe NAME. A method, on an environment or on a whole run: manyturn train ENV "
-        "--recipe NAME, or --recipe quickstart --recipe NAME. Its page: manyturn recipes NAME.",
+        "A complete run: manyturn train --recipe NAME. A method, on an environment: manyturn train ENV --recipe NAME; on "
+        "top of a complete run: --recipe quickstart --recipe NAME. The page of a recipe: manyturn recipes NAME.",
     )
 
 

@@ -127,9 +127,9 @@ def examined(
 
 def _left_behind(left: Sequence[str]) -> Finding:
     if not left:
-        return Finding("processes", "passed", "nothing it started was left behind")
+        return Finding("processes", "passed", "everything it started has ended")
     many = f"{len(left)} process{'es' * (len(left) > 1)}"
-    detail = f"{many} left behind when all was closed, such as {left[0]!r}: end in close() what begin() starts"
+    detail = f"{many} still running after close(), such as {left[0]!r}: end in close() what begin() starts"
     return Finding("processes", "failed", _one_line(detail), {"left": float(len(left))})
 
 

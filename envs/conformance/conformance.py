@@ -13,7 +13,7 @@ from typing import Any
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 
-from manyturn.envs.conformance.probe import ODD_ACTIONS, ProbedEpisode, Subject, by_chance, by_whim, text_env_of
+from manyturn.envs.conformance.probe import ODD_ACTIONS, ProbedEpisode, Subject, by_random_policy, by_whim, text_env_of
 from manyturn.envs.contract.environments import load_plugins
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.task import Task
@@ -100,7 +100,7 @@ def determinism(subject: Subject) -> Result:
         # An instance that has just left another episode unfinished must not remember it.
         step = other.reset(subject.a_few_tasks()[-1], 1)
         if not step.ended:
-            other.step(by_chance(other, step, generator("leave", subject.seed)))
+            other.step(by_random_policy(other, step, generator("leave", subject.seed)))
         try:
             again = subject.replay(played, other)
         except EnvError as error:
@@ -108,7 +108,7 @@ def determinism(subject: Subject) -> Result:
         if again != played.steps:
             raise Fault(
                 f"task {played.task.id}: {_first_difference(played.steps, again)}; "
-                "take chance from self.rng only, and set all state in begin()"
+                "draw random numbers from self.rng only, and set all state in begin()"
             )
     return f"{len(subject.whim_episodes)} episodes the same in a second instance", {}
 
@@ -213,9 +213,7 @@ def ends(subject: Subject) -> Result:
     for played in subject.all_episodes():
         longest = max(longest, len(played.actions))
         if played.steps[-1].terminated and played.steps[-1].truncated:
-            raise Fault(
-                f"task {played.task.id}: terminated and truncated at once; self.succeed and self.fail terminate"
-            )
+            raise Fault(f"task {played.task.id}: both terminated and truncated; self.succeed and self.fail terminate")
     env = text_env_of(host := subject.fresh())
     if env is not None:
         if longest > env.max_turns:
@@ -270,17 +268,17 @@ def expert(subject: Subject) -> Result:
     return "", {**rates, "turns": sum(turns) / len(turns)}
 
 
-@_check("chance")
-def chance(subject: Subject) -> Result:
+@_check("random")
+def random_policy(subject: Subject) -> Result:
     """Random admissible actions do worse than the expert."""
-    episodes = [played for many in subject.chance_episodes.values() for played in many]
+    episodes = [played for many in subject.random_episodes.values() for played in many]
     if not any(step.admissible for played in episodes for step in played.steps):
-        raise Skip("no admissible actions are listed: override admissible() to learn what chance achieves")
+        raise Skip("no admissible actions are listed: override admissible() to learn what a random policy achieves")
     luck = _rate(episodes)
     if not subject.host.has_expert:
-        raise Skip(f"no expert to compare with; chance succeeds in {luck:.0%}")
+        raise Skip(f"no expert to compare with; a random policy succeeds in {luck:.0%}")
     best = _rate([played for many in subject.expert_episodes.values() for played in many])
-    figures = {"chance": luck, "expert": best}
+    figures = {"random": luck, "expert": best}
     if luck > best - MARGIN:
         raise Fault("random actions do nearly as well as the expert: make tasks longer or max_turns smaller", figures)
     return "", figures
@@ -328,7 +326,7 @@ def tasks(subject: Subject) -> Result:
             if ids.setdefault(task.id, task.content) != task.content:
                 raise Fault(f"the id {task.id} names two problems: ids are unique over all splits")
             if task.split != split:
-                raise Fault(f"task {task.id} says that it is of split {task.split}, but stands in split {split}")
+                raise Fault(f"task {task.id} says that its split is {task.split}, but it is listed in split {split}")
         for task in drawn[:: max(1, len(drawn) // 20)]:
             _plain(task)
             again = other.find(task.id)

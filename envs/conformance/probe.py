@@ -52,7 +52,7 @@ def by_expert(host: Host, step: Answer, rng: np.random.Generator) -> str:
     return host.expert()
 
 
-def by_chance(host: Host, step: Answer, rng: np.random.Generator) -> str:
+def by_random_policy(host: Host, step: Answer, rng: np.random.Generator) -> str:
     """An admissible action, or random text where none are listed."""
     if step.admissible:
         return step.admissible[int(rng.integers(len(step.admissible)))]
@@ -65,7 +65,7 @@ def by_whim(host: Host, step: Answer, rng: np.random.Generator) -> str:
     draw = rng.random()
     if draw < 0.15:
         return "xyzzy"
-    return by_expert(host, step, rng) if host.has_expert and draw < 0.6 else by_chance(host, step, rng)
+    return by_expert(host, step, rng) if host.has_expert and draw < 0.6 else by_random_policy(host, step, rng)
 
 
 @dataclass
@@ -154,9 +154,9 @@ class Subject:
         return {s: [self.play(t, by_expert) for t in self.some_tasks(self.samples, s)] for s in self.host.splits}
 
     @cached_property
-    def chance_episodes(self) -> dict[str, list[ProbedEpisode]]:
+    def random_episodes(self) -> dict[str, list[ProbedEpisode]]:
         """Split -> episodes of the random policy."""
-        return {s: [self.play(t, by_chance) for t in self.some_tasks(self.samples, s)] for s in self.host.splits}
+        return {s: [self.play(t, by_random_policy) for t in self.some_tasks(self.samples, s)] for s in self.host.splits}
 
     @cached_property
     def whim_episodes(self) -> list[ProbedEpisode]:
@@ -164,7 +164,7 @@ class Subject:
 
     def all_episodes(self) -> Iterator[ProbedEpisode]:
         """Every episode played so far for the checks."""
-        for episodes in (*self.expert_episodes.values(), *self.chance_episodes.values(), self.whim_episodes):
+        for episodes in (*self.expert_episodes.values(), *self.random_episodes.values(), self.whim_episodes):
             yield from episodes
 
     def close(self) -> None:

@@ -147,9 +147,7 @@ class Errand:
         self._hear(self._process.stderr.read() or b"")
         words = self._said.decode(errors="replace")
         if place := where_it_hung(words):
-            return (
-                f"no answer within {self._limit:g} s: it stood at {place}; let it answer sooner, or raise the timeout"
-            )
+            return f"no answer within {self._limit:g} s: it hung at {place}; let it answer sooner, or raise the timeout"
         code = self._process.returncode
         if code is None:
             return "the process closed its output and did not end"

@@ -206,7 +206,7 @@ class Host:
             raise TypeError(f"an observation is text, not {type(text).__name__}")
         reward = float(reward)
         if math.isinf(reward):
-            raise ValueError(f"the reward is {reward}; one that nobody can know is NaN")
+            raise ValueError(f"the reward is {reward}; use NaN for a reward that is not known")
         anchor: Hashable = info.get("anchor", text)
         admissible = info.get("admissible")
         success, progress = info.get("success"), info.get("progress")

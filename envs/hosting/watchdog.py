@@ -117,7 +117,7 @@ class Watchdog:
 
     def _end(self) -> None:
         name = signal.Signals(self._heard[-1]).name
-        text = f"manyturn: {name}: nothing answered in time, so the command was ended where it stood\n"
+        text = f"manyturn: {name}: nothing answered in time, so the command was ended immediately\n"
         with contextlib.suppress(OSError):
             os.write(2, text.encode())
         os._exit(STATUS + self._heard[-1])

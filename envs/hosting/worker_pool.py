@@ -111,7 +111,7 @@ class WorkerPool:
         if strain > _HARD:
             self.replaced[name] += 1
             reason = f"it held {name} = {held[name]}, more than twice the limit of {most}"
-            member.worker.kill(f"{reason}: mend the leak, or raise env.limits.{name}")
+            member.worker.kill(f"{reason}: fix the leak, or raise env.limits.{name}")
         elif member.served and member in self._places:
             # One that is too large before its first episode has ended would only be followed by another such.
             self.replaced[name] += 1

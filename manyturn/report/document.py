@@ -167,7 +167,7 @@ def _picks(pairs: Sequence[_Pair], live: bool, warnings: list[str]) -> list[Pick
     if shown < total:
         steps = [int(pair.name) for pair in chosen if pair.name != _EVALUATION]
         of = f" of steps {spans(steps)}" + " and of the evaluation" * (_EVALUATION in [p.name for p in chosen])
-        warnings.append(f"shows {shown:,} of {total:,} episodes, in whole groups{of if steps else ''}")
+        warnings.append(f"shows {shown:,} of {total:,} episodes, in complete groups{of if steps else ''}")
     return [chosen[pair] for pair in pairs if pair in chosen]
 
 

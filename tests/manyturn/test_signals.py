@@ -141,7 +141,7 @@ def test_one_signal_is_enough_when_nothing_answers(stop, tmp_path):
         child.send_signal(stop)
         _, err = child.communicate(timeout=15)
     assert child.returncode == 128 + stop
-    assert err == f"manyturn: {stop.name}: nothing answered in time, so the command was ended where it stood\n"
+    assert err == f"manyturn: {stop.name}: nothing answered in time, so the command was ended immediately\n"
 
 
 def test_a_server_ends_at_the_first_signal(tmp_path):

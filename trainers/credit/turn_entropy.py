@@ -18,5 +18,5 @@ def turn_entropies(batch: TurnBatch) -> tuple[FloatK, BoolK]:
     unknown_K = counted_K & ~np.isfinite(entropy_K)
     if unknown_K.any():
         k = int(unknown_K.argmax())
-        raise ValueError(f"the entropy of reply {k} is {entropy_K[k]}: the engine must tell entropies with its tokens")
+        raise ValueError(f"the entropy of reply {k} is {entropy_K[k]}: the engine must return entropies with tokens")
     return entropy_K, counted_K

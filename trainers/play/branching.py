@@ -93,8 +93,8 @@ def start_entropy(entropies_T: ArrayLike, vocabulary: int, tokens: int) -> float
     entropy = float(np.sum(np.asarray(entropies_T, np.float64)[:tokens])) / math.log(vocabulary)
     if math.isnan(entropy):
         raise EngineError(
-            "the engine does not tell the entropies by which rollout.branching decides: leave it out, or take an "
-            "engine that tells them"
+            "the engine does not return the entropies by which rollout.branching decides: leave it out, or take an "
+            "engine that returns them"
         )
     return entropy
 

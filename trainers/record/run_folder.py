@@ -114,7 +114,7 @@ class RunFolder:
         """Raise RunFolderError where steps were recorded though there is no checkpoint: they would be lost."""
         if any(line["step"] > 0 for line in read_metrics(self.path)) or any((self.path / "turns").glob("step_*")):
             raise RunFolderError(
-                f"{self.path} has steps but no checkpoint: restore {self.checkpoints}, or begin anew in another folder"
+                f"{self.path} has steps but no checkpoint: restore {self.checkpoints}, or start again in another folder"
             )
 
     def rewind(self, step: int) -> None:

@@ -71,7 +71,11 @@ def _batches(count: int, size: int, seed: int) -> Iterator[list[int]]:
 
 def _nothing_to_imitate(run: Run) -> str:
     config = run.config.warmup
-    by = f"the expert with warmup.noise = {config.noise}" if run.seats.has_expert else "chance (there is no expert)"
+    by = (
+        f"the expert with warmup.noise = {config.noise}"
+        if run.seats.has_expert
+        else "a random policy (there is no expert)"
+    )
     mends = ["raise rollout.max_turns or the environment's own limit", "or agent.max_context"]
     mends.insert(0, "lower warmup.noise" if run.seats.has_expert else "give the environment an expert()")
     return (

@@ -44,7 +44,7 @@ def test_our_own_environments_pass(name):
         ("NoTurnKey", "info", "lacks turn"),
         ("OverfullProgress", "info", "from 0 to 1"),
         ("BadExpert", "expert", "fails"),
-        ("TooEasy", "chance", "max_turns smaller"),
+        ("TooEasy", "random", "max_turns smaller"),
         ("SharedProblems", "splits", "split_of"),
         ("ChangingTasks", "tasks", "depend on its id alone"),
         ("OneIdForAll", "tasks", "unique"),
@@ -94,7 +94,7 @@ def test_the_report_names_its_checks_when_asked_for_another():
     [
         ("Leaves", "ended with status 0, as os._exit(0) does"),
         ("Crashes", "was ended by SIGSEGV"),
-        ("Spins", "no answer within 0.5 s: it stood at traps.py, line"),
+        ("Spins", "no answer within 0.5 s: it hung at traps.py, line"),
         ("Freezes", "in respond; let it answer sooner"),
         ("Sleeps", "in begin; let it answer sooner"),
         ("Stops", "said nothing that could be understood"),

@@ -63,11 +63,11 @@ def score(policy, difficulty: str, count: int = 50) -> float:
 
 @pytest.mark.parametrize("difficulty", LEVELS)
 def test_stuffing_scores_no_better_than_random_actions(difficulty):
-    def by_chance(env, rng):
+    def by_random_policy(env, rng):
         able = env.admissible()
         return able[int(rng.integers(len(able)))]
 
-    luck = score(by_chance, difficulty)
+    luck = score(by_random_policy, difficulty)
     assert 0.1 < luck < 0.35
     for name, policy in STUFFING.items():
         assert score(policy, difficulty) <= luck + 0.01, name

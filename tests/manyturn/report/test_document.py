@@ -312,7 +312,7 @@ def test_a_page_shows_all_of_a_run_in_part_and_a_server_the_newest(run, monkeypa
     groups = Counter(name[:3] for name in names_of(few))
     assert {stage for _, stage, _ in groups} == {"train/1", "train/2", "train/3", "evaluate"}
     assert {n for (_, stage, _), n in groups.items() if stage != "evaluate"} == {2}
-    assert few.plain["warnings"] == ["shows 8 of 16 episodes, in whole groups of steps 1 to 3 and of the evaluation"]
+    assert few.plain["warnings"] == ["shows 8 of 16 episodes, in complete groups of steps 1 to 3 and of the evaluation"]
     assert len(checked(few)) == 8
     assert Counter(newest.plain["episodes"]["stage"]) == {"evaluate": 4, "train/3": 4, "train/2": 2}
     assert newest.plain["episodes"]["stage"] == sorted(

@@ -64,7 +64,7 @@ def test_entropies_that_are_missing_are_named(modulation):
     entropy = {"entropy": [[[0.5], [float("nan"), 1.0]]]}
     batch = TurnBatch.from_episodes([[0.0, 1.0]], ["a"], tokens=[[1, 2]], token_columns=entropy)
     stages = {"advantage": "grpo", "modulation": [modulation]}
-    with pytest.raises(ValueError, match="the entropy of reply 1 is nan: the engine must tell entropies"):
+    with pytest.raises(ValueError, match="the entropy of reply 1 is nan: the engine must return entropies"):
         run(batch, stages)
     with pytest.raises(ValueError, match="no column 'entropy' over reply tokens"):
         run(replace(batch, token_columns={}), stages)

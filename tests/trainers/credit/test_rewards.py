@@ -338,8 +338,8 @@ def test_more_progress_never_earns_less_and_the_step_is_at_the_tier():
     ("changes", "told"),
     [
         ({"alpha": 1.0}, "alpha 1.0 is not below gap 1.0"),
-        ({"tiers": ((0.5, 0.5), (0.5, 0.75))}, r"\(0.5, 0.75\) must lie above"),
-        ({"tiers": ((0.5, 0.5), (0.75, 0.25))}, "must lie above"),
+        ({"tiers": ((0.5, 0.5), (0.5, 0.75))}, r"\(0.5, 0.75\) must be above"),
+        ({"tiers": ((0.5, 0.5), (0.75, 0.25))}, "must be above"),
         ({"tiers": ((0.5, 0.5), (1.5, 0.75))}, r"within \(1, 1\)"),
     ],
 )

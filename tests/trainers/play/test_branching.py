@@ -134,7 +134,7 @@ def test_a_rise_of_entropy_makes_a_branch_likelier(now, first, more, u, weight):
 
 
 def test_an_engine_that_tells_no_entropies_is_an_error_with_its_mend():
-    with pytest.raises(EngineError, match=r"does not tell the entropies .* leave it out") as refusal:
+    with pytest.raises(EngineError, match=r"does not return the entropies .* leave it out") as refusal:
         start_entropy([0.1, float("nan")], 8, 20)
     assert "\n" not in str(refusal.value)
     assert start_entropy([0.1, float("nan")], 8, 1) > 0

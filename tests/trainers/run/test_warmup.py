@@ -43,5 +43,5 @@ def test_an_expert_that_never_arrives_is_told_with_its_mends(tmp_path):
 def test_chance_that_never_arrives_asks_for_an_expert(tmp_path):
     (tmp_path / "hopeless.py").write_text(HOPELESS)
     env = {"id": f"{tmp_path / 'hopeless.py'}:Hopeless"}
-    with pytest.raises(ConfigError, match=r"none of the 8 .* by chance .* give the environment an expert\(\)"):
+    with pytest.raises(ConfigError, match=r"none of the 8 .* by a random policy .* give the environment an expert\(\)"):
         asyncio.run(train(short_run(env=env), tmp_path / "run"))

@@ -51,7 +51,7 @@ class TiersConfig(StageConfig):
     def _ordered(self) -> Self:
         for (begin, value), (later, more) in pairwise(((0.0, 0.0), *self.tiers)):
             if not (begin < later <= 1 and value < more <= 1):
-                raise ValueError(f"tiers: ({later}, {more}) must lie above ({begin}, {value}) and within (1, 1)")
+                raise ValueError(f"tiers: ({later}, {more}) must be above ({begin}, {value}) and within (1, 1)")
         if self.alpha >= self.gap:
             raise ValueError(f"alpha {self.alpha} is not below gap {self.gap}: failure could earn more than success")
         return self

@@ -25,7 +25,7 @@ class BeliefConfig(ColumnConfig):
         if env is None or env.has_answer:
             return None
         return (
-            f"asks for the true answer, and {env.name} does not tell it: override answer() in the environment, or "
+            f"asks for the true answer, and {env.name} does not provide it: override answer() in the environment, or "
             "leave that stage out"
         )
 

@@ -14,7 +14,7 @@ class ProgressColumnConfig(ColumnConfig):
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         if env is None or env.has_progress:
             return None
-        return f"{env.name} does not tell: override progress() in the environment, or leave that stage out"
+        return f"{env.name} does not provide: override progress() in the environment, or leave that stage out"
 
 
 @COLUMNS.register(ProgressColumnConfig)

@@ -49,7 +49,7 @@ class ClipConfig(ObjectiveConfig):
     def _sequences_count_once(self) -> Self:
         if self.ratio == "sequence" and self.aggregation != "seq-mean-token-mean":
             raise ValueError(
-                f'ratio = "sequence" gives each token the whole loss of its sequence, which {self.aggregation} counts '
+                f'ratio = "sequence" gives each token the full loss of its sequence, which {self.aggregation} counts '
                 "once a token, so that good replies grow and bad ones shrink: "
                 'set aggregation = "seq-mean-token-mean"'
             )
