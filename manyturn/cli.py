@@ -257,8 +257,8 @@ def _recipe(names: tuple[str, ...], words: tuple[str, ...], given: dict[str, Any
     env = named_env(changes, given)
     if env is None and named_env(*recipes) is None:
         raise ValueError(
-            "which environment? Name one, such as manyturn/Maze-v0 (see manyturn envs), or give --recipe with a whole "
-            "run (see manyturn recipes)"
+            "which environment? Name one, such as manyturn/Maze-v0 (see manyturn envs), or give --recipe with the "
+            "recipe of a complete run (see manyturn recipes)"
         )
     return configure(stacked(recipes, env), given, changes)
 

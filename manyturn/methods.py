@@ -168,8 +168,8 @@ def print_recipes(console: Console) -> None:
     console.print(table)
     _say(
         console,
-        "A complete run: manyturn train --recipe NAME. A method, on an environment: manyturn train ENV --recipe NAME; on "
-        "top of a complete run: --recipe quickstart --recipe NAME. The page of a recipe: manyturn recipes NAME.",
+        "A complete run: manyturn train --recipe NAME. A method, on an environment: manyturn train ENV --recipe NAME; "
+        "on top of a complete run: --recipe quickstart --recipe NAME. The page of a recipe: manyturn recipes NAME.",
     )
 
 

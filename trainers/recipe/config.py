@@ -145,7 +145,7 @@ class RunConfig(Options):
         if not self.roles:
             return None
         if (players := set(self.roles.values())) <= SCRIPTS.keys():
-            return f"[roles] gives every role to {' and '.join(sorted(players))}, and nobody would learn: name a policy"
+            return f"[roles] gives every role to {' and '.join(sorted(players))}, and no policy would learn: name one"
         if env is None or set(self.roles) == set(env.roles):
             return None
         if len(env.roles) == 1:

@@ -71,16 +71,13 @@ def _batches(count: int, size: int, seed: int) -> Iterator[list[int]]:
 
 def _nothing_to_imitate(run: Run) -> str:
     config = run.config.warmup
-    by = (
-        f"the expert with warmup.noise = {config.noise}"
-        if run.seats.has_expert
-        else "a random policy (there is no expert)"
-    )
-    mends = ["raise rollout.max_turns or the environment's own limit", "or agent.max_context"]
-    mends.insert(0, "lower warmup.noise" if run.seats.has_expert else "give the environment an expert()")
+    expert = f"the expert with warmup.noise = {config.noise}"
+    by = expert if run.seats.has_expert else "a random policy (there is no expert)"
+    fixes = ["raise rollout.max_turns or the environment's own limit", "or agent.max_context"]
+    fixes.insert(0, "lower warmup.noise" if run.seats.has_expert else "give the environment an expert()")
     return (
         f"none of the {min(config.episodes, len(run.train))} demonstrations by {by} reached the goal, so that there "
-        f"is nothing to imitate: {', '.join(mends)}, or set warmup.episodes = 0 to begin without a warm-up"
+        f"is nothing to imitate: {', '.join(fixes)}, or set warmup.episodes = 0 to begin without a warm-up"
     )
 
 

@@ -31,7 +31,7 @@ FAST = (
     "ends",
     "info",
     "expert",
-    "chance",
+    "random",
     "anchors",
     "close",
 )

@@ -60,7 +60,7 @@ def run(**entries: Any) -> RunConfig:
 REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     (
         {"roles": {"a": "expert", "b": "random"}},
-        r"\[roles\] gives every role to expert and random, and nobody would learn: name a policy",
+        r"\[roles\] gives every role to expert and random, and no policy would learn: name one",
         {"roles": {"a": "expert", "b": "mine"}},
     ),
     (
@@ -172,7 +172,7 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     (
         {"credit.advantage": "grpo", "credit.rewards": [SPA], "progress": {}},
-        "grpo compares whole returns, which spa leaves as they are .*: set completeness = 'none', or take .*turn_gae",
+        "grpo compares full returns, which spa leaves as they are .*: set completeness = 'none', or take .*turn_gae",
         {"credit.rewards": ["spa"]},
     ),
     (
@@ -260,7 +260,7 @@ def test_complete_attribution_is_refused_exactly_where_it_changes_no_credit(meth
 
     idle = np.allclose(earned(0), earned(1), atol=1e-9)
     heads = {"value": {}} if method["name"].endswith("gae") else {}
-    with pytest.raises(ConfigError, match="compares whole returns") if idle else nullcontext():
+    with pytest.raises(ConfigError, match="compares full returns") if idle else nullcontext():
         run(**{"credit.advantage": method, "credit.rewards": [SPA], "progress": {}, **heads})
 
 
@@ -319,12 +319,12 @@ TURN_WEIGHT = {"name": "part_weights", "weights": {"turn": 2.0}}
 UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     (
         {"env.id": DOORS, "credit.rewards": ["igpo"]},
-        r"igpo needs .* asks for the true answer, and .*doors.py:Doors does not tell it: override answer\(\)",
+        r"igpo needs .* asks for the true answer, and .*doors.py:Doors does not provide it: override answer\(\)",
         {"env.id": GUESS},
     ),
     (
         {"env.id": DOORS, "credit.rewards": ["tiers"]},
-        r"tiers needs the column 'progress', which .*doors.py:Doors does not tell: override progress\(\)",
+        r"tiers needs the column 'progress', which .*doors.py:Doors does not provide: override progress\(\)",
         {"env.id": GUESS},
     ),
     (

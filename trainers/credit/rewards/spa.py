@@ -63,8 +63,8 @@ class SpaConfig(StageConfig):
             return None
         others = ADVANTAGES.names(lambda kind: kind.compares_returns_only is not True)
         return (
-            f"{advantage.name} compares whole returns, which {self.name} leaves as they are with completeness = "
-            f"{self.completeness!r}: set completeness = 'none', or take an advantage that tells turns apart "
+            f"{advantage.name} compares full returns, which {self.name} leaves as they are with completeness = "
+            f"{self.completeness!r}: set completeness = 'none', or take an advantage that separates turns "
             f"({', '.join(others)})"
         )
 
