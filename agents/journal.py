@@ -45,7 +45,7 @@ class Journal:
         self._unsynced, self._synced = 0, time.monotonic()
 
     def __enter__(self) -> Self:
-        if not self.path.exists():
+        if not self.path.exists() or not self.path.stat().st_size:  # empty, as after a loss of power
             replace_text(self.path, _framed({"settings": self.settings}).decode())
         self._file = self.path.open("r+b")
         try:

@@ -136,8 +136,11 @@ class OpenAIPolicy:
                 httpx.AsyncClient(verify=self._tls, timeout=self.endpoint.timeout) as client,
                 client.stream("POST", self._url, json=body, headers=headers) as response,
             ):
+                # A few kilobytes that are packed may be gigabytes, and unpacking them holds up the event loop.
+                if (coding := response.headers.get("content-encoding", "identity")) != "identity":
+                    raise _TryAgain(f"the answer comes as {coding:.40}, though it was asked for as it is")
                 raw = bytearray()
-                async for chunk in response.aiter_bytes():
+                async for chunk in response.aiter_raw():
                     raw += chunk
                     if len(raw) > _LONGEST_ANSWER:
                         raise _TryAgain(f"the answer is longer than {_LONGEST_ANSWER} bytes")

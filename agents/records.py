@@ -126,7 +126,7 @@ def write_table(path: Path, rows: Sequence[Row], schema: pa.Schema) -> None:
     for field in schema:
         if not field.nullable and table[field.name].null_count:
             raise RecordsError(f"{path}: the column {field.name!r} has a row without a value")
-    replace_file(path, lambda aside: pq.write_table(table, aside, compression="zstd"))
+    replace_file(path, lambda aside: pq.write_table(table, aside, compression="zstd", write_page_checksum=True))
 
 
 def write_episodes(path: Path, episodes: Sequence[Episode]) -> None:
@@ -152,16 +152,23 @@ def read_turns(path: Path) -> list[Row]:
 def _read(path: Path, table: str) -> pa.Table:
     """A file of episodes or turns as a table; raises RecordsError if it is none, or of another schema."""
     try:
-        found = pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
-        raise RecordsError(f"{path} is not a Parquet file: {error}") from error
+        found = pq.read_table(path, page_checksum_verification=True)
+        found.validate(full=True)  # a flipped bit may leave text that is none
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise RecordsError(f"{path} is not an intact Parquet file: {error}") from error
     metadata = found.schema.metadata or {}
-    kind, version = (metadata.get(key, b"?").decode() for key in (b"table", b"schema_version"))
+    kind, version = (metadata.get(key, b"?").decode(errors="replace") for key in (b"table", b"schema_version"))
     if (kind, version) != (table, str(SCHEMA_VERSION)):
         raise RecordsError(
             f"{path} holds {kind} of schema version {version}, not {table} of version {SCHEMA_VERSION}: "
             "read it with the manyturn that wrote it"
         )
+    # No checksum covers a file's own description of its columns.
+    for field in EPISODES if table == "episodes" else TURNS:
+        if field.name not in found.schema.names or found.schema.field(field.name).type != field.type:
+            raise RecordsError(
+                f"{path} is not an intact Parquet file: the column {field.name!r} is not as it was written"
+            )
     return found
 
 

@@ -79,7 +79,10 @@ async def _ask(url: str, key: str, body: Mapping[str, Any], seconds: float) -> t
             httpx.AsyncClient(timeout=seconds, verify=_trust()) as client,
             client.stream("POST", f"{url.rstrip('/')}/chat/completions", json=body, headers=headers) as response,
         ):
-            async for chunk in response.aiter_bytes():
+            # A few kilobytes that are packed may be gigabytes, and unpacking them holds up the event loop.
+            if (coding := response.headers.get("content-encoding", "identity")) != "identity":
+                raise Passing(f"the answer comes as {coding:.40}, though it was asked for as it is")
+            async for chunk in response.aiter_raw():
                 raw += chunk
                 if len(raw) > _LONGEST_ANSWER:
                     raise Passing(f"the answer is longer than {_LONGEST_ANSWER} bytes")

@@ -132,7 +132,7 @@ def _read(file: File, schema: pa.Schema, columns: list[str] | None = None) -> pa
 
 def _open(file: File) -> pq.ParquetFile:
     try:
-        return pq.ParquetFile(file.path)
+        return pq.ParquetFile(file.path, page_checksum_verification=True)
     except (pa.ArrowException, OSError) as error:
         raise _damaged(file, error) from None
 

@@ -71,3 +71,11 @@ def test_what_is_appended_reaches_the_file_at_once(written):
         before = written.stat().st_size
         journal.append({"number": 9})
         assert written.stat().st_size > before
+
+
+def test_an_empty_file_as_a_loss_of_power_leaves_it_is_begun_again(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    path.touch()
+    with Journal(path, SETTINGS) as journal:
+        journal.append(ENTRIES[0])
+    assert read(path) == ENTRIES[:1]

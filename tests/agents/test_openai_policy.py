@@ -1,9 +1,11 @@
 """The endpoint policy against a real server on the loopback address that misbehaves in the ways endpoints do."""
 
 import asyncio
+import gzip
 import json
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -389,3 +391,15 @@ def test_usage_is_kept_by_turn_and_nonsense_in_it_is_ignored(server):
 
     asyncio.run(two())
     assert player.usage == [Usage(7, 2), None]
+
+
+def test_an_answer_that_is_packed_is_refused_before_it_fills_the_memory(server):
+    bomb = gzip.compress(gzip.compress(b"0" * 50_000_000))  # some kilobytes
+    server.script = [(200, bomb, {"Content-Encoding": "gzip, gzip"})]
+    tracemalloc.start()
+    try:
+        with pytest.raises(EngineError, match="the answer comes as gzip, gzip, though"):
+            ask(policy(attempts=1))
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()

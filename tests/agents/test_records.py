@@ -25,6 +25,7 @@ from manyturn.agents.records import (
     write_turns,
 )
 from manyturn.agents.scripted import Scripted
+from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.seats import open_seats
 
@@ -162,5 +163,22 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
     with pytest.raises(RecordsError, match=f"holds turns of schema version {SCHEMA_VERSION}, not episodes"):
         read_episodes(tmp_path / "t.parquet")
     (tmp_path / "t.parquet").write_bytes(b"PAR1 torn")
-    with pytest.raises(RecordsError, match="not a Parquet file"):
+    with pytest.raises(RecordsError, match="not an intact Parquet file"):
         read_turns(tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize("table", ["episodes", "turns"])
+def test_a_flipped_bit_never_changes_what_is_read(played, tmp_path, table):
+    file = tmp_path / f"{table}.parquet"
+    write, read = (write_episodes, read_episodes) if table == "episodes" else (write_turns, read_turns)
+    write(file, played)
+    whole, rows, noticed = file.read_bytes(), read(file), 0
+    rng = generator("flips", table)
+    for _ in range(150):
+        place, bit = int(rng.integers(len(whole))), int(rng.integers(8))
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
+        try:
+            assert read(file) == rows, f"bit {bit} of byte {place} of {len(whole)}"
+        except RecordsError:
+            noticed += 1
+    assert noticed > 50

@@ -120,6 +120,8 @@ class RunFolder:
     def rewind(self, step: int) -> None:
         """Remove what was written after a step, a torn last line too: it will be written again."""
         kept = [line for line in read_metrics(self.path) if line["step"] <= step]
+        if lost := sorted(set(range(1, step + 1)) - {line["step"] for line in kept if line["phase"] == "train"}):
+            print(f"{self.metrics_file} has lost its lines of {len(lost)} steps, the first {lost[0]}", file=sys.stderr)
         replace_text(self.metrics_file, "".join(json.dumps(line) + "\n" for line in kept))
         for table in _TABLES:
             for file in (self.path / table).glob("step_*.parquet"):

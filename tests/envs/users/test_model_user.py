@@ -1,6 +1,7 @@
 """The model user against a real server: whatever comes back, the turn is an utterance or a UserError, in time."""
 
 import asyncio
+import gzip
 import json
 import threading
 import time
@@ -100,6 +101,15 @@ def flood(handler: BaseHTTPRequestHandler, _: dict) -> None:
     send(handler, completion("x" * 10_000_000))
 
 
+def packed(handler: BaseHTTPRequestHandler, _: dict) -> None:
+    body = gzip.compress(gzip.compress(b"0" * 50_000_000))  # some kilobytes
+    handler.send_response(200)
+    handler.send_header("Content-Encoding", "gzip, gzip")
+    handler.send_header("Content-Length", str(len(body)))
+    handler.end_headers()
+    handler.wfile.write(body)
+
+
 FAULTS: dict[str, tuple[Answer, str]] = {
     "500": (lambda h, _: send(h, b"oops", 500), "status 500"),
     "429": (lambda h, _: send(h, b"slow down", 429), "status 429"),
@@ -114,6 +124,7 @@ FAULTS: dict[str, tuple[Answer, str]] = {
     "too long": (lambda h, _: send(h, completion("x" * 5000)), "does not end"),
     "cut": (lambda h, _: send(h, completion("I would", "length")), "does not end"),
     "flood": (flood, "longer than"),
+    "packed": (packed, "comes as gzip, gzip, though"),
     "broken off": (lambda h, _: send(h, b"{", length=1000), "Error"),
     "slow drip": (drip, "no answer within 0"),
     "slow drip of headers": (drip_headers, "no answer within 0"),

@@ -136,3 +136,12 @@ def test_an_accepted_edit_stands_in_the_summary_and_is_asked_about_once(calm, tm
     accepted = [{"step": 5, "entries": {"steps": [5, 6]}}]
     assert summary["steps"] == 6 and json.loads(json.dumps(summary["config_changes"])) == accepted
     assert asyncio.run(train(None, run, resume=True))["config_changes"] == accepted
+
+
+def test_lost_lines_of_metrics_are_noticed_when_a_run_goes_on(calm, tmp_path, capfd):
+    run = shutil.copytree(calm[0], tmp_path / "run")
+    lines = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
+    kept = [line for line in lines if json.loads(line)["phase"] != "train" or json.loads(line)["step"] not in (2, 4)]
+    (run / "metrics.jsonl").write_text("".join(kept))
+    asyncio.run(train(None, run, resume=True))
+    assert "metrics.jsonl has lost its lines of 2 steps, the first 2" in capfd.readouterr().err
