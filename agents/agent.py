@@ -25,9 +25,9 @@ class AgentConfig(Options):
     format: Annotated[Any, FORMATS.field] = FreeTextConfig()
     """How a reply says which action is meant: free_text, tagged, tool_call, or a plugin's."""
     context: Annotated[Any, CONTEXTS.field] = WholeConfig()
-    """What of the past is shown: whole, window, or a plugin's."""
+    """How much of the past is shown: whole, window, or a plugin's."""
     instructions: bool = True
-    """Tell the agent the environment's instructions; a model trained on one environment alone can do without."""
+    """Give the agent the environment's instructions; a model trained on one environment alone can do without."""
     show_admissible: bool = False
     """List the admissible commands below each observation."""
     max_context: int = Field(default=2048, ge=16)
@@ -35,11 +35,11 @@ class AgentConfig(Options):
 
     @property
     def reply_format(self) -> ReplyFormat:
-        """What the options of ``format`` stand for."""
+        """The format that the options of ``format`` describe."""
         return FORMATS.apply(self.format)
 
     def system(self, instructions: str) -> str:
-        """The text that the agent is told once."""
+        """The text that the agent is given once."""
         told = instructions if self.instructions else ""
         return "\n\n".join(part for part in (told, self.reply_format.hint()) if part)
 

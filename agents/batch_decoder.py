@@ -1,6 +1,6 @@
 """Draws the replies of many rows together from a transformers model; each row's keys and values can be kept.
 
-A row's token at position p stands in slot p of the cache, so what a query may see is ``slot <= position``: padding is
+A row's token at position p is in slot p of the cache, so what a query may see is ``slot <= position``: padding is
 never seen, and what is kept of a row has no holes.
 """
 

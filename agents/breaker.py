@@ -33,7 +33,7 @@ class Breaker:
 
 
 def complaint(errors: int, among: str, last: Episode) -> str:
-    """What to tell about episodes that ended in an error, and how to mend it."""
+    """The message about episodes that ended in an error, and how to fix it."""
     return (
         f"{errors} of {among} episodes ended in an error, the last, of task {last.task.id}: {last.cause}. "
         "Run manyturn check on the environment; in training, rollout.error_share allows more"

@@ -21,7 +21,7 @@ _ENTROPY_ROUNDING = 1e-2  # and an entropy above that of the uniform distributio
 
 
 class Checked:
-    """Asks an engine, and raises EngineError for whatever else it raises and for every reply that cannot be right.
+    """Asks an engine, and raises EngineError for anything else that it raises and for every reply that cannot be right.
 
     Args:
         engine: computes the replies.

@@ -1,4 +1,4 @@
-"""Policies against each other on the same tasks: differences, chance, and which tasks became worse."""
+"""Policies against each other on the same tasks: differences, p-values, and which tasks became worse."""
 
 import json
 import math
@@ -27,7 +27,7 @@ _SAID = ("seed", "repeats", "max_turns", "args", "sampling")
 
 
 class CompareError(ValueError):
-    """The evaluations cannot be compared; the text says what would mend it."""
+    """The evaluations cannot be compared; the text says how to fix it."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Evaluated:
     """An evaluation that was read from its folder.
 
     Attributes:
-        folder: where it lies.
+        folder: where it is.
         panel: N tasks.
         rows: E rows of ``records.EPISODES``, all of tasks of the panel.
         summary: plain values, see ``summary.summarise``.
@@ -144,7 +144,7 @@ def compare(evaluations: Sequence[Evaluated], shared: bool = False) -> dict[str,
     ``wins``, ``losses`` and ``ties`` count tasks by their means; ``detectable`` is the smallest true difference that
     these tasks would show in four of five times. The test never calls alike policies different more often than it says,
     which makes it cautious where most tasks are ties; the interval comes closer (benchmarks/coverage.py).
-    ``regressions`` are all tasks with a loss, worst first, by success or, where nobody tells success, by return.
+    ``regressions`` are all tasks with a loss, worst first, by success or, where success is not known, by return.
     ``left_out`` names tasks on which one side had nothing but errors.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The contract between an agent and whatever computes the next tokens: ids in, ids and log-probabilities out."""
+"""The contract between an agent and anything that computes the next tokens: ids in, ids and log-probabilities out."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, Protocol
@@ -63,9 +63,9 @@ class Capabilities(NamedTuple):
 
 
 class Engine(Protocol):
-    """Computes replies; many requests are in flight at once, each awaited by the coroutine of its episode.
+    """Computes replies; many requests are in flight together, each awaited by the coroutine of its episode.
 
-    A subclass writes ``generate`` and ``load``, and sets the attributes; what stands here does for the rest. Any
+    A subclass writes ``generate`` and ``load``, and sets the attributes; the defaults here do for the rest. Any
     exception of ``generate`` ends its episode as an error; one of another method ends the run.
 
     Attributes:
@@ -90,7 +90,7 @@ class Engine(Protocol):
         Args:
             key: of an open episode, which waits for no other reply of this engine.
             turn: number of the turn. Its prompt begins with the one before and its reply where the agent's context
-                is the whole conversation, and need not where it is not.
+                is the full conversation, and need not where it is not.
 
         Raises:
             EngineError: there is no reply; the episode is tried again.
@@ -110,7 +110,7 @@ class Engine(Protocol):
         ...
 
     async def sleep(self) -> None:
-        """Nobody asks until ``wake``: leave the device's memory to the learner. Asleep already, it does nothing."""
+        """No request comes until ``wake``: leave the device's memory to the learner. Does nothing if already asleep."""
         return None
 
     async def wake(self) -> None:
@@ -118,5 +118,5 @@ class Engine(Protocol):
         return None
 
     async def shutdown(self) -> None:
-        """Nobody will ask any more: end threads, processes and connections."""
+        """No more requests come: end threads, processes and connections."""
         return None

@@ -62,11 +62,11 @@ class Player(Protocol):
 
 
 class Policy(Protocol):
-    """Anything that can play: a language model, an expert, chance."""
+    """Anything that can play: a language model, an expert, a random policy."""
 
     @property
     def name(self) -> str:
-        """What stands for the policy in tables."""
+        """The name of the policy in tables."""
         ...
 
     def player(self, key: EpisodeKey, instructions: str) -> Player:
@@ -80,7 +80,7 @@ class TurnRecord:
 
     Attributes:
         anchor: hash of the situation in which the policy acted.
-        progress: the environment's progress after the turn, if it tells.
+        progress: the environment's progress after the turn, if it reports any.
         seconds: (policy, environment) time.
         pieces: the reply's T tokens as text, for those who read; empty for policies without tokens.
         role: who acted, in an episode of several roles.
@@ -108,7 +108,7 @@ class Episode:
         ending: how it ended; errors are not failures and have no return.
         cause: the limit that truncated it ("turns" or "context"), or the error's text, after how many attempts
             were made.
-        success: whether the goal was reached; None after an error, and where nobody can know.
+        success: whether the goal was reached; None after an error, and where it is not known.
         last: the final observation.
         answer: the action that gives the true answer, if the environment names one; the policy does not see it.
         measures: further figures of the environment's by name, known at the end.

@@ -98,7 +98,7 @@ async def evaluate(
 ) -> Evaluation:
     """Play each task of a panel ``repeats`` times.
 
-    All repeats of a task meet the same world and differ in the policy's own chance. With a folder, finished episodes
+    All repeats of a task meet the same world and differ in the policy's randomness. With a folder, finished episodes
     are kept in its journal: the same call continues what was interrupted, and plays again what ended in an error.
 
     Args:
@@ -107,7 +107,7 @@ async def evaluate(
         seed: decides worlds and sampling noise.
         max_turns: for environments without a limit of their own.
         patience: what to do about errors; None: the usual.
-        label: what stands for the policy in tables, and by which an interrupted evaluation knows it again; it must
+        label: the name of the policy in tables, and by which an interrupted evaluation knows it again; it must
             differ where the weights differ. Default: the policy's name.
         out: folder for summary.json, episodes.parquet, turns.parquet, panel.json, manifest.json and the journal.
         on_episode: called with each episode that is played now, when it has ended.

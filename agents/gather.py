@@ -1,4 +1,4 @@
-"""Play many episodes side by side, in whatever order they finish, and give them back in the order asked for."""
+"""Play many episodes side by side, in any order they finish, and give them back in the order asked for."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -40,7 +40,7 @@ async def gather(
 ) -> list[Episode]:
     """Play every planned episode once.
 
-    As many run side by side as there are seats; a seat that falls free takes the next episode, so nobody waits for the
+    As many run side by side as there are seats; a seat that falls free takes the next episode, so none waits for the
     slowest and nothing is computed for episodes that have ended. An episode that ended in an error is tried again: at
     once if the environment raised, after a pause if the machinery failed, while its seat plays others. One whose
     process ended while it was busy with another episode is repeated, and that is no attempt.
@@ -48,7 +48,7 @@ async def gather(
     Args:
         plan: N tasks with the key of each episode.
         max_turns: for environments without a limit of their own.
-        breaker: is told of every episode; it stops everything when too many of the last ones ended in an error.
+        breaker: hears of every episode; it stops everything when too many of the last ones ended in an error.
         on_episode: called with each episode when it has ended.
 
     Returns:
@@ -143,7 +143,7 @@ class _Queue:
 
 
 def _pause(episode: Episode) -> float:
-    """Seconds until the next attempt: none after an environment raised, which no waiting mends."""
+    """Seconds until the next attempt: none after an environment raised, which waiting does not fix."""
     if episode.ending is not Ending.INFRA_ERROR:
         return 0.0
     longest = min(_PAUSE * 2 ** (episode.attempts - 1), _LONGEST_PAUSE)

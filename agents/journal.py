@@ -16,15 +16,15 @@ _SYNC_LINES, _SYNC_SECONDS = 64, 0.2
 
 
 class JournalError(RuntimeError):
-    """The journal cannot be used; the text says what would mend it."""
+    """The journal cannot be used; the text says how to fix it."""
 
 
 class Journal:
     """Appends lines to a file and gives back those that are there, as a context manager.
 
-    Each line reaches the operating system at once, so that a killed process loses none that was written; the disk has
+    Each line reaches the operating system immediately, so a killed process loses none that was written; the disk has
     them after 64 lines or 200 ms, so that a power cut costs little. A torn last line is cut off, and lines whose CRC-32
-    is wrong are passed over: whatever they held is to be done again.
+    is wrong are skipped: what they held is to be done again.
 
     Args:
         path: the file; the first line holds the settings.

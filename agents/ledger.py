@@ -32,7 +32,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where a turn's reply stands: ``branches[branch].ids[start:end]``, drawn by the weights of ``version``."""
+    """Where a turn's reply is: ``branches[branch].ids[start:end]``, drawn by the weights of ``version``."""
 
     branch: int
     start: int

@@ -50,9 +50,9 @@ class Endpoint(Options):
     first_wait: float = Field(default=1.0, ge=0)
     """Seconds before the second attempt; doubles from attempt to attempt."""
     longest_wait: float = Field(default=60.0, ge=0)
-    """Most seconds between attempts, whatever the endpoint asks for."""
+    """Most seconds between attempts, even if the endpoint asks for more."""
     concurrency: int = Field(default=16, ge=1)
-    """Requests under way at once."""
+    """Requests under way at the same time."""
     length_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """The request's field for the longest reply; newer models of OpenAI want max_completion_tokens."""
 

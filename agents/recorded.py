@@ -28,7 +28,7 @@ def episode_to_plain(episode: Episode) -> dict[str, Any]:
 
 
 def episode_from_plain(plain: Mapping[str, Any], task: Task) -> Episode:
-    """Undo ``episode_to_plain``.
+    """Inverse of ``episode_to_plain``.
 
     Raises:
         ValueError: it was an attempt at another task.

@@ -114,7 +114,7 @@ def turn_rows(episodes: Sequence[Episode], extra_columns: Mapping[str, ArrayLike
 
 
 def write_table(path: Path, rows: Sequence[Row], schema: pa.Schema) -> None:
-    """Write rows to a Parquet file, whole or not at all; raises RecordsError if a row has other columns."""
+    """Write rows to a Parquet file, completely or not at all; raises RecordsError if a row has other columns."""
     names = set(schema.names)
     for row in rows:
         if row.keys() != names:

@@ -18,7 +18,7 @@ class ReplyFormat(abc.ABC):
 
     @abc.abstractmethod
     def hint(self) -> str:
-        """What the agent is told about the format."""
+        """What the agent's instructions say about the format."""
 
     @abc.abstractmethod
     def parse(self, text: str) -> Parsed:

@@ -1,6 +1,6 @@
 """An episode of several roles, taken apart: what each of them saw, said and earned is an episode of its own.
 
-A reward part named ``ROLE.PART`` is that role's, whoever's turn earned it; any other is everybody's. A role gets
+A reward part named ``ROLE.PART`` is that role's, whoever's turn earned it; any other belongs to all. A role gets
 it at its last turn up to then: that is when it could still do something about it. What comes before its first turn is
 left out.
 """
@@ -21,7 +21,7 @@ class RoleView(NamedTuple):
         role: its name.
         episode: its turns, with the rewards that are its own; its key's task names the role too, because the roles
             of a task are not each other's group.
-        places: where its turns stand among those of the whole episode.
+        places: the places of its turns among those of the full episode.
     """
 
     role: str
@@ -71,7 +71,7 @@ def _earned(turns: Sequence[TurnRecord], role: str, places: Sequence[int], roles
 
 
 def _own(ledger: Ledger, places: Sequence[int]) -> Ledger:
-    """The turns at these places, and the branches that they stand in."""
+    """The turns at these places, and the branches that hold them."""
     spans = [ledger.spans[place] for place in places]
     used = sorted({span.branch for span in spans})
     number = {branch: place for place, branch in enumerate(used)}

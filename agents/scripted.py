@@ -17,7 +17,7 @@ class Scripted:
     """Expert moves, of which a share is replaced by random admissible commands.
 
     Args:
-        noise: share of random moves: 0 is the expert, 1 is chance. A demonstrator that errs and recovers shows a
+        noise: share of random moves: 0 is the expert, 1 a random policy. A demonstrator that errs and recovers shows a
             learner how to recover.
     """
 

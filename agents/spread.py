@@ -1,9 +1,9 @@
-"""How far training runs that differ in their seed alone lie apart, and where the next one would be.
+"""How far training runs that differ only in their seed are apart, and where the next one would be.
 
 The interquartile mean is that of Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge of the Statistical
 Precipice" (arXiv 2108.13264, rliable), with two differences. There a score is one training run on one game, so runs are
 resampled for each game apart and the mean is trimmed over all scores. Here one run has a result on every task, most of
-them near 0 or 1: runs are resampled whole, since what a seed did to one task it did to all, and it is runs whose mean
+them near 0 or 1: runs are resampled intact, since what a seed did to one task it did to all, and it is runs whose mean
 success is trimmed, since trimming single tasks would turn 80 % of tasks solved into 100 %. And where rliable takes
 percentiles, which hold the truth much too seldom for 3 to 5 runs, the bootstrap gives the standard error only.
 """
@@ -76,12 +76,12 @@ def spread(
 def spread_ends(
     scores_RN: NDArray[np.float64], tasks: Sequence[str], strata: Sequence[str], level: float = 0.95, draws: int = 2_000
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Both ends of the interval of ``spread``; any axes may stand before R > 1 and N > 1.
+    """Both ends of the interval of ``spread``; any axes may precede R > 1 and N > 1.
 
     Runs and tasks are two crossed samples. Resampling one of them while the other stays gives V_runs and V_tasks, the
     variances of the interquartile mean, each enlarged by n / (n - 1) for its size (tasks: N / (N - strata)). Both
     contain the part that belongs to a run on a task alone, which is taken off once (two-way random effects; a
-    bootstrap of both at once counts it twice as well, Owen 2007, arXiv 0712.1111). With quantiles t of Student's:
+    bootstrap of both together counts it twice as well, Owen 2007, arXiv 0712.1111). With quantiles t of Student's:
 
         reach^2 = t_{R-1}^2 max(0, V_runs - MS / (R N)) + t_{N-1}^2 V_tasks
         MS      = sum of squared residuals / ((R - 1) (N - 1))

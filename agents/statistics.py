@@ -1,4 +1,4 @@
-"""Means over tasks with honest intervals, and the chance of success in k attempts.
+"""Means over tasks with honest intervals, and the probability of success in k attempts.
 
 Episodes of one task are alike, so it is tasks that are counted, not episodes: errors are clustered by task
 (Miller 2024, "Adding Error Bars to Evals", arXiv 2411.00640). Nothing here corrects for comparing many policies.
@@ -19,7 +19,7 @@ Values = Mapping[str, Sequence[float]]
 
 
 class Interval(NamedTuple):
-    """A mean over tasks and where it lies.
+    """A mean over tasks and its interval.
 
     Attributes:
         mean: mean over tasks of their own means; NaN without tasks.
@@ -69,7 +69,7 @@ def mean_interval(values_by_task: Values, level: float = 0.95, *, proportion: bo
 def interval_ends(
     means_N: NDArray[np.float64], level: float = 0.95, *, proportion: bool = False
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Both ends of the interval of ``mean_interval``, from N > 1 task means; any axes may stand before N."""
+    """Both ends of the interval of ``mean_interval``, from N > 1 task means; any axes may precede N."""
     return _wilson(means_N, level) if proportion else _student(means_N, level)
 
 
@@ -81,7 +81,7 @@ def paired_difference(
     Pairing removes what makes tasks easy or hard for both (Miller 2024). Two tasks at least are needed for
     an interval. Differences that are all alike, d, give one of no width, however few they are; but if the values are
     successes, at most a share u = z^2 / (N + z^2) of tasks is otherwise, by Wilson's limit for 0 of N, and their
-    differences lie between -1 and 1: the interval is d - u (1 + d) to d + u (1 - d).
+    differences are between -1 and 1: the interval is d - u (1 + d) to d + u (1 - d).
 
     >>> paired_difference({"a": [1], "b": [1], "c": [0]}, {"a": [0], "b": [1], "c": [0]}).mean
     0.3333333333333333
@@ -113,7 +113,7 @@ def detectable_difference(a_by_task: Values, b_by_task: Values, level: float = 0
 
 
 def sign_flip_p(a_by_task: Values, b_by_task: Values, draws: int = 10_000) -> float:
-    """Two-sided p-value of "A and B are alike": how often differences as large come of exchanging A and B by chance.
+    """Two-sided p-value of "A and B are alike": how often differences as large come of exchanging A and B at random.
 
     Exact up to 12 tasks, else from ``draws`` random exchanges that depend on the task ids alone.
 
@@ -124,7 +124,7 @@ def sign_flip_p(a_by_task: Values, b_by_task: Values, draws: int = 10_000) -> fl
 
 
 def flip_p(differences_N: NDArray[np.float64], tasks: Sequence[str], draws: int = 10_000) -> NDArray[np.float64]:
-    """``sign_flip_p`` of N differences, whose tasks decide what is drawn; any axes may stand before N."""
+    """``sign_flip_p`` of N differences, whose tasks decide what is drawn; any axes may precede N."""
     N = differences_N.shape[-1]
     if not N:
         return np.full(differences_N.shape[:-1], np.nan)
@@ -141,8 +141,8 @@ def flip_p(differences_N: NDArray[np.float64], tasks: Sequence[str], draws: int 
 def holm(p_values: Sequence[float]) -> list[float]:
     """p-values adjusted for their number: the i-th smallest of m becomes the largest (m - j + 1) p_(j) over j <= i.
 
-    Among comparisons of which those below alpha are called different, a wrong one is there at most with chance alpha,
-    whatever their dependence (Holm 1979, "A Simple Sequentially Rejective Multiple Test Procedure"). NaN is no
+    Among comparisons of which those below alpha are called different, one is wrong with at most probability alpha,
+    for any dependence (Holm 1979, "A Simple Sequentially Rejective Multiple Test Procedure"). NaN is no
     comparison: it stays NaN and does not count.
 
     >>> holm([0.01, 0.04, 0.03])
@@ -156,7 +156,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def pass_at_k(success_by_task: Mapping[str, Sequence[bool]], k: int) -> float | None:
-    """The chance that at least one of k attempts succeeds, averaged over tasks: 1 - C(n-c, k) / C(n, k).
+    """The probability that at least one of k attempts succeeds, averaged over tasks: 1 - C(n-c, k) / C(n, k).
 
     Unbiased for n attempts of which c succeeded (Chen et al. 2021, arXiv 2107.03374, equation 1). Tasks with fewer
     than k attempts are left out; None if that leaves none.
@@ -168,7 +168,7 @@ def pass_at_k(success_by_task: Mapping[str, Sequence[bool]], k: int) -> float | 
 
 
 def pass_hat_k(success_by_task: Mapping[str, Sequence[bool]], k: int) -> float | None:
-    """The chance that all of k attempts succeed, averaged over tasks: C(c, k) / C(n, k).
+    """The probability that all of k attempts succeed, averaged over tasks: C(c, k) / C(n, k).
 
     Unbiased (Yao et al. 2024, tau-bench, arXiv 2406.12045). Tasks with fewer than k attempts are left out;
     None if that leaves none.

@@ -34,7 +34,7 @@ def summarise(rows: Sequence[Row], about: Mapping[str, Any], wall: float | None 
     """The summary of an evaluation, as plain values for JSON.
 
     Episodes that ended in an error take part in nothing but ``endings``, ``errors``, ``retried``, ``seconds`` and
-    ``success_errors_as_failures``, the reading in which they count as failures. What nobody can know is None: an
+    ``success_errors_as_failures``, the reading in which they count as failures. What is not known is None: an
     interval over one task, tokens of a policy without tokens, pass@k where no task has k scored episodes.
 
     Args:

@@ -37,7 +37,7 @@ class ChatTemplate:
     """A tokenizer's chat template, taken apart into opening and bridge.
 
     Tools that a system text names in a block (``manyturn.envs.tools.told``) are shown in the template's own way where
-    it has one; else the block stands in the system text as it is.
+    it has one; else the block stays in the system text as it is.
 
     Args:
         tokenizer: with ``chat_template`` set.
@@ -108,11 +108,11 @@ class ChatTemplate:
         return self.conversation(system, (), observation)
 
     def reply(self, text: str) -> list[int]:
-        """A reply written by somebody else, as the policy would have said it: its text and the end token."""
+        """A reply written by another author, as the policy would have said it: its text and the end token."""
         return [*self.encode(self.content(text)), self.end_id]
 
     def bridge(self, observation: str, ended: bool) -> list[int]:
-        """What stands between a reply and the next one.
+        """What comes between a reply and the next one.
 
         Args:
             observation: the environment's answer.
@@ -124,7 +124,7 @@ class ChatTemplate:
         return ids
 
     def conversation(self, system: str, exchanges: Sequence[tuple[str, str]], observation: str) -> list[int]:
-        """A whole conversation rendered at once: the check's second opinion, and the window context's prompt."""
+        """A full conversation rendered in one piece: the check's second opinion, and the window context's prompt."""
         rules, tools = taken_out(system)
         if tools and not self._shows_tools:
             rules, tools = system, ()
@@ -141,7 +141,7 @@ class ChatTemplate:
         return self.encode(self._render(messages, [self._harmless(tool) for tool in tools]))
 
     def check(self) -> None:
-        """Prove that pieces appended to each other equal the conversation rendered at once.
+        """Prove that pieces appended to each other equal the conversation rendered in one piece.
 
         Raises TemplateError with the remedy if the template rewrites earlier turns.
         """
@@ -153,7 +153,7 @@ class ChatTemplate:
             )
 
     def _keeps_prefixes(self, tools: Sequence[Schema] = ()) -> bool:
-        """Whether a conversation put together from pieces equals the one rendered at once."""
+        """Whether a conversation put together from pieces equals the one rendered in one piece."""
         rules = "Rules.\nBe brief."
         exchanges = [
             ("First, look: 1.", "<think>Why not?</think><action>go north</action>"),

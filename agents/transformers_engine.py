@@ -40,7 +40,7 @@ class TransformersEngine(Engine):
         max_batch: rows computed together.
         patience: seconds to wait for open episodes that have not asked; None waits for all (reproducible to the bit).
         barrier: of the engines that play the same episodes; None: it plays alone.
-        copied: whether nobody else uses the model, so that it can leave the device while the engine sleeps.
+        copied: whether nothing else uses the model, so that it can leave the device while the engine sleeps.
 
     Attributes:
         drawn_tokens, read_tokens: tokens drawn, and prompt tokens computed, since the engine was made.

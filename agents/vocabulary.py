@@ -28,13 +28,13 @@ async def texts_of(
     patience: Patience = _PATIENCE,
     on_task: Callable[[int, int], None] = lambda done, planned: None,
 ) -> list[str]:
-    """Pieces of text from training tasks, each as it stands at the beginning of a message.
+    """Pieces of text from training tasks, each as it appears at the beginning of a message.
 
     Walks through training tasks by expert moves and random admissible commands in turn; held-out tasks are not
     touched. A walk that ended in an error is tried again, and left out after the last attempt.
 
     Args:
-        seats: where the tasks are played; as many at once as there are processes.
+        seats: where the tasks are played; as many together as there are processes.
         tasks: how many training tasks are visited.
         turns: longest walk.
         on_task: called after each task with how many are done, and how many are planned.

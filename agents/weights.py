@@ -18,7 +18,7 @@ class Weights(Protocol):
 
     @property
     def module(self) -> "PreTrainedModel | None":
-        """The learner's own module, if it is in this process; nobody but the learner may change it."""
+        """The learner's own module, if it is in this process; only the learner may change it."""
         ...
 
     def tensors(self) -> Iterator[tuple[str, "torch.Tensor"]]:

@@ -9,7 +9,7 @@ from manyturn.containers.seccomp import option
 
 SCRATCH = ("/tmp", "/dev/shm")
 CAPABILITIES = ("KILL", "SETGID", "SETUID")
-"""Of the tool server, to be rid of root and of the agent's processes. The agent's commands have none."""
+"""Of the tool server, to drop root and to end the agent's processes. The agent's commands have none."""
 
 _MB = 1 << 20
 _OPEN_FILES = 1024
@@ -68,7 +68,7 @@ def _tmpfs(limits: SandboxLimits, agent: int) -> dict[str, str]:
 def _podmans_tmpfs(limits: SandboxLimits) -> dict[str, str]:
     """Podman knows neither owners nor inodes: the tool server takes the workspace over, memory bounds the inodes.
 
-    Beside a read-only image it puts file systems of its own, without bounds; ours in their place are closed.
+    Next to a read-only image it puts file systems of its own, without bounds; ours in their place are closed.
     """
     common = "rw,nosuid,nodev"
     return {

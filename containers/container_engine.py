@@ -1,4 +1,4 @@
-"""A container engine: Docker's, or whatever speaks its API on a socket."""
+"""A container engine: Docker's, or any that speaks its API on a socket."""
 
 import contextlib
 import os

@@ -91,7 +91,7 @@ def build(name: str = NAME, say: Callable[[str], None] = print) -> str:
 
 
 def resolve(name: str) -> str:
-    """The id of an image, which stays the same image whatever becomes of the name; pulled if it is not there.
+    """The id of an image, which stays the same image even if the name moves; pulled if it is not there.
 
     Raises:
         EngineUnavailable: no engine answers.
@@ -153,7 +153,7 @@ def _has_tag(name: str) -> bool:
 
 
 def _import(say: Callable[[str], None]) -> str:
-    """Pipe a root file system into the engine; it gets a name only after it proved to be whole."""
+    """Pipe a root file system into the engine; it gets a name only after it proved to be complete."""
     changes, last = [*_SETTINGS, f"LABEL {RECIPE_LABEL}={RECIPE}"], deque[str](maxlen=3)
     image = refused = ""
     with subprocess.Popen(_COMMAND, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as maker:

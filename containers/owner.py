@@ -16,7 +16,7 @@ class Owner(NamedTuple):
     Attributes:
         host: of its machine, its boot and its PID namespace.
         pid: in that namespace.
-        started: when, in clock ticks since boot; empty where the system does not tell.
+        started: when, in clock ticks since boot; empty where the system does not say.
     """
 
     host: str

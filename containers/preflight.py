@@ -17,7 +17,7 @@ class Facts(NamedTuple):
     Attributes:
         server: its name and version.
         system: of its machine: kernel's type, architecture, cores, memory in bytes.
-        cgroups: driver and version; with the driver "none" no limit is enforced, whatever else is said.
+        cgroups: driver and version; with the driver "none" no limit is enforced, even if it says otherwise.
         enforced: limits by name.
         security: seccomp, apparmor, rootless, userns ...: what is switched on.
         storage: the driver of images.

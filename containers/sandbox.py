@@ -1,4 +1,4 @@
-"""What a sandbox can do, whatever engine holds it."""
+"""What a sandbox can do, with any engine."""
 
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 WORKSPACE = "/workspace"
-"""The folder that the agent works in, and the whole of what a snapshot holds."""
+"""The folder that the agent works in, and all that a snapshot holds."""
 
 
 class EngineUnavailable(RuntimeError):
@@ -58,7 +58,7 @@ class Snapshot(NamedTuple):
     """The files of a workspace.
 
     Attributes:
-        key: hash of paths, kinds, executable bits and contents, whatever the times: equal keys are equal workspaces.
+        key: hash of paths, kinds, executable bits and contents, ignoring times: equal keys are equal workspaces.
         archive: an uncompressed tar.
     """
 

@@ -58,12 +58,12 @@ _ENOSYS = 38
 
 
 def allowed() -> list[str]:
-    """The names of system calls that are allowed whatever their arguments, for all architectures together."""
+    """The names of system calls that are allowed with any arguments, for all architectures together."""
     return sorted(" ".join((_FILES, _MEMORY, _PROCESSES, _SIGNALS_AND_TIME, _SOCKETS_AND_THE_REST)).split())
 
 
 def profile() -> str:
-    """The profile in the engines' JSON. Names that an architecture lacks are passed over by the runtime."""
+    """The profile in the engines' JSON. Names that an architecture lacks are skipped by the runtime."""
     socket_rules = [
         {"names": ["socket"], "action": "SCMP_ACT_ALLOW", "args": [{"index": 0, "value": family, "op": "SCMP_CMP_EQ"}]}
         for family in _FAMILIES.values()

@@ -197,7 +197,7 @@ def view(path: Path, *, port: int = 0) -> None:
 
 @app.command
 def seeds(*runs: Path, out: Path | None = None) -> None:
-    """Show how far runs that differ in their training seed lie apart on held-out tasks.
+    """Show how far runs that differ in their training seed are apart on held-out tasks.
 
     Parameters
     ----------

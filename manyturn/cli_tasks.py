@@ -43,7 +43,7 @@ def data_software(folder: Path | None = None) -> None:
     Parameters
     ----------
     folder
-        Where the sdists lie already. Default: pip downloads those that are missing, from the index that it is
+        Where the sdists are already. Default: pip downloads those that are missing, from the index that it is
         configured for, and asks their build systems for metadata, as in any installation from source.
     """
     from manyturn.envs.software import sources

@@ -45,7 +45,7 @@ def read_panel(path: Path, env: str | None = None, split: str | None = None) -> 
 
     Args:
         path: what ``manyturn panel make`` wrote.
-        env, split: refused if they are given and not the panel's. An environment in a file may lie elsewhere now.
+        env, split: refused if they are given and not the panel's. An environment in a file may be elsewhere now.
     """
     try:
         panel = Panel.from_json(path.read_text(encoding="utf-8"))
@@ -153,7 +153,7 @@ def _print_regressions(comparison: Mapping[str, Any], letter: str, console: Cons
 
 
 def compare_seeds(paths: Sequence[Path], out: Path | None = None, console: Console | None = None) -> dict[str, Any]:
-    """Print how far runs that differ in their training seed lie apart, and write it to a file.
+    """Print how far runs that differ in their training seed are apart, and write it to a file.
 
     Args:
         paths: folders of runs, or of evaluations of runs, on one panel.

@@ -11,7 +11,7 @@
 >>> earned.advantage_K.shape, earned.advantage_T.shape  # of K turns, and of T reply tokens
 ((5,), (9,))
 
-``docs/credit.md`` tells how to choose a method; ``manyturn recipes`` shows each with its formula and source.
+``docs/credit.md`` says how to choose a method; ``manyturn recipes`` shows each with its formula and source.
 A package can register its own under the entry-point group ``manyturn.plugins``.
 """
 

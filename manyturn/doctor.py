@@ -49,7 +49,7 @@ def print_findings(findings: Iterable[Diagnosis], console: Console) -> bool:
 
 
 def within(version: str, ranges: str) -> bool:
-    """Whether a version lies in ranges such as ``>=1.2,<1.5``.
+    """Whether a version is in ranges such as ``>=1.2,<1.5``.
 
     The packaging library knows more about versions, but a doctor has to work where libraries are missing.
 

@@ -33,8 +33,8 @@ class Described:
 
     Attributes:
         about: its first line.
-        sections: title -> text, in the order in which they stand; texts keep their lines.
-        notes: paragraphs that stand in no section.
+        sections: title -> text, in the order in which they appear; texts keep their lines.
+        notes: paragraphs outside all sections.
     """
 
     about: str

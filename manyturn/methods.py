@@ -62,7 +62,7 @@ class Piece:
     """A part of a run that a recipe names.
 
     Attributes:
-        place: where it stands in the configuration, such as credit.advantage.
+        place: its place in the configuration, such as credit.advantage.
         name: of the stage; empty where a place has one kind of part only.
         text: what its docstring says: formula, implementation, differences between paper and code, what to watch.
     """
@@ -74,7 +74,7 @@ class Piece:
 
     @property
     def telling(self) -> list[str]:
-        """Metrics that tell whether it works: those that its text names after "Watch"."""
+        """Metrics that show whether it works: those that its text names after "Watch"."""
         return re.findall(r"``(\w+)``", self.text.partition("\nWatch: ")[2])
 
 
@@ -124,7 +124,7 @@ def _option(part: Options, name: str) -> Option:
 
 
 def _shown(value: Any) -> str:
-    """A value as it would stand in a recipe; a hyphen where it is unset."""
+    """A value as a recipe writes it; a hyphen where it is unset."""
     if value is None:
         return "-"
     plain = TypeAdapter(Any).dump_python(value, mode="json")
@@ -132,7 +132,7 @@ def _shown(value: Any) -> str:
 
 
 def recipe_rows() -> list[dict[str, str]]:
-    """For each recipe of a whole run: name, its first comment, environment, model, advantage and objective."""
+    """For each recipe of a complete run: name, its first comment, environment, model, advantage and objective."""
     rows = []
     for name in whole_runs():
         config = parse_config(load_recipe(name))
@@ -194,7 +194,7 @@ def print_page(name: str, console: Console) -> None:
 
 
 def telling_metrics(name: str) -> list[str]:
-    """Keys of the metrics that tell whether a recipe's parts work, those of every run first."""
+    """Keys of the metrics that show whether a recipe's parts work, those of every run first."""
     return [*dict.fromkeys([*_ALWAYS, *(key for piece in pieces(name) for key in piece.telling)])]
 
 

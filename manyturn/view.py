@@ -47,7 +47,7 @@ class View:
         port: 0 takes any that is free.
 
     Attributes:
-        url: where a browser finds it. The token stands after the #, which browsers do not send to any server.
+        url: where a browser finds it. The token comes after the #, which browsers do not send to any server.
 
     Raises:
         ViewError: the port cannot be had.

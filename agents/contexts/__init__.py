@@ -1,1 +1,1 @@
-"""The contexts that come along, a file each."""
+"""The contexts that come with manyturn, one file each."""

@@ -1,4 +1,4 @@
-"""The whole conversation."""
+"""The full conversation."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -14,7 +14,7 @@ class WholeConfig(Named):
 
 @CONTEXTS.register(WholeConfig)
 class WholeConversation(Context):
-    """The whole conversation: each token of an episode is computed once."""
+    """The full conversation: each token of an episode is computed once."""
 
     appends = True
 

@@ -1,1 +1,1 @@
-"""The engines that come along: the options and the factory of each."""
+"""The engines that come with manyturn: the options and the factory of each."""

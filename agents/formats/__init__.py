@@ -1,1 +1,1 @@
-"""The reply formats that come along, a file each."""
+"""The reply formats that come with manyturn, one file each."""

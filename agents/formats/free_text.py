@@ -1,4 +1,4 @@
-"""Replies that are actions as they stand."""
+"""Replies used as actions, unchanged."""
 
 from typing import Literal
 
@@ -12,7 +12,7 @@ class FreeTextConfig(Named):
 
 @FORMATS.register(FreeTextConfig)
 class FreeText(ReplyFormat):
-    """The whole reply is the action."""
+    """The full reply is the action."""
 
     def __init__(self, config: FreeTextConfig):
         """There is nothing to choose."""

@@ -19,9 +19,9 @@ class TaggedConfig(Named):
 
 @FORMATS.register(TaggedConfig)
 class Tagged(ReplyFormat):
-    """The action stands between tags: ``<action>go north</action>``; the last such pair counts.
+    """The action is between tags: ``<action>go north</action>``; the last such pair counts.
 
-    A reply without a closed pair is passed on whole, so that the environment answers it like any nonsense.
+    A reply without a closed pair is passed on unchanged, so that the environment answers it like any nonsense.
     """
 
     def __init__(self, config: TaggedConfig):

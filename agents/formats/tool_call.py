@@ -21,10 +21,10 @@ class ToolCallConfig(Named):
 
 @FORMATS.register(ToolCallConfig)
 class ToolCall(ReplyFormat):
-    """Tool calls stand between tags, ``<tool_call>{"name": ..., "arguments": {...}}</tool_call>``; the rest is speech.
+    """Tool calls are between tags, ``<tool_call>{"name": ..., "arguments": {...}}</tool_call>``; the rest is speech.
 
     As in the Hermes and Qwen conventions: several blocks are several calls, reasoning between ``<think>`` tags is
-    dropped, and so is what is said beside a call. A block that is not closed is passed on from its tag, so that an
+    dropped, and so is what is said next to a call. A block that is not closed is passed on from its tag, so that an
     environment answers it like any broken call, and never takes it for speech.
     """
 

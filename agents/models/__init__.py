@@ -1,1 +1,1 @@
-"""The models that come along: the options and the builder of each."""
+"""The models that come with manyturn: the options and the builder of each."""

@@ -1,7 +1,7 @@
 """Commands in the agent's name, of which nothing survives.
 
 The server is the first process of its PID namespace. So every orphan becomes its child, ``kill(-1)`` reaches every
-other process at once (the kernel lets no fork slip through), and when the server ends the kernel kills what is left.
+other process together (the kernel lets no fork slip through), and when the server ends the kernel kills what is left.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Places(NamedTuple):
 
 @contextlib.contextmanager
 def reached(places: Places) -> Iterator[None]:
-    """As the agent, whatever the agent did to the workspace's own mode; errors of files become refusals."""
+    """As the agent, even if the agent changed the workspace's own mode; errors of files become refusals."""
     try:
         with agent.acting():
             os.chmod(places.workspace, 0o755)
@@ -79,7 +79,7 @@ def read(places: Places, path: str, limit: int) -> bytes:
 
 
 def write(places: Places, path: str, content: bytes) -> None:
-    """Replace a file as a whole or not at all; it stays executable if it was."""
+    """Replace a file completely or not at all; it stays executable if it was."""
     with reached(places), _above(places, path, make=True) as (above, name):
         mode = 0o644
         with contextlib.suppress(FileNotFoundError):
@@ -203,7 +203,7 @@ def _empty(place: str) -> None:
 
 
 def _forget(folder: str) -> None:
-    """Whatever the folder itself was made to remember: attributes, access lists, flags, times."""
+    """All that the folder itself was made to remember: attributes, access lists, flags, times."""
     for name in os.listxattr(folder):
         os.removexattr(folder, name)
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

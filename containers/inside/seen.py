@@ -1,4 +1,4 @@
-"""What is enforced on this container, as seen from inside; empty where the kernel or the runtime tells nothing."""
+"""What is enforced on this container, as seen from inside; empty where the kernel or the runtime says nothing."""
 
 from __future__ import annotations
 

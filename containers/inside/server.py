@@ -1,4 +1,4 @@
-"""The tool server: the first process of a container, root with the three capabilities that it needs to be rid of root.
+"""The tool server: the first process of a container, root, with only the capabilities needed to drop privileges.
 
 It answers one request at a time, and between two answers no process of the agent's exists. What belongs to the agent is
 started, read and written as the agent's user only. It ends when its input ends, and the container with it.

@@ -21,7 +21,7 @@ class Finding:
     Attributes:
         check: its name.
         status: passed, failed or skipped.
-        detail: one line: what was seen, or what is wrong and what would mend it, or why it was skipped.
+        detail: one line: what was seen, or what is wrong and how to fix it, or why it was skipped.
         figures: what was measured, such as ``{"turns/s": 51000.0}``.
     """
 
@@ -72,7 +72,7 @@ def check(
     only: Collection[str] | None = None,
     timeout: float = 60.0,
 ) -> Report:
-    """Examine an environment in a process of its own; whatever it does, the report comes back.
+    """Examine an environment in a process of its own; the report comes back in any case.
 
     Args:
         name: id or ``FILE.py:Class``.

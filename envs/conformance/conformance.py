@@ -1,4 +1,4 @@
-"""The conformance checks: each takes a ``Subject`` and returns what it saw, or raises ``Fault`` with the mend."""
+"""The conformance checks: each takes a ``Subject`` and returns what it saw, or raises ``Fault`` with the fix."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ CHECKS: dict[str, tuple[Callable[[Subject], Result], bool]] = {}
 
 
 class Fault(AssertionError):
-    """The environment breaks the contract; the text says what would mend it."""
+    """The environment breaks the contract; the text says how to fix it."""
 
     def __init__(self, text: str, figures: Mapping[str, float] | None = None):
         super().__init__(text)
@@ -94,7 +94,7 @@ def _first_difference(one: list[Answer], two: list[Answer]) -> str:
 
 @_check("determinism")
 def determinism(subject: Subject) -> Result:
-    """Task, seed and actions decide everything, whatever the instance did before."""
+    """Task, seed and actions decide everything, for any history of the instance."""
     other = subject.fresh()
     for played in subject.whim_episodes:
         # An instance that has just left another episode unfinished must not remember it.
@@ -350,7 +350,7 @@ def leak(subject: Subject) -> Result:
 
 @_check("anchors")
 def anchors(subject: Subject) -> Result:
-    """The same situation has the same anchor, and different ones are told apart."""
+    """The same situation has the same anchor, and different ones are distinguished."""
     other = subject.fresh()
     shared = turns = 0
     for played in subject.whim_episodes:
@@ -367,7 +367,7 @@ def anchors(subject: Subject) -> Result:
 
 @_check("speed")
 def speed(subject: Subject) -> Result:
-    """How fast it is, one core, with the policy that mixes expert, chance and nonsense."""
+    """How fast it is, one core, with the policy that mixes expert, random and nonsense."""
     played = subject.play(subject.a_few_tasks()[0], by_whim)
     host, count, resets = subject.fresh(), 0, 0
     in_reset = in_step = 0.0

@@ -1,4 +1,4 @@
-"""Playing an environment to find out how it behaves: what the conformance checks stand on."""
+"""Playing an environment to find out how it behaves: used by the conformance checks."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -130,7 +130,7 @@ class Subject:
         return found
 
     def play(self, task: Task, policy: Policy, host: Host | None = None) -> ProbedEpisode:
-        """One episode, to its end or to a length that nobody needs."""
+        """One episode, to its end or to a length that is not needed."""
         host = host or self.host
         rng = generator("play", self.seed, task.id, policy.__name__)
         seed = int(rng.integers(2**31))

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there: written aside, synced, renamed."""
+"""Files that are either complete or not there: written aside, synced, renamed."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ def sync(path: Path) -> None:
 
 
 def replace_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Replace a file as a whole or not at all.
+    """Replace a file completely or not at all.
 
     Args:
         path: the file; its folder must exist.
@@ -43,5 +43,5 @@ def clear_leftovers(folder: Path) -> None:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Replace a file's text, in UTF-8, as a whole or not at all."""
+    """Replace a file's text, in UTF-8, completely or not at all."""
     replace_file(path, lambda aside: aside.write_text(text, encoding="utf-8"))

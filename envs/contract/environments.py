@@ -33,7 +33,7 @@ class PluginError(ValueError):
 
 
 class NeedsSetup(ValueError):
-    """The environment needs files or programs that do not come along; the text says which, and where they are from."""
+    """The environment needs files or programs that are missing; the text says which, and where they are from."""
 
 
 def register(id: str, entry_point: Any, **kwargs: Any) -> None:

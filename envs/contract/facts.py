@@ -1,4 +1,4 @@
-"""What an environment can tell of itself before an episode is played; the seats of a run have it."""
+"""What an environment can say about itself before an episode is played; the seats of a run have it."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -21,12 +21,12 @@ class EnvFacts(Protocol):
 
     @property
     def has_answer(self) -> bool:
-        """Whether resets can tell the true answer."""
+        """Whether resets can give the true answer."""
         ...
 
     @property
     def has_progress(self) -> bool:
-        """Whether turns can tell their progress."""
+        """Whether turns can report their progress."""
         ...
 
     @property

@@ -1,7 +1,7 @@
 """Randomness and identity from keys, never from a shared generator.
 
 A key is any tuple of plain values, such as ``(run_seed, task_id, member, turn)``. The same key gives the same
-numbers in every process and in whatever order episodes finish.
+numbers in every process and in any order episodes finish.
 """
 
 import hashlib

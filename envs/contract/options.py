@@ -16,7 +16,7 @@ class OnlyWith:
 
     Args:
         switch: name of the other option.
-        values: with which this one does something; none given: whatever is neither unset, false nor 0.
+        values: with which this one does something; none given: anything that is neither unset, false nor 0.
         may_wait: a recipe may set this option while the switch is off, so that the switch alone can be changed; only a
             change on top that sets it then is refused. Otherwise any value but the default is.
     """
@@ -32,7 +32,7 @@ class OnlyWith:
         return value not in self.values if self.values else not value
 
     def state(self, options: "Options", section: str = "") -> str:
-        """How the switch stands, for messages."""
+        """The state of the switch, for messages."""
         value, switch = getattr(options, self.switch), f"{section}{self.switch}"
         shown = str(value).lower() if isinstance(value, bool) else repr(value)
         return f"while {switch} is unset" if value is None else f"with {switch} = {shown}"
@@ -73,7 +73,7 @@ class Options(BaseModel):
         refuse, and need not call them.
 
         Args:
-            run: the whole configuration of the run, a ``RunConfig``.
+            run: the full configuration of the run, a ``RunConfig``.
             env: its environment; None while only the configuration is known.
         """
         return None

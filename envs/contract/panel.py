@@ -101,7 +101,7 @@ class Panel:
         return panel
 
     def save(self, path: Path) -> None:
-        """Write the panel to a file, whole or not at all."""
+        """Write the panel to a file, completely or not at all."""
         replace_text(path, self.to_json())
 
     @classmethod
@@ -146,7 +146,7 @@ def make_panel(
 
 
 def overlap(panel: Panel, seen_contents: Collection[str]) -> list[str]:
-    """Ids of the panel's tasks that are among problems seen before, under whatever name.
+    """Ids of the panel's tasks that are among problems seen before, under any name.
 
     Args:
         seen_contents: hashes, ``Task.content``.

@@ -1,7 +1,7 @@
 """Options that cannot work together, or of which one does nothing: each is refused with the reason and the fix.
 
 What options forbid by themselves, their own validation refuses: a bound, a validator, an ``OnlyWith``. What they forbid
-in a run stands in their ``refuse``, next to the options that it concerns. One walk finds the options of a whole
+in a run is in their ``refuse``, next to the options that it concerns. One walk finds the options of a whole
 configuration, those of a plugin's stages too, and asks each of them twice: when the configuration is complete, and
 when the environment is open.
 """
@@ -38,7 +38,7 @@ def refuse_unfit(run: Options, env: EnvFacts | None = None) -> None:
     """Raise ConfigError with the first reason that any options of a run have against it.
 
     Args:
-        run: the whole configuration of the run.
+        run: the full configuration of the run.
         env: its environment; None while only the configuration is known.
     """
     for options in options_in(run):
@@ -50,7 +50,7 @@ def refuse_unfit(run: Options, env: EnvFacts | None = None) -> None:
 def refuse_idle(options: Options, change: Mapping[str, Any], section: str = "") -> None:
     """Raise ConfigError if a change on top sets an option that does nothing because another one is off.
 
-    What a recipe sets may wait for its switch; what somebody sets on top of it is meant to do something.
+    What a recipe sets may wait for its switch; what the user sets on top of it is meant to do something.
 
     Args:
         options: as they are with the change.

@@ -93,7 +93,7 @@ class Registry(Generic[R]):
         return self._entries[name]
 
     def parse(self, value: Any, context: Mapping[str, Any] | None = None) -> Any:
-        """The configuration that a recipe's value stands for: a name, a table with a name, or a configuration.
+        """The configuration that a recipe's value describes: a name, a table with a name, or a configuration.
 
         Args:
             context: of the validation; see ``UNFINISHED``.

@@ -1,10 +1,10 @@
-"""Whose a reward part is: ``ROLE.PART`` is that role's, whoever's turn earned it; any other is everybody's."""
+"""Whose a reward part is: ``ROLE.PART`` is that role's, whoever's turn earned it; any other belongs to all."""
 
 from collections.abc import Collection, Iterable
 
 
 def owner_of(part: str, roles: Collection[str]) -> tuple[str | None, str]:
-    """Whose part it is, None if everybody's, and what the owner calls it.
+    """Whose part it is, None if it belongs to all, and what the owner calls it.
 
     >>> roles = ["buyer", "seller"]
     >>> owner_of("buyer.outcome", roles), owner_of("patience", roles), owner_of("buyer.outcome", ["agent"])

@@ -64,7 +64,7 @@ class GeneratedTasks(LazyTasks):
     Args:
         make: number -> task; must depend on the number alone and give the id ``f"{prefix}{number}"``.
         size: how many tasks there are.
-        prefix: what stands before the number in an id.
+        prefix: prefix of the number in an id.
     """
 
     def __init__(self, make: Callable[[int], Task], size: int, prefix: str):

@@ -26,7 +26,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
     """An agent reads text and answers with text until the episode ends.
 
     Override ``tasks``, ``begin`` and ``respond``; everything else is optional or machinery. A task's content depends
-    on the task alone; whatever is random inside an episode comes from ``self.rng``, which ``begin`` receives too.
+    on the task alone; what is random inside an episode comes from ``self.rng``, which ``begin`` receives too.
 
     Args:
         split: the split that ``reset`` draws from when no task is named.
@@ -35,7 +35,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         difficulty: one of ``levels``; default: the first, if there is any.
 
     Attributes:
-        instructions: what the agent is told once.
+        instructions: given to the agent once.
         splits: the splits that there are.
         levels: difficulty -> its settings, an object of the environment's own.
         difficulty: the name of the level that this instance has; None without levels.
@@ -45,8 +45,8 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         absent: splits that this machine cannot give -> what has to be done to have them.
         roles: names of those who act, where an episode has several: ``info["role"]`` then says who reads the
             observation and acts next. A reward part named ``ROLE.PART`` is that role's, whoever's turn earned it; any
-            other is everybody's.
-        side_by_side: how many episodes of one process can be open at once, where each holds something scarce such as
+            other belongs to all.
+        side_by_side: how many episodes of one process can be open together, where each holds something scarce such as
             a container; None without a limit. More wait for a seat.
     """
 

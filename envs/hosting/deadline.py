@@ -40,7 +40,7 @@ def beat(times: int = 1) -> None:
     """The environment has answered, and may take its time for the next answer.
 
     Args:
-        times: how many answers are waited for, where somebody else asks.
+        times: how many answers are waited for, where another asks.
     """
     if not _clock.seconds:
         return
@@ -54,7 +54,7 @@ def beat(times: int = 1) -> None:
 
 
 def where_it_hung(last_words: str) -> str | None:
-    """The place at which a process stood when its deadline passed; None if it ended otherwise.
+    """The place at which a process was when its deadline passed; None if it ended otherwise.
 
     Args:
         last_words: the end of what it wrote to standard error.

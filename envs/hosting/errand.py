@@ -1,4 +1,4 @@
-"""Work on an environment in a process of its own, so that whatever the environment does, the caller goes on.
+"""Work on an environment in a process of its own, so that the caller goes on, however the environment behaves.
 
 The work is a function of a module that yields plain values. It ends with everything that it started, as a worker does
 (``worker.py``): when it is done, when the environment does not answer in time, or when the caller does not want more.
@@ -41,7 +41,7 @@ class Errand:
         timeout: seconds that the environment may take for one answer.
 
     Attributes:
-        left: command lines of the processes that it left behind; known when the work is done.
+        left: command lines of the processes that it left running; known when the work is done.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Errand:
         raise ErrandLost(self._how_it_ended())
 
     def _lines(self) -> Iterator[bytes]:
-        """Whole lines of standard output until it ends; standard error is read on the way."""
+        """Complete lines of standard output until it ends; standard error is read on the way."""
         assert self._process.stdout is not None and self._process.stderr is not None
         out, err = self._process.stdout.fileno(), self._process.stderr.fileno()
         open_, waiting = {out, err}, b""

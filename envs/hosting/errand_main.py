@@ -18,7 +18,7 @@ from manyturn.envs.hosting.wire import decode, encode
 
 
 def _failure(error: BaseException) -> dict[str, str]:
-    """An error as plain values; one that was not raised here is told with its place."""
+    """An error as plain values; one that was not raised here is given with its place."""
     frame, line = list(traceback.walk_tb(error.__traceback__))[-1]
     if frame.f_globals.get("__name__", "").startswith("manyturn."):
         return {"module": type(error).__module__, "name": type(error).__qualname__, "text": str(error)}

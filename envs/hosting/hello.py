@@ -1,4 +1,4 @@
-"""How a process of its own comes to know an environment: what it is told at its start, and what it does with that."""
+"""How a process of its own comes to know an environment: what it gets at its start, and what it does with that."""
 
 import os
 import sys
@@ -46,7 +46,7 @@ def hello_of(name: str, kwargs: Mapping[str, Any] | None = None, wrappers: Seque
 
 
 def heed(hello: Mapping[str, Any]) -> None:
-    """Make this process know the environment that ``hello_of`` told of."""
+    """Make this process know the environment that ``hello_of`` described."""
     sys.path += [entry for entry in hello["path"] if entry not in sys.path]
     for spec in map(EnvSpec.from_json, hello["register"]):
         if spec_of(spec.id) is None:

@@ -37,7 +37,7 @@ class Answer(NamedTuple):
         reward: the turn's reward, 0.0 after reset.
         parts: named rewards that sum to ``reward``.
         anchor: hash of the situation, the same in every process.
-        success: whether the goal was reached; None while the episode goes on or where nobody says.
+        success: whether the goal was reached; None while the episode goes on or where it is not known.
         answer: after reset, the action that gives the true answer, for the trainer and never for the policy; None
             where the environment names none.
         measures: at the end, further figures of the episode by name.
@@ -89,7 +89,7 @@ class Host:
 
     @property
     def instructions(self) -> str:
-        """What the agent is told once."""
+        """The instructions, given to the agent once."""
         return getattr(self.env.unwrapped, "instructions", "")
 
     @property
@@ -100,12 +100,12 @@ class Host:
 
     @property
     def has_answer(self) -> bool:
-        """Whether resets can tell the true answer."""
+        """Whether resets can give the true answer."""
         return self._text_env is not None and type(self._text_env).answer is not TextEnv.answer
 
     @property
     def has_progress(self) -> bool:
-        """Whether turns can tell their progress; nobody knows it of an environment that is not ours."""
+        """Whether turns can report their progress; it is not known of an environment that is not ours."""
         return self._text_env is None or type(self._text_env).progress is not TextEnv.progress
 
     @property
@@ -114,7 +114,7 @@ class Host:
 
     @property
     def user(self) -> str | None:
-        """Whom the agent talks to; None where it talks to nobody."""
+        """Whom the agent talks to; None where it talks to no one."""
         return getattr(getattr(self.env.unwrapped, "user", None), "name", None)
 
     @property
@@ -124,7 +124,7 @@ class Host:
 
     @property
     def side_by_side(self) -> int | None:
-        """How many episodes one process can hold open at once; None without a limit."""
+        """How many episodes one process can hold open together; None without a limit."""
         return getattr(self.env.unwrapped, "side_by_side", None)
 
     @property
@@ -157,7 +157,7 @@ class Host:
         )
 
     def reset(self, task: Task, seed: int) -> Answer:
-        """Begin ``task``; the seed decides whatever is random inside the episode. Raises EnvError."""
+        """Begin ``task``; the seed decides what is random inside the episode. Raises EnvError."""
 
         def begin() -> Answer:
             if self._text_env:

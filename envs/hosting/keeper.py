@@ -1,12 +1,12 @@
-"""Runs one command and leaves none of its processes behind.
+"""Runs one command and leaves none of its processes running.
 
     python -I -S keeper.py [--left FD] PARENT COMMAND...
 
-A keeper stands between a worker and the process with the id PARENT that asked for it. It adopts every orphan below
+A keeper runs between a worker and the process with the id PARENT that asked for it. It adopts every orphan below
 it, so that a process which detached itself by a double fork and a session of its own is found too. Once the command
 has ended, or SIGTERM has come, or PARENT is dead and the command did not follow it in time, every descendant is killed
 and the keeper exits with the command's status, 128 + n after signal n. With --left it writes to the descriptor FD what
-the command left behind when it ended by itself: a command line for each process, every one ended by a zero byte.
+the command left running when it ended by itself: a command line for each process, every one ended by a zero byte.
 
 If the keeper itself is killed, the kernel kills the command, and its parent can reach the rest of the command's group
 only. Processes that took another user's rights cannot be killed either.
@@ -85,7 +85,7 @@ def _words(pid: int) -> bytes:
 
 
 def _tell_left(descriptor: int, statuses: dict[int, int]) -> None:
-    """Write what the command left behind."""
+    """Write what the command left running."""
     stop = time.monotonic() + _LAST_SECONDS
     while (left := _below(os.getpid())) and time.monotonic() < stop:
         signal.sigtimedwait({signal.SIGCHLD}, 0.05)

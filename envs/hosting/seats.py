@@ -48,11 +48,11 @@ class Seats(abc.ABC):
 
     Attributes:
         name, instructions, splits, part_names: those of the environment.
-        has_expert, has_answer, has_progress, lists_parts: what it can tell; see ``Host``.
+        has_expert, has_answer, has_progress, lists_parts: what it can provide; see ``Host``.
         wrappers: the turn-level rewards around it, as plain values.
         user: whom the agent talks to, if anybody.
         roles: who acts, where an episode has several roles.
-        limit: episodes that may run at once, which is less than was asked for where one process cannot hold as many.
+        limit: episodes that may run together, which is less than was asked for where one process cannot hold as many.
         processes: how many processes run them, this one included where they run here.
     """
 
@@ -245,11 +245,11 @@ class _WorkerSeat:
 class WorkerSeats(Seats):
     """Environments in ``workers`` child processes, replaced when they hang, die, write nonsense or grow too large.
 
-    A worker runs one turn at a time, so give as many workers as turns shall run at once.
+    A worker runs one turn at a time, so give as many workers as turns shall run at the same time.
 
     Args:
         name, kwargs, wrappers: as for ``Host``; kwargs and the tasks' params must be plain JSON values.
-        limit: episodes that may run at once.
+        limit: episodes that may run at the same time.
         workers: processes.
         timeout: seconds that one reset, one turn or one question to the expert may take.
         limits: what one worker may hold.

@@ -1,4 +1,4 @@
-"""Ends a process that was asked to end and does not, whatever holds its main thread up.
+"""Ends a process that was asked to end and does not, even if its main thread is held up.
 
 Python runs the handler of a signal in the main thread, between two of its own instructions. An environment can keep it
 from that: by a loop that swallows every exception, or by code of C. So a command has three ways to its end, each for
@@ -7,7 +7,7 @@ what the one before cannot reach:
 1. The handler: the first signal asks the work to end, the second raises ``Interrupted``.
 2. A thread that hears of signals through a file descriptor, which C writes to. It ends the process when nothing has
    answered for ``patience`` seconds after the first signal, or a few seconds after the second.
-3. The kernel: a signal that Python has not handled yet makes the next one of its kind deadly. That needs nobody, and
+3. The kernel: a signal that Python has not handled yet makes the next one of its kind deadly. That needs no thread, and
    works while code of C holds Python's lock.
 """
 

@@ -19,7 +19,7 @@ def encode(message: Mapping[str, Any]) -> bytes:
 
 
 def decode(line: bytes) -> dict[str, Any]:
-    """Undo ``encode``; raises ValueError for anything that is not one whole message."""
+    """Inverse of ``encode``; raises ValueError for anything that is not one complete message."""
     if not line.endswith(b"\n"):
         raise ValueError(f"a message of {len(line)} bytes ends in the middle")
     message = json.loads(line.decode("utf-8", "surrogatepass"))
@@ -34,7 +34,7 @@ def step_to_wire(step: Answer) -> list[Any]:
 
 
 def step_from_wire(values: list[Any]) -> Answer:
-    """Undo ``step_to_wire``."""
+    """Inverse of ``step_to_wire``."""
     return Answer._make(values)
 
 
@@ -44,5 +44,5 @@ def task_to_wire(task: Task) -> dict[str, Any]:
 
 
 def task_from_wire(values: Mapping[str, Any]) -> Task:
-    """Undo ``task_to_wire``, but for tuples inside ``params``, which come back as lists and hash the same."""
+    """Inverse of ``task_to_wire``, but for tuples inside ``params``, which come back as lists and hash the same."""
     return Task(**{**values, "tags": tuple(values["tags"])})

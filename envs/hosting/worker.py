@@ -57,11 +57,11 @@ class _Pending(NamedTuple):
 
 
 class Worker:
-    """One process. Made by ``start``; ``ask`` may be called by many coroutines at once.
+    """One process. Made by ``start``; ``ask`` may be called by many coroutines at the same time.
 
     Attributes:
         keeper: id of the process below which the worker and everything it started are found.
-        pid: the worker's own process id; the keeper's until the worker has told it.
+        pid: the worker's own process id; the keeper's until the worker has reported it.
     """
 
     def __init__(self, process: asyncio.subprocess.Process, timeout: float):
@@ -129,7 +129,7 @@ class Worker:
         await self._ending
 
     def kill(self, reason: str) -> None:
-        """Kill the worker and everything it started now; who waits is told once the last words are in."""
+        """Kill the worker and everything it started now; whoever waits is notified once the last words are in."""
         if self._reason is None:
             self._reason = reason
             self._has_suspect = bool(self._pending)
@@ -153,7 +153,7 @@ class Worker:
         return await answer
 
     def _watch(self) -> None:
-        """Time the request whose turn it is; those behind it wait through no fault of their own."""
+        """Time the request whose turn it is; those after it wait through no fault of their own."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

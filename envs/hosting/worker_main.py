@@ -23,7 +23,7 @@ from manyturn.envs.hosting.wire import decode, encode, step_to_wire, task_from_w
 
 
 def _listen(requests: BinaryIO, inbox: "queue.SimpleQueue[bytes | None]") -> None:
-    """Pass lines on at once, so that whoever writes them never waits for an environment."""
+    """Pass lines on immediately, so that whoever writes them never waits for an environment."""
     for line in requests:
         inbox.put(line)
     inbox.put(None)

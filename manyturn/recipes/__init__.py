@@ -1,4 +1,4 @@
-"""Recipes that come with manyturn, in TOML, by name: whole runs, which name an environment, and methods, which do not.
+"""Recipes of manyturn, in TOML, by name: complete runs, which name an environment, and methods, which do not.
 
 A method holds only what it is: stages, heads, regularisers, a curriculum, and its authors' settings as far as they make
 sense at any scale. Recipes are laid on top of each other; see ``stack``.
@@ -19,7 +19,7 @@ def names() -> list[str]:
 
 
 def whole_runs() -> list[str]:
-    """Names of the recipes of whole runs."""
+    """Names of the recipes of complete runs."""
     return [name for name in names() if "id" in load_recipe(name).get("env", {})]
 
 

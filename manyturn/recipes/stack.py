@@ -4,7 +4,7 @@ A later recipe replaces single entries, section by section, as options on the co
 so that recipes which say different things add up in any order:
 
 - Reward stages, modulations, reward wrappers, columns and loggers are lists of named entries: an entry of a name that
-  is there changes that entry where it stands, another one is appended. A list on the command line replaces the list.
+  is there changes that entry in place, another one is appended. A list on the command line replaces the list.
 - Another objective keeps the regularisers (kl, entropy, epo, correction, reject) of the one that it replaces. EPO and
   the entropy bonus, which exclude each other, replace each other.
 - What names no advantage, objective or curriculum changes the default one.
@@ -72,7 +72,7 @@ def _laid(below: Recipe, recipe: Recipe) -> dict[str, Any]:
 
 
 def _joined(old: list[Any], new: list[Any]) -> list[Any]:
-    """The entries of both lists, those of one name laid on each other where the old one stands."""
+    """The entries of both lists, those of one name laid on each other in the place of the old one."""
     joined = [_entry(value) for value in old]
     for entry in map(_entry, new):
         places = [place for place in range(len(old)) if _name(joined[place]) == _name(entry)]

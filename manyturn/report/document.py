@@ -70,7 +70,7 @@ def document_of(path: Path, live: bool = False) -> Document:
 
     Args:
         path: the folder.
-        live: carry the newest 20,000 episodes in place of 1,000 from all over the run, and pass over files that
+        live: carry the newest 20,000 episodes in place of 1,000 from all over the run, and skip files that
             cannot be read yet, with a warning.
 
     Raises:

@@ -49,7 +49,7 @@ def number(value: Any, digits: int = 5) -> float | int | None:
 def figure(
     name: str, value: Any, low: Any = None, high: Any = None, n: int | None = None, percent: bool = True
 ) -> Plain:
-    """A number that stands at the top, with the ends of its interval and the number of tasks that it rests on."""
+    """A number at the top, with the ends of its interval and the number of tasks that it rests on."""
     return {"name": name, "value": number(value), "low": number(low), "high": number(high), "n": n, "percent": percent}
 
 

@@ -1,4 +1,4 @@
-"""Which episodes a report carries when it cannot carry all: whole groups, spread over what there is."""
+"""Which episodes a report carries when it cannot carry all: complete groups, spread over what there is."""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ Member = TypeVar("Member", int, tuple[int, int])
 
 
 def spread_order(count: int) -> list[int]:
-    """0 to count - 1, each once, so that every beginning of the list is spread over the whole.
+    """0 to count - 1, each once, so that every beginning of the list is spread over all of it.
 
     >>> spread_order(7)
     [0, 6, 3, 1, 4, 2, 5]

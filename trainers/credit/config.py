@@ -69,7 +69,7 @@ class CreditConfig(Options):
         return None
 
     def _refuse_order(self) -> str | None:
-        """A stage that names a part of the reward stands after what adds it, and before what empties it."""
+        """A stage that names a part of the reward comes after what adds it, and before what empties it."""
         for place, stage in enumerate(self.rewards):
             named = stage.named_parts()
             later = {part: other.name for other in self.rewards[place:] for part in other.adds}

@@ -26,7 +26,7 @@ class Credit:
             unscorable_episodes: share of episodes that left their group.
             and what reward and advantage functions add, such as G-RA's open_gates and GiGPO's singleton_anchors.
         batch: the batch as the rewards stage left it.
-        token_T: credit of each reply token, where the advantage tells tokens of a turn apart; None: each has its
+        token_T: credit of each reply token, where the advantage separates tokens of a turn; None: each has its
             turn's.
         targets_T: what a value head is to predict at each reply token; NaN where nothing, as at every token of an
             unscorable episode. None: the advantage uses no values.

@@ -1,4 +1,4 @@
-"""Reply tokens: where they stand in time, which rewards they earn, and whitening over them."""
+"""Reply tokens: their order in time, which rewards they earn, and whitening over them."""
 
 from typing import NamedTuple
 

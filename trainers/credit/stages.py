@@ -33,7 +33,7 @@ class StageConfig(Named):
     empties: ClassVar[frozenset[str]] = frozenset()
     """Parts that a reward stage pays out under other names, and leaves at 0."""
     by_token: ClassVar[bool] = False
-    """Whether an advantage tells the tokens of a turn apart."""
+    """Whether an advantage separates the tokens of a turn."""
     compares_returns_only: ClassVar[bool] = False
     """Whether an advantage knows nothing of an episode but its return."""
     compares_groups: ClassVar[bool] = False
@@ -50,7 +50,7 @@ class StageConfig(Named):
 
 
 class Rewarded(NamedTuple):
-    """What a reward function returns if it has more to tell than the batch.
+    """What a reward function returns if it has more to return than the batch.
 
     Attributes:
         batch: the batch with its new rewards.
@@ -62,13 +62,13 @@ class Rewarded(NamedTuple):
 
 
 class Advantage(NamedTuple):
-    """What an advantage function returns if it has more to tell than the advantage.
+    """What an advantage function returns if it has more to return than the advantage.
 
     Attributes:
         total_K: the advantage.
         levels: name -> what the advantage is made of (K), kept for traces.
         diagnostics: name -> figure for the metrics.
-        token_T: credit of each reply token, where a method tells tokens of a turn apart; total_K is then what stands
+        token_T: credit of each reply token, where a method separates tokens of a turn; total_K is then what stands
             for the turn in traces.
         targets_T: what a value head is to predict at each reply token, NaN where nothing; None: the method uses no
             values.

@@ -16,9 +16,9 @@ class Timeline(NamedTuple):
     What is alive at a time is then a slice, and no episode is padded to the length of the longest.
 
     Attributes:
-        index_P: where a place lies in the layout.
+        index_P: the index of a place in the layout.
         start_I: where the places of an instant begin in the layout; one more entry marks its end.
-        alive_I: number of episodes that have a place of that instant, with a 0 behind the last.
+        alive_I: number of episodes that have a place of that instant, with a 0 after the last.
     """
 
     index_P: IntK

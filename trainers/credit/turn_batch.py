@@ -19,7 +19,7 @@ BoolK = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class TurnBatch:
-    """K turns of E episodes. Turns may stand in any order; every turn of an episode is there.
+    """K turns of E episodes. Turns may be in any order; every turn of an episode is there.
 
     A NaN reward says that the episode could not be scored. All its turns get the advantage 0 and none enters a
     group's statistics; it is never taken for a reward of 0.
@@ -33,7 +33,7 @@ class TurnBatch:
         tokens_K: number of tokens of the reply.
         truncated_E: whether the episode was cut off before its own end.
         anchor_K: equal ids say "the same situation"; they mean something inside one group only. None: not known.
-        anchor_text: what the ids stand for, one per turn; needed to group similar situations.
+        anchor_text: the text of the ids, one per turn; needed to group similar situations.
         penalty_K: >= 0, taken from a turn's score and from its return after discounting, so that it reaches
             no other turn. Left out: zeros.
         columns: name -> further numbers of each turn (K) that some methods need, such as "progress".

@@ -24,7 +24,7 @@ from manyturn.trainers.credit.turn_batch import BoolK, FloatK, IntK, TurnBatch
 
 
 class TurnLevelConfig(StageConfig):
-    """Base of the configurations of methods that tell turn rewards from outcomes."""
+    """Base of the configurations of methods that separate turn rewards from outcomes."""
 
     compares_groups: ClassVar[bool] = True
 

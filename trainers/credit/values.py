@@ -51,7 +51,7 @@ def estimate(
     """Advantage of each step, not whitened.
 
     Args:
-        going_on_P: where the episode goes on behind its last step, with the value of that step.
+        going_on_P: where the episode goes on after its last step, with the value of that step.
 
     >>> line = Timeline.of(np.array([0, 0]), np.array([0, 1]))
     >>> estimate(line, np.array([0.0, 1.0]), np.array([0.5, 0.75]), 1.0, 0.5, np.full(2, False))

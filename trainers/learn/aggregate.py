@@ -6,12 +6,12 @@
     seq-mean-token-mean     sum over sequences of the sequence's mean / S                (GRPO)
     seq-mean-token-sum-norm sum of x over tokens / (S scale)                             (Dr.GRPO)
 
-T tokens of the policy and S sequences with at least one, counted over the whole batch that makes one update. Each mode
+T tokens of the policy and S sequences with at least one, counted over the full batch that makes one update. Each mode
 is a sum of terms over fixed numbers, therefore the parts of a batch add up to the batch, and so do their gradients.
 
 What a sequence is, the objective's option ``sequence`` says. A reply, which is one call of the model, by default: that
 is the row of verl-agent's batches, the response of the papers, and it makes the loss independent of whether an
-episode's replies lie in one row or in many. A branch, which is the whole row, is what LOOP and single-row trainers
+episode's replies are in one row or in many. A branch, which is the full row, is what LOOP and single-row trainers
 average over.
 
 Source: ``agg_loss`` of verl, with which numbers agree. Left out: its default scale, the width of the padded tensor,
@@ -32,7 +32,7 @@ Aggregation = Literal["token-mean", "token-sum", "seq-mean-token-sum", "seq-mean
 
 @dataclass(frozen=True)
 class Denominators:
-    """What sums are divided by: counts over the whole batch of one update.
+    """What sums are divided by: counts over the full batch of one update.
 
     Attributes:
         tokens: tokens of the policy.
@@ -81,7 +81,7 @@ def aggregate(
         x_BL: value per token; positions outside sequences may hold anything, NaN included.
         sequence_BL: number of the token's sequence inside its row, -1 where the policy wrote nothing.
         mode: see above.
-        denominators: counts over the whole batch, not over these rows.
+        denominators: counts over the full batch, not over these rows.
         scale: constant of seq-mean-token-sum-norm, such as the longest reply allowed; for no other mode.
     """
     constant = check_scale(mode, scale)

@@ -7,7 +7,7 @@ format around the answer are not counted. Source: Information Gain-based Policy 
 authors' code (GuoqingWang1/IGPO, ``scrl/llm_agent/generation.py``), which forces a fixed closing phrase where the
 reply format stands here.
 
-All questions of a branch are one row: its tokens, and behind them the forced reply once for each prompt, which sees
+All questions of a branch are one row: its tokens, and after them the forced reply once for each prompt, which sees
 that prompt and itself alone. Asking costs about one forward pass over the episodes, without gradient.
 """
 
@@ -37,7 +37,7 @@ class Forced:
     Attributes:
         ids: (A,) its tokens up to the answer's last.
         counted: (A,) whether a token is one of the answer's.
-        tokens: of the whole reply, its end token included.
+        tokens: of the full reply, its end token included.
     """
 
     ids: np.ndarray
@@ -109,7 +109,7 @@ def believed(
     """The probability p of the answer at each question: one array (Q,) for each row.
 
     Args:
-        micro_tokens: most padded tokens at once.
+        micro_tokens: most padded tokens in one pass.
     """
     found: list[np.ndarray] = [np.empty(0)] * len(rows)
     for group in micro_batches(rows, micro_tokens):

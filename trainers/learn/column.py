@@ -11,7 +11,7 @@ A supplier is registered next to its options, in a file of its own or next to th
 
 A stage that says ``needs = frozenset({"surprise"})`` then finds ``batch.token_column("surprise")``. Only what a stage
 needs is supplied, and what it ``uses`` where it can be had. A supplier with ``remembers=True`` carries plain values
-from step to step, as stages do. Options other than the defaults stand in ``[[columns]]``.
+from step to step, as stages do. Options other than the defaults are set in ``[[columns]]``.
 """
 
 from collections.abc import Collection, Mapping, Sequence

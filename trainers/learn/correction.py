@@ -17,7 +17,7 @@ Implementation:
 4. It needs the learner's own log-probabilities (``learner.old_logprobs = "learner"``), a forward pass more a step.
 
 Differences: TIS's authors truncate each token at 2; verl's default is the same. IcePop's bounds are 0.5 and 5. Left
-out: verl's options that turn the whole objective into a policy gradient, and thresholds as text.
+out: verl's options that turn the full objective into a policy gradient, and thresholds as text.
 
 Watch: ``engine_kl`` is 0 where both compute alike, and the correction does nothing; above 0.01 it matters.
 ``effective_samples`` well below 1: few tokens carry the step. ``engine_ratio_max`` beyond the cap says that it acts.

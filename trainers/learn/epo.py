@@ -16,11 +16,11 @@ Source: arXiv 2509.22576v2, equations 2 to 6 and algorithm 1; the authors' code 
 Numbers agree with both.
 
 Implementation:
-1. Entropy is of the learner's distribution at the sampling temperature, over the whole vocabulary, with gradient.
+1. Entropy is of the learner's distribution at the sampling temperature, over the full vocabulary, with gradient.
 2. The history holds a step's mean entropy before its updates and is part of a checkpoint.
 3. The gradient flows through H in both terms: below the range it pushes up harder, above it holds back.
 4. With kappa_l = 0 the lower bound never acts.
-5. It takes the place of the entropy bonus, which is refused beside it.
+5. It takes the place of the entropy bonus, which is refused together with it.
 
 Differences: the released penalty is a constant: **it has no gradient and changes nothing but the reported loss**, so
 what is left of the method is an entropy bonus; it is here to compare runs with the authors'. The paper's text lets the
@@ -55,7 +55,7 @@ class EpoConfig(Options):
     form: Literal["paper", "released"] = "paper"
     """The paper's hinge, or the released code's constant, which has no gradient."""
     coef: float = Field(default=0.001, gt=0)
-    """Weight c of the whole term."""
+    """Weight c of the full term."""
     alpha: float = Field(default=0.1, gt=0)
     """Weight of the penalty inside."""
     kappa_l: float = Field(default=0.8, ge=0)
@@ -177,7 +177,7 @@ def turn_mean(x: "Tensor", reply: "Tensor", turns: "Tensor | None", episodes: in
         x: (B, L) number per token.
         reply: (B, L) number of the token's reply in its row, -1 at masked positions.
         turns: (B,) turns of the row's episode; None: as many as the row has replies.
-        episodes: in the whole batch.
+        episodes: in the full batch.
     """
     said = (reply >= 0).to(x.dtype)
     share = said / reply_length(reply, x)

@@ -118,7 +118,7 @@ class Reader:
     """Reads samples in groups that fit into memory.
 
     Args:
-        micro_tokens: most padded tokens at once.
+        micro_tokens: most padded tokens in one pass.
         temperature: of the distributions that log-probabilities and entropies are of, greater than 0.
     """
 

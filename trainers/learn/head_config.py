@@ -1,4 +1,4 @@
-"""Options of the heads that predict values beside the policy."""
+"""Options of the heads that predict values next to the policy."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""How a head comes by its weights: gradient steps, or linear least squares over what it has seen.
+"""How head weights are fitted: gradient steps, or linear least squares over what it has seen.
 
     least squares    w = argmin sum over rows of keep^age (x . w - y)^2 + ridge |w|^2,   x = (hidden state, 1)
 
@@ -24,7 +24,7 @@ class GradientFit:
     """Weights of float32 with an optimiser of their own.
 
     Args:
-        name: stands before the names of its tensors.
+        name: prefixes the names of its tensors.
         width: D, numbers in a hidden state.
         like: a tensor of the model, for device and type.
     """
@@ -75,7 +75,7 @@ class LeastSquaresFit:
     """The sums that decide the solution, in float64.
 
     Args:
-        name: stands before the names of its tensors.
+        name: prefixes the names of its tensors.
         width: D, numbers in a hidden state.
         like: a tensor of the model, for its device.
     """
@@ -127,7 +127,7 @@ def fit_of(name: str, config: HeadConfig, width: int, like: torch.Tensor) -> Gra
 
 
 def with_one(states: torch.Tensor) -> torch.Tensor:
-    """States and a 1 behind each, for the constant: (..., D) to (..., D + 1)."""
+    """States and a 1 after each, for the constant: (..., D) to (..., D + 1)."""
     return torch.cat([states, states.new_ones(*states.shape[:-1], 1)], dim=-1)
 
 

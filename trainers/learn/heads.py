@@ -80,7 +80,7 @@ class ValueHead:
         self.config, self.fit = config, fit_of(self.name, config, width, like)
 
     def watch(self, reading: Reading) -> torch.Tensor:
-        """The value before each token (B, T); 0 before the first, which nobody draws."""
+        """The value before each token (B, T); 0 before the first, which is not drawn."""
         share, hidden_BTD = self.config.into_policy, reading.hidden
         states = hidden_BTD.detach()
         if share:
@@ -138,7 +138,7 @@ class ProgressHead:
         return {}
 
     def loss(self, minibatch: Sequence[int], chosen: Sequence[int], reading: Reading) -> tuple[torch.Tensor, Measured]:
-        """Nothing yet: an episode's turns may stand in several micro-batches."""
+        """Nothing yet: an episode's turns may be in several micro-batches."""
         row_S, column_S = reading.at("reply_ends")
         owner_S = np.array([self._episode[chosen[row]] for row in row_S.tolist()], np.int64)
         self._seen.append((reading.hidden[row_S, column_S].detach(), owner_S))
@@ -178,7 +178,7 @@ class ProgressHead:
 
 
 def head_of(config: HeadConfig, width: int, like: torch.Tensor) -> LearnerHead:
-    """The head that a section of the configuration stands for."""
+    """The head that a section of the configuration describes."""
     match config:
         case ValueHeadConfig():
             return ValueHead(config, width, like)

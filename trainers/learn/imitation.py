@@ -18,7 +18,7 @@ def imitate(learner: Learner, samples: Sequence[Sample], lr: float, observed: fl
 
     Args:
         lr: learning rate.
-        observed: what a token that was not said weighs; with 0 it is not read. Nothing foretells a first token.
+        observed: what a token that was not said weighs; with 0 it is not read. The first token is never predicted.
 
     Returns:
         The loss, and the norm of the gradient.

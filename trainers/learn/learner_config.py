@@ -25,7 +25,7 @@ class LearnerConfig(Options):
     micro_tokens: int = Field(default=16384, ge=64)
     """Most padded tokens in one forward pass; gradients of a minibatch are accumulated."""
     old_logprobs: Literal["learner", "engine"] = "learner"
-    """Where the ratio's denominator comes from: computed anew by the learner, or as the engine drew."""
+    """Where the ratio's denominator comes from: recomputed by the learner, or as the engine drew."""
     lora_rank: int = Field(default=0, ge=0)
     """Rank of LoRA adapters (peft) on all linear layers; 0 trains all weights."""
     lora_alpha: Annotated[int, OnlyWith("lora_rank", may_wait=True)] = Field(default=32, ge=1)

@@ -30,7 +30,7 @@ OBJECTIVES: Registry[Any] = Registry("objective", "manyturn.trainers.learn.objec
 class EntropyConfig(Options):
     """Entropy of the policy's next-token distribution, rewarded: loss - coef agg(H), by the objective's aggregation.
 
-    H is over the whole vocabulary, at the sampling temperature, with gradient.
+    H is over the full vocabulary, at the sampling temperature, with gradient.
 
     Watch: ``entropy`` should fall slowly; near 0 the members of a group say the same, and nothing is left to compare.
     """
@@ -155,7 +155,7 @@ def objective(
     Args:
         config: a registered objective's configuration.
         tokens: positions with mask 0 may hold anything.
-        denominators: counts over the whole batch of this update.
+        denominators: counts over the full batch of this update.
         now: what changes from step to step.
 
     Returns:
@@ -200,7 +200,7 @@ def objective(
 def _cleaned(config: ObjectiveConfig, tokens: Tokens) -> Tokens:
     """The same with zeros where the mask is 0, and with replies.
 
-    Zeroed before any arithmetic: a NaN behind the mask would come back through the gradient of what masks it later.
+    Zeroed before any arithmetic: a NaN under the mask would come back through the gradient of what masks it later.
     """
     if config.kl and config.kl.place == "loss" and tokens.ref_logp is None:
         raise ValueError("the objective has a kl term: ref_logp is needed")

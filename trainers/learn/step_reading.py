@@ -1,20 +1,20 @@
 """What the policy thinks of a step before its updates: read once, for credit, heads and the update alike.
 
 How a step reads. Its episodes become samples once. Whoever asks first for something of them, a column of credit, a head
-or the update, starts the only pass of the policy over these samples; the pass keeps whatever anybody may ask for:
+or the update, starts the only pass of the policy over these samples; the pass keeps all that may be asked for:
 
     logprob, entropy      (T,) for each sample
     said_by(head)         what the critic says of each token, or the progress estimator of each reply
     hidden(place)         hidden states, only at the places that a column's options name, on the CPU
 
-``reference`` is one more pass, under the reference's weights, where the objective has a KL term. When nobody asks,
+``reference`` is one more pass, under the reference's weights, where the objective has a KL term. If not asked for,
 nothing is read: the engine's log-probabilities can do for the ratio (``learner.old_logprobs = "engine"``). The updates
 close the reading, for the weights move: what was not asked before cannot be asked any more. Their own passes, with
 gradient, are other passes: one for each minibatch.
 
 Two methods ask about other tokens than those of the step, and no pass over the samples can answer them:
 
-- IGPO's questions (``columns/belief.py``) end in the true answer, which nobody said. They could stand in the same rows
+- IGPO's questions (``columns/belief.py``) end in the true answer, which was not said. They could stand in the same rows
   after what was said, but each row then needs a mask of its own, under which attention takes another kernel: the
   step's log-probabilities would move in their last digits, and no flash kernel could compute them on a GPU.
 - SPO's drift (``columns/drift.py``) is about the previous episodes of the step's tasks: other rows altogether, for

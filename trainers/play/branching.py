@@ -10,22 +10,22 @@ Source: ARPO (Agentic Reinforced Policy Optimization), arXiv 2507.19849; default
 Implementation:
 1. Of a group's ``rollout.group`` episodes ``initial`` are played first. A branch is a further member: it repeats its
    parent's replies of turns 0..k-1, with the log-probabilities and entropies that they were drawn with, and draws
-   reply k anew. Whether the environment answers alike is checked.
+   reply k again. Whether the environment answers alike is checked.
 2. Play goes in rounds, so that the order in which episodes end decides nothing. After a round its episodes are gone
    through turn by turn, and at each turn member by member, until the group has all its episodes; an episode branches
-   once at a turn, and a branch only behind its fork. Where a round brings no branch, the rest of the group begins anew.
+   once at a turn, and a branch only after its fork. Where a round brings no branch, the rest of the group starts again.
 3. An episode that ended in an error counts as played, and nothing branches off it.
 4. Credit knows nothing of branches. What they share is learnt from once for each of them, with the mean of their
    advantages in effect, which the paper calls soft attribution; the advantage is GRPO's.
 
-Differences: in the paper an entropy decides of the turn that it is of, as here; in the code of a fork behind that
+Differences: in the paper an entropy decides of the turn that it is of, as here; in the code of a fork after that
 turn. The code takes the 10 likeliest tokens for all, here entropies are exact. It plays turns in lock-step, so that
-branches compete with their parents for the rest of the budget, and begins anew one episode at a time. It keeps H_0 by
+branches compete with their parents for the rest of the budget, and starts again one episode at a time. It keeps H_0 by
 place in the batch, for branches from their own first reply, and never resets it; here H_0 is of the same episode.
 Left out: hard attribution, which the code does not have, and more than one branch of an episode at a turn.
 
 Watch: ``branched`` below the share that may: episodes are too short to fork, or end in errors; ``drawn_tokens``: what
-branches repeat is not in it; ``groups_without_signal`` above that of whole rollouts: what branches share decides.
+branches repeat is not in it; ``groups_without_signal`` above that of full rollouts: what branches share decides.
 """
 
 import math
@@ -111,7 +111,7 @@ def branch_score(u: float, now: float, first: float, weight: float) -> float:
 def starts(
     keys: Sequence[EpisodeKey], played: Mapping[EpisodeKey, Episode], group: int, branching: Branching, vocabulary: int
 ) -> Starts:
-    """The episodes that can begin, as far as what was played tells, and where each forks; None is the beginning.
+    """The episodes that can begin, as far as what was played shows, and where each forks; None is the beginning.
 
     It depends on nothing else, so that a run which was killed finds the same branches in its journal.
 

@@ -63,7 +63,7 @@ class TaskPool:
 
 
 def label_of(task: Task) -> str:
-    """What tells kinds of tasks apart: difficulty and first tag, as far as there are any.
+    """What separates kinds of tasks: difficulty and first tag, as far as there are any.
 
     >>> label_of(Task("train/7", "train", difficulty="easy", tags=("clean", "kitchen"))), label_of(Task("7", "train"))
     ('easy clean', '')

@@ -65,7 +65,7 @@ def describe(episodes: Sequence[Episode], roles: Sequence[str] = (ONE_ROLE,)) ->
     """The metrics of what was played.
 
     Args:
-        roles: of an episode, where it has several: what each earned is told too.
+        roles: of an episode, where it has several: what each earned is given too.
     """
     told = [episode for episode in episodes if not episode.ending.is_error]
     turns = [turn for episode in told for turn in episode.turns]

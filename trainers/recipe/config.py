@@ -141,7 +141,7 @@ class RunConfig(Options):
         return self._refuse_roles(env) or refuse_columns(self, env)
 
     def _refuse_roles(self, env: EnvFacts | None) -> str | None:
-        """Somebody learns; every role is given to somebody, and nothing else is."""
+        """At least one policy learns; every role has a policy, and nothing else has one."""
         if not self.roles:
             return None
         if (players := set(self.roles.values())) <= SCRIPTS.keys():
@@ -181,7 +181,7 @@ def parse_config(values: dict[str, Any], context: dict[str, Any] | None = None) 
     """Check a configuration; unknown or wrong entries raise ConfigError in one line each.
 
     Args:
-        context: UNFINISHED leaves combinations unchecked, of which changes on top may still mend one.
+        context: UNFINISHED leaves combinations unchecked, of which changes on top may still fix one.
     """
     try:
         return RunConfig.model_validate(values, context=context)

@@ -32,13 +32,13 @@ class Logger:
 
         Args:
             folder: the run's folder.
-            config: the run's whole configuration, as plain values.
+            config: the run's full configuration, as plain values.
             lines: what a continued run wrote before, up to the checkpoint that it goes on from. Lines that the logger
                 received after those do not count: they will come again.
         """
 
     def line(self, line: Mapping[str, Any]) -> None:
-        """A line of metrics, as it stands in ``metrics.jsonl``; None is a figure that is not finite."""
+        """A line of metrics, as it is in ``metrics.jsonl``; None is a figure that is not finite."""
         raise NotImplementedError(f"{type(self).__name__} does nothing with a line: override line()")
 
     def end(self, summary: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Checkpoints that are either whole or not there: written aside, synced, renamed, verified by hash.
+"""Checkpoints that are either complete or not there: written aside, synced, renamed, verified by hash.
 
 Weights and optimiser state are safetensors, the rest is JSON; nothing is pickled.
 """
@@ -89,7 +89,7 @@ def verify(folder: Path) -> None:
 
 
 def version_notice(folder: Path) -> str | None:
-    """What to tell whoever continues from a checkpoint under other versions than it was written by, if they differ."""
+    """The warning on continuing from a checkpoint of other versions, if they differ."""
     wrote, now = _manifest(folder)["versions"], _versions()
     odd = [f"{name} {wrote.get(name)}, now {version}" for name, version in now.items() if wrote.get(name) != version]
     if not odd:

@@ -1,7 +1,7 @@
 """Every key of ``metrics.jsonl``, defined once. One line of the file is one step.
 
 Where an episode has several roles, ``ROLE/return`` is what one of them earned; where several policies learn, the
-figures of each stand under ``POLICY/...``. A plugin gives its own figures a meaning with ``define``.
+figures of each are under ``POLICY/...``. A plugin gives its own figures a meaning with ``define``.
 """
 
 from collections.abc import Callable

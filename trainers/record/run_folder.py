@@ -28,7 +28,7 @@ class RunFolderError(RuntimeError):
 
 
 class DiskFull(RuntimeError):
-    """The folder cannot be written to; what was saved before is whole."""
+    """The folder cannot be written to; what was saved before is intact."""
 
 
 class RunFolder:
@@ -136,7 +136,7 @@ class RunFolder:
             write_episodes(self.path / "episodes" / name, episodes)
 
     def journal_file(self, step: int, round: int = 0) -> Path:
-        """Where the episodes of a round of a step stand until the step is part of a checkpoint."""
+        """Where the episodes of a round of a step are kept until the step is part of a checkpoint."""
         return self.path / "journal" / f"step_{step:06d}_{round:02d}.jsonl"
 
     def forget_journals_after(self, step: int, round: int) -> None:
@@ -161,7 +161,7 @@ class RunFolder:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """Names the mend when the disk refuses. Raises DiskFull."""
+        """Names the fix when the disk refuses. Raises DiskFull."""
         try:
             yield
         except OSError as error:

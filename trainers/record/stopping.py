@@ -1,4 +1,4 @@
-"""Stopping a run from outside: the first signal lets the step finish and be saved, the second ends it at once."""
+"""Stopping a run from outside: the first signal lets the step finish and be saved, the second ends it immediately."""
 
 import asyncio
 import signal

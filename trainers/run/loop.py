@@ -59,7 +59,7 @@ async def train(
 
     Raises:
         ConfigError: the configuration was edited since the last checkpoint, and that is not accepted.
-        Stopped: a signal asked for it; whatever was finished is saved.
+        Stopped: a signal asked for it; what was finished is saved.
         DiskFull, LearningFailed, TooManyErrors: the run cannot go on; it can be resumed from its last checkpoint.
     """
     began = time.monotonic()

@@ -23,8 +23,8 @@ async def play_groups(run: Run, plan: Plan, folder: RunFolder, step: int, round:
     """Play what the journal does not hold yet.
 
     Which rows share a batch moves the last digits of log-probabilities. So where the engine keeps bits, a step is taken
-    from the journal if all of it is there, and played anew if not; otherwise every finished episode counts. Those that
-    ended in an error are always tried again. A step with branches counts whole or not at all, since one episode that is
+    from the journal if all of it is there, and played again if not; otherwise every finished episode counts. Those that
+    ended in an error are always tried again. A step with branches counts entirely or not, since one episode that is
     missing may change what others branch off.
 
     Args:

@@ -28,7 +28,7 @@ class PolicyUpdate:
 
     Attributes:
         step: what its roles did and what it thinks of it, as it was before credit.
-        places_K: where its turns stand among all turns of the step.
+        places_K: the places of its turns among all turns of the step.
         figures: what was measured on the way.
     """
 
@@ -97,7 +97,7 @@ def _update(run: Run, trainee: Trainee, played: Sequence[tuple[RoleView, IntK]],
 
 
 def credit_columns(updates: Sequence[PolicyUpdate], turns: int) -> dict[str, FloatK]:
-    """The credit of all updates as columns over all turns of the step; NaN where nobody learns."""
+    """The credit of all updates as columns over all turns of the step; NaN where no policy learns."""
     columns: dict[str, FloatK] = {}
     for update in updates:
         levels = {f"{name}_advantage": level_K for name, level_K in update.credit.levels.items()}

@@ -103,7 +103,7 @@ class Run:
         return Cast({role: trained[name] if name in trained else SCRIPTS[name] for role, name in roles.items()})
 
     def told(self, of: Callable[[Trainee], T]) -> T | dict[str, T]:
-        """What to tell of the policies: by name, if they have names."""
+        """One value, or one per policy name."""
         values = {trainee.name: of(trainee) for trainee in self.trainees}
         return values.get(ONE_POLICY, values)  # type: ignore[arg-type]
 
@@ -120,7 +120,7 @@ async def open_run(config: RunConfig, log: Log = lambda line: None) -> AsyncIter
     """Build everything; the environment's processes end with the context.
 
     Args:
-        log: told how far the model's vocabulary is, where that takes long.
+        log: receives how far the model's vocabulary is, where that takes long.
     """
     device = choose_device(config.device)
     if config.threads:

@@ -60,7 +60,7 @@ async def warm_up(run: Run, log: Log) -> tuple[dict[str, Any], set[str]]:
 
 
 def _batches(count: int, size: int, seed: int) -> Iterator[list[int]]:
-    """Numbers below ``count``, shuffled anew each time they are used up."""
+    """Numbers below ``count``, shuffled again each time they are used up."""
     order: list[int] = []
     for epoch in itertools.count():
         order += generator("imitate", seed, epoch).permutation(count).tolist()
@@ -99,7 +99,7 @@ async def validate(run: Run, stage: str, tasks: int) -> dict[str, Any]:
 
 
 async def _demonstrations(run: Run) -> tuple[list[list[Sample]], set[str]]:
-    """Successful episodes of the expert, or of chance where there is no expert, in each policy's own tokens."""
+    """Successful episodes of the expert, or of a random policy without one, in each policy's own tokens."""
     config, seed = run.config.warmup, run.config.seed
     teacher = Scripted(config.noise if run.seats.has_expert else 1.0)
     count = min(config.episodes, len(run.train))

@@ -21,7 +21,7 @@ class InvalidPenalty(TurnReward):
     """Subtract ``coef`` from each turn whose action meant nothing (``info["valid"]`` is False).
 
     It does not preserve the optimal policy where an invalid action is worth a turn: because it passes time, or
-    because its answer tells something. Where an invalid action never helps, the optimum stays.
+    because its answer carries information. Where an invalid action never helps, the optimum stays.
     """
 
     preserves_optimal_policy = False

@@ -31,7 +31,7 @@ class PartWeights(TurnReward):
 
     It does not preserve the optimal policy: the weights are a new statement of what is wanted.
 
-    A name that no part has is an error: at once where the environment lists its ``part_names``; else at the end of
+    A name that no part has is an error: immediately where the environment lists its ``part_names``; else at the end of
     an episode, when the name looks like a misspelt one, or when no weight has had an effect in 50 episodes.
     """
 

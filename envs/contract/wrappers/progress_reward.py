@@ -27,7 +27,7 @@ class ProgressReward(TurnReward):
 
     The potential P is ``info["progress"]``, and 0 once the episode has ended. It preserves the optimal policy of a
     learner that discounts turns by the same ``gamma``: summed over an episode the discounted parts give
-    ``-scale * P(s_0)``, whatever the policy does. An episode cut by ``max_turns`` counts as ended (Grzes 2017),
+    ``-scale * P(s_0)``, for any policy. An episode cut by ``max_turns`` counts as ended (Grzes 2017),
     since the estimators of group comparison do not bootstrap; a learner that does would need P(s') there.
     """
 

@@ -12,7 +12,7 @@ RAGEN (mll-lab-nu/RAGEN), the same group's code.
 Implementation:
 1. The turn pass takes the value at the last token of each reply; its return there is what the token pass starts from,
    which compares it with the values before each token, so that what a reply brought is in its own advantage.
-2. The token pass begins anew at each turn's end, so that no credit crosses turns twice.
+2. The token pass starts again at each turn's end, so that no credit crosses turns twice.
 3. A turn's penalty is taken from the advantage of its own tokens and from no target.
 4. A turn with an empty reply has no value: its reward belongs to the turn before it.
 5. An episode that a limit cut off ends there, unless ``bootstrap`` lets it go on with its last value.

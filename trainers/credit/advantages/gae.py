@@ -4,11 +4,11 @@
     critic: V_l towards A_l + V_l, by half the squared error, clipped like PPO's ratio (``value.clip``)
 
 Shapes: turns K -> advantage_K (mean of the turn's tokens), token_T, targets_T.
-Source: arXiv 1506.02438; numbers agree with ``compute_gae_advantage_return`` of verl, which passes over masked
+Source: arXiv 1506.02438; numbers agree with ``compute_gae_advantage_return`` of verl, which skips masked
 positions, and with that of older code (verl-agent), which takes a step at each of them, if every position is a token.
 
 Implementation:
-1. Steps are the T reply tokens, those of an episode in one row: observations lie between turns without a step, a
+1. Steps are the T reply tokens, those of an episode in one row: observations are between turns without a step, a
    discount or a value. V_l is read before token l is said.
 2. A turn's reward falls on the last token of its reply; a cost of KL (``kl.place = "reward"``) on every token.
 3. Advantages are whitened over the tokens of all scorable episodes, the critic's targets are not.

@@ -23,7 +23,7 @@ back over all turns. Without turn rewards and discount "reward" is GRPO.
 
 Watch: with "reward" each turn is charged the task's mean gain, so that of two episodes of equal gain and outcome the
 shorter is better, and the longer where gains are negative on average: ``turns`` may move for no reason of the task's.
-``groups_without_signal`` should lie below that of GRPO, since gains tell episodes of one outcome apart;
+``groups_without_signal`` should be below that of GRPO, since gains separate episodes of one outcome;
 ``advantage_std`` far above 1 with a flat ``success`` says that gains drown the outcome.
 """
 
@@ -43,7 +43,7 @@ class IgpoConfig(TurnLevelConfig):
     baseline: Literal["reward", "turn", "first"] = "reward"
     """What is normalised: rewards before they are summed, or returns, against those of the same turn or the first."""
     outcome: Annotated[str, OnlyWith("baseline", "reward")] = OUTCOME
-    """Name of the reward part that is the episode's outcome; the other baselines compare whole returns."""
+    """Name of the reward part that is the episode's outcome; the other baselines compare full returns."""
 
 
 @ADVANTAGES.register(IgpoConfig)

@@ -1,7 +1,7 @@
 """MT-GRPO: a turn's reward against the same turn of the other episodes, plus the outcome's advantage.
 
     A_k = sum_(j>=k) alpha^(j-k) N(r_j) + alpha^(last-k) N(o) - penalty_k        N(x) = (x - mean) / (std + eps), ddof 1
-    N(r_j): among the j-th rewards of all episodes of the group, 0 behind their end, and j runs past the end of k's own
+    N(r_j): among the j-th rewards of all episodes of the group, 0 after their end, and j runs past the end of k's own
     N(o): among the group's outcomes;  alpha = ``gamma``
 
 Shapes: turns K -> advantage_K, with the levels "turn" and "outcome" (K each); see ``turn_levels``.
@@ -16,9 +16,9 @@ Implementation:
 
 Differences: the paper asks for as many turns in every episode of a group, which agents rarely give; hence 2, which
 changes nothing where lengths are equal. Its two turns have a reward each; here any number of turns may. Without std and
-discount an episode's first turn gets what GRPO gives its whole return; without turn rewards and discount this is GRPO.
+discount an episode's first turn gets what GRPO gives its full return; without turn rewards and discount this is GRPO.
 
-Watch: ``groups_without_signal`` should lie below that of GRPO, since turn rewards tell episodes of one outcome apart;
+Watch: ``groups_without_signal`` should be below that of GRPO, since turn rewards separate episodes of one outcome;
 ``return`` rising without ``success`` says that turns are rewarded for something else than the goal.
 """
 

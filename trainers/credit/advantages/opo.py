@@ -17,7 +17,7 @@ Differences: the paper has one reply an episode, exactly one update a step, and 
 three belong to learner and objective. verl gives a group of one its raw score.
 
 Watch: ``approx_kl`` is 0 but for rounding as long as training is on policy. ``groups_without_signal`` near 1 leaves
-nothing to learn from. ``reply_tokens`` tells whether length drifts, as the baseline leans to long episodes.
+nothing to learn from. ``reply_tokens`` shows whether length drifts, as the baseline leans to long episodes.
 """
 
 from typing import ClassVar, Literal

@@ -7,7 +7,7 @@ Source: REINFORCE++, arXiv 2501.03262; numbers agree with ``compute_reinforce_pl
 
 Implementation:
 1. A turn's reward falls on the last token of its reply; a cost of KL (``kl.place = "reward"``) on every token.
-2. Returns run back over all reply tokens of an episode; observations lie between them without a step or a discount.
+2. Returns run back over all reply tokens of an episode; observations are between them without a step or a discount.
 3. A turn's penalty is taken from all of its tokens and from no other.
 4. Mean and std are over the reply tokens of all scorable episodes of all tasks.
 5. Truncated episodes count as they ended: no critic says what would come.

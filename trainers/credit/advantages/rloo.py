@@ -12,7 +12,7 @@ Implementation:
 3. Nothing is divided by a standard deviation: the advantage has the scale of the returns.
 4. Truncated episodes count as they ended: no critic says what would come.
 
-Differences: the paper takes a whole reply for one action and a plain policy gradient, which is the objective
+Differences: the paper takes a full reply for one action and a plain policy gradient, which is the objective
 ``reinforce`` with one update a step. verl-agent counts turns (``stats_over = "rows"``): the others of a turn then
 include turns of its own episode, so that the baseline depends on the action it judges, and the estimate is biased; it
 is there for parity.

@@ -9,7 +9,7 @@ Source: Single-stream Policy Optimization, arXiv 2509.13232; numbers agree with 
 (verl-project/verl-recipe, ``spo/``) with one episode of each task.
 
 Implementation:
-1. Returns must lie between ``low`` and ``high``, which stand for 0 and 1.
+1. Returns must be between ``low`` and ``high``, which stand for 0 and 1.
 2. Mean and std are over the scorable episodes of the batch, ddof 1.
 3. The value is what was known before this step; the update comes after the comparison.
 4. A task begins at [1/2, 1/2], or with ``first_memory`` from episodes that were played before.
@@ -23,7 +23,7 @@ Differences: the authors begin with 8 episodes of each task from the first polic
 several episodes of a task in a step each counts, in theirs there is one. Their sampling of tasks is the curriculum
 ``spo_weights``.
 
-Watch: ``success`` above what was tracked makes all advantages positive before they are centred: values that lag behind
+Watch: ``success`` above what was tracked makes all advantages positive before they are centred: values that lag
 a policy which improves fast say less; ``groups_without_signal`` says nothing with groups of one.
 """
 

@@ -11,7 +11,7 @@ Implementation:
 1. ``stratum`` names what splits a group: "turns" is the number of turns of the episode, anything else a column of the
    batch, summed over the episode's turns or reply tokens.
 2. It has no default, because it must be something that the outcome does not decide: where success ends an episode, the
-   number of turns tells whether it succeeded, and the comparison inside a stratum takes just that away.
+   number of turns shows whether it succeeded, and the comparison inside a stratum takes just that away.
 3. Where nearly every episode has its own number, ``edges`` makes few strata of many numbers.
 4. A stratum of one, or without spread, gives 0.
 5. Every token of a turn gets the turn's advantage. Truncated episodes count as they ended.
@@ -19,7 +19,7 @@ Implementation:
 Differences: no code by the authors is public; numbers agree with the formula under rule 4. The blend, the std and rule
 4 are not given in full by the paper.
 
-Watch: ``groups_without_signal`` counts whole groups; where strata are small most comparisons inside them are 0 although
+Watch: ``groups_without_signal`` counts full groups; where strata are small most comparisons inside them are 0 although
 the group has signal, and ``advantage_std`` falls below that of GRPO: use fewer strata or larger groups.
 """
 

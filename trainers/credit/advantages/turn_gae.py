@@ -9,7 +9,7 @@ Source: Turn-PPO, arXiv 2512.17008; with value_at = "last" numbers agree with VA
 
 Implementation:
 1. Every token of a turn gets the turn's advantage; r_k is the sum of the turn's rewards.
-2. The value at a token is that of what stands before it: at a reply's first token, of the state in which the turn is
+2. The value at a token is that of the text before it: at a reply's first token, of the state in which the turn is
    taken; at its last, of that and nearly all of the reply.
 3. Turns are weighted by their tokens when whitened, for that is how often a loss per token uses their advantage.
 4. A turn with an empty reply has no value and no token to credit: its reward belongs to the turn before it.

@@ -8,9 +8,9 @@ Source: Stabilizing Long-term Multi-turn Reinforcement Learning with Gated Rewar
 paper's rule, a chain its extension to more levels.
 
 Implementation:
-1. Gates stand highest first. The part of a gate counts if all gates above it are open, hence the highest always; a part
+1. Gates come highest first. The part of a gate counts if all gates above it are open, hence the highest always; a part
    without a gate counts if all are open, one in ``ungated`` always.
-2. A gate looks at the whole episode, so that rewards of early turns wait for its end.
+2. A gate looks at the full episode, so that rewards of early turns wait for its end.
 3. A closed gate makes a part 0; NaN stays NaN, and the episode unscorable.
 4. A sum within 1e-9 of the threshold, or of that share of a threshold above 1, is exactly there: what SPA pays out turn
    by turn adds up to the outcome but for rounding.
@@ -71,7 +71,7 @@ class GatedConfig(StageConfig):
 
 @REWARDS.register(GatedConfig, remembers=True)
 def gated(batch: TurnBatch, config: GatedConfig, memory: dict[str, Any] | None) -> tuple[Rewarded, dict[str, Any]]:
-    """Set parts behind a closed gate to 0.
+    """Set parts after a closed gate to 0.
 
     >>> batch = TurnBatch.from_episodes({"outcome": [[0, 1], [0, 0]], "step": [[0.25, 0.5]] * 2}, groups=[0, 0])
     >>> rewarded, _ = gated(batch, GatedConfig(gates=({"threshold": 1},)), None)

@@ -4,22 +4,22 @@
     0 at an episode's last turn, which gives the answer: its reward is the outcome
 
 Shapes: parts K -> one more part K, "gain". The trainer supplies the column "belief": p_k, the probability of the true
-answer after turn k, in the authors' work exp of the mean log-probability of its tokens behind a fixed closing phrase.
+answer after turn k, in the authors' work exp of the mean log-probability of its tokens after a fixed closing phrase.
 Source: Information Gain-based Policy Optimization, arXiv 2510.14967, and the authors' code (GuoqingWang1/IGPO,
 ``scrl/llm_agent/generation.py``), whose default is the difference of probabilities.
 
 Implementation:
 1. The column "prior", the belief before the first turn, is used if it is there; without it a first turn gains nothing.
-2. A belief that is not known (NaN) is passed over: the next known one is compared with the last.
+2. A belief that is not known (NaN) is skipped: the next known one is compared with the last.
 3. Over all turns but the last the gains sum to belief minus prior, so that a detour earns nothing.
 4. Unlike potential-based shaping the sum depends on where the episode ends: it does not preserve the optimal policy.
 
 Differences: the code falls back to the outcome alone where turns and gains do not match in number; a column matches by
 itself. The paper says information gain, the code's default is a difference of probabilities (``measure``).
 
-Watch: ``belief`` should rise above ``prior``: the difference is what turns earn; equal, no turn tells anything, or the
+Watch: ``belief`` should rise above ``prior``: the difference is what turns earn; equal, no turn adds anything, or the
 prior is certain already. Rising without ``success``: beliefs grow and answers do not follow. ``groups_without_signal``
-should lie below that of the outcome alone; ``belief_seconds`` is what it costs.
+should be below that of the outcome alone; ``belief_seconds`` is what it costs.
 """
 
 from typing import ClassVar, Literal

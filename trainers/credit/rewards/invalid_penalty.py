@@ -15,7 +15,7 @@ Implementation:
 Differences: the paper's formulas have no penalty, the code has 0.1, and so has this. Left out: a penalty that grows
 with repetition, which belongs to the environment's own reward.
 
-Watch: ``invalid`` falls within a few steps; if it stays, coef is small beside the spread of returns.
+Watch: ``invalid`` falls within a few steps; if it stays, coef is small next to the spread of returns.
 """
 
 from dataclasses import replace

@@ -8,13 +8,13 @@ Source: DAPO, arXiv 2503.14476, equation 13; numbers agree with verl's ``DAPORew
 Implementation:
 1. The length counts the reply tokens of an episode, whose last turn is charged, or of one reply (``over``).
 2. Observations do not count: the policy did not write them.
-3. It is a part of the reward like others: gates and weights behind it can name it.
+3. It is a part of the reward like others: gates and weights after it can name it.
 
 Differences: theirs is 20480 tokens with a buffer of 4096 for one answer. verl does not bound what is longer than
 max_tokens, because nothing there can be. Left out: the paper's other way, leaving truncated episodes out of the loss.
 
 Watch: ``reply_tokens`` times ``turns`` against max_tokens - buffer: far below it the stage does nothing, as with short
-replies; if it stays above, factor is small beside the outcome.
+replies; if it stays above, factor is small next to the outcome.
 """
 
 from typing import Any, ClassVar, Literal, Self
@@ -33,7 +33,7 @@ class OverlongConfig(StageConfig):
     adds: ClassVar[frozenset[str]] = frozenset({"overlong"})
     name: Literal["overlong"] = "overlong"
     max_tokens: int = Field(ge=1)
-    """Length at which the whole factor is taken."""
+    """Length at which the full factor is taken."""
     buffer: int = Field(ge=1)
     """Tokens below max_tokens over which the punishment grows from 0."""
     factor: float = Field(default=1.0, gt=0)

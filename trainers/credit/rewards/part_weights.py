@@ -9,7 +9,7 @@ Implementation:
 Differences: no paper's method. Left out: normalising each part before weighing, which changes with the batch and hides
 a part that is always the same.
 
-Watch: ``return`` is of the environment's rewards before weighing; ``advantage_std`` tells whether the parts that are
+Watch: ``return`` is of the environment's rewards before weighing; ``advantage_std`` shows whether the parts that are
 left differ at all.
 """
 

@@ -21,7 +21,7 @@ task's only episode it takes R itself. Their PPO trainer multiplies the score of
 the last turn; left out. beta 0.5 over many turns is more than an outcome of 1, which is why recipes set it lower.
 
 Watch: ``progress_loss`` against the variance of the outcome, success (1 - success): equal, the head knows nothing yet,
-and most of the outcome falls on the last turn; well below, turns are told apart. ``contribution_error``: how far the
+and most of the outcome falls on the last turn; well below, turns are distinguished. ``contribution_error``: how far the
 contributions are from adding up before the last turn gets the rest. ``invalid`` should fall by beta.
 """
 

@@ -16,7 +16,7 @@ Implementation:
 Differences: there is no public code. Increments that grow towards the goal are the paper's; tiers and alpha are ours.
 Paying turns is ours too, for methods that compare turns.
 
-Watch: ``groups_without_signal`` should lie below that of the outcome alone: that is what tiers are for. ``return`` is
+Watch: ``groups_without_signal`` should be below that of the outcome alone: that is what tiers are for. ``return`` is
 of the environment's rewards and does not show what tiers paid; ``success`` must rise with ``advantage_std`` above 0.
 """
 

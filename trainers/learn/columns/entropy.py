@@ -13,7 +13,7 @@ class EntropyColumnConfig(ColumnConfig):
 
 @COLUMNS.register(EntropyColumnConfig)
 def entropy(step: PlayedStep, config: EntropyColumnConfig) -> Supplied:
-    """Out of the ledgers; NaN where the engine told none."""
+    """Out of the ledgers; NaN where the engine gave none."""
     ledgers = [episode.ledger for episode in step.episodes if episode.ledger is not None]
     told = [ledger.reply_entropies(turn) for ledger in ledgers for turn in range(len(ledger.spans))]
     return Supplied(token_columns={"entropy": np.concatenate(told)})

@@ -1,4 +1,4 @@
-"""The column "progress" (K): how near to the goal each turn left the episode, as the environment tells it."""
+"""The column "progress" (K): how near to the goal each turn left the episode, as the environment reports it."""
 
 from typing import Any, Literal
 

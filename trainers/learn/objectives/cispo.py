@@ -11,8 +11,8 @@ Implementation:
 3. The mean is over the tokens of the minibatch.
 4. Figures per token: clip_fraction, 1 where the weight was clipped; approx_kl as of ``clip``.
 
-Differences: the paper has no lower bound and does not tell its upper one; verl clips on both sides. Left out: the token
-mask that the paper describes beside the clip.
+Differences: the paper has no lower bound and does not give its upper one; verl clips on both sides. Left out: the token
+mask that the paper describes next to the clip.
 
 Watch: ``clip_fraction`` is the share of tokens whose weight is cut, not of tokens lost; large with a growing
 ``approx_kl``: samples are too old for this many updates.

@@ -8,16 +8,16 @@ Source: PPO, arXiv 1707.06347, equation 7; bounds: DAPO, arXiv 2503.14476, secti
 1912.09729, equation 5. Numbers agree with ``compute_policy_loss_vanilla`` of verl.
 
 Implementation:
-1. lp_old is computed anew by the learner before the step's updates, or taken as the engine drew
+1. lp_old is recomputed by the learner before the step's updates, or taken as the engine drew
    (``learner.old_logprobs``); in the first update of a step r is 1, but for what engine and learner differ in.
 2. A token whose bound is active has no gradient; which is active depends on the sign of A.
-3. Tokens are weighed by ``aggregation``, with denominators of the whole minibatch, so that micro-batches do not matter.
-4. With ratio = "sequence" the tokens of a sequence all have its whole loss, and only a mean over them counts it once;
+3. Tokens are weighed by ``aggregation``, with denominators of the full minibatch, so that micro-batches do not matter.
+4. With ratio = "sequence" the tokens of a sequence all have its full loss, and only a mean over them counts it once;
    other aggregations are refused.
 5. Figures per token: clip_fraction, 1 where the bounds were active; dual_clip_fraction, 1 where the dual clip was;
    approx_kl, lp_old - lp, the k1 estimate of KL(old, new).
 
-Differences: the paper averages over tokens of whole trajectories (token-mean), GRPO over the means of replies
+Differences: the paper averages over tokens of full trajectories (token-mean), GRPO over the means of replies
 (seq-mean-token-mean), Dr.GRPO divides by a constant. LOOP clips at [1 / (1 + e), 1 + e]: low = e / (1 + e), high = e,
 dual = "off"; its loss per trajectory, and Turn-PPO's per turn, are ratio = "sequence"; numbers agree with LOOP's
 ``_ppo_loss``. Older code (verl-agent) does not clamp the log-ratio. Left out: early stopping on approx_kl.

@@ -13,7 +13,7 @@ Implementation:
 4. Figures per token: clip_fraction, 1 where the log-ratio of a token with a positive advantage was out of bounds;
    low_clip_fraction, the same of a negative one; approx_kl as of ``clip``.
 
-Differences: the paper's bounds are wide, (e^-0.4, e^0.4), and so are these. The paper's mean is over whole responses;
+Differences: the paper's bounds are wide, (e^-0.4, e^0.4), and so are these. The paper's mean is over full responses;
 an agent's are its replies. Left out: verl's geometric mean of importance weights; here a token's weight multiplies its
 share of the sequence's loss, which is the same for weights of sequences.
 

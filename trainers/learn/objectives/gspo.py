@@ -1,4 +1,4 @@
-"""GSPO: one ratio for a whole reply, the geometric mean of its tokens' ratios.
+"""GSPO: one ratio for a full reply, the geometric mean of its tokens' ratios.
 
     s   = exp(mean over the sequence of lp - lp_old)
     s_t = s, with the gradient of the token's own lp;  log s_t at most 10
@@ -17,7 +17,7 @@ Differences: bounds of a few 1e-4 are the authors', for replies of thousands of 
 reply moves as far as that of a token, hence the recipe's 0.2. In its token-level form, as here, tokens of a sequence
 may have advantages of their own. No dual clip, which the paper does not have; verl has none here either.
 
-Watch: ``clip_fraction`` is of whole replies: theirs clip about 15 %; near 1 with the authors' bounds on short replies
+Watch: ``clip_fraction`` is of full replies: theirs clip about 15 %; near 1 with the authors' bounds on short replies
 nothing is learnt. ``approx_kl`` above 0.05: steps are too large.
 """
 

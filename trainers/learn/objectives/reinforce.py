@@ -7,7 +7,7 @@ Source: Williams, 1992; numbers agree with LOOP's loss without clipping.
 Implementation:
 1. Right while samples come from the very policy that is trained: one update a step (``learner.minibatch`` no less than
    the episodes of a step, ``learner.epochs = 1``; anything else is refused).
-2. The mean is over the tokens of the minibatch, each with its turn's advantage, which is the gradient of whole episodes
+2. The mean is over the tokens of the minibatch, each with its turn's advantage, which is the gradient of full episodes
    over a constant.
 3. Figures per token: approx_kl as of ``clip``.
 

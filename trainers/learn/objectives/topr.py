@@ -2,12 +2,12 @@
 
     l = -w A lp      w = 1 where A > 0;  sg(clamp(r, 0, 1)) elsewhere        r = exp(lp - lp_old), of the sequence
 
-Source: tapered off-policy REINFORCE, arXiv 2503.14286, whose ratio is of the whole sequence (a product, ``ratio =
+Source: tapered off-policy REINFORCE, arXiv 2503.14286, whose ratio is of the full sequence (a product, ``ratio =
 "sequence"``); that of each token is alibaba/ROLL's ``_compute_topr_loss``. Numbers agree with both.
 
 Implementation:
 1. A sequence is a reply; with ``sequence = "branch"`` all that the policy said in a row.
-2. w stops the gradient. A bad sample that the policy has left behind no longer pushes, so that it is not driven to 0.
+2. w stops the gradient. A bad sample that the policy has outgrown no longer pushes, so that it is not driven to 0.
 3. Good samples keep weight 1 however unlikely they have become: no ratio, no clip.
 4. Figures per token: tapered_fraction, 1 where w < 1; approx_kl as of ``clip``.
 

@@ -13,11 +13,11 @@ Implementation:
    the agent from learning a few by heart.
 
 Differences: the paper measures success by extra episodes of the present policy and drops what is outside; here it is
-what is remembered of a task, which costs nothing and lags behind. Left out: a bound on how often a task of the band
+what is remembered of a task, which costs nothing and lags. Left out: a bound on how often a task of the band
 comes.
 
-Watch: ``groups_without_signal`` should lie well below that of the uniform curriculum; if not, tasks change faster than
-they come again. ``success`` of a step is held near the band's middle by design: held-out success tells about learning.
+Watch: ``groups_without_signal`` should be well below that of the uniform curriculum; if not, tasks change faster than
+they come again. ``success`` of a step is held near the band's middle by design: held-out success shows learning.
 """
 
 from collections.abc import Sequence

@@ -7,7 +7,7 @@ Source: DUMP, arXiv 2504.09710; numbers agree with the authors' code (ZhentingWa
 ``verl/utils/curriculum_learning.py``).
 
 Implementation:
-1. The labels of tasks are their difficulty and first tag; each task of a step draws its label anew.
+1. The labels of tasks are their difficulty and first tag; each task of a step draws a new label.
 2. |A| is of an episode's mean advantage; each episode of a task counts with the mean over the task's episodes.
 3. A label that was never drawn has the largest bonus; the bonus fades as its episodes add up.
 4. Inside a label tasks are drawn evenly.

@@ -6,7 +6,7 @@
 Source: Self-Evolving Curriculum, arXiv 2505.14970: TD(0) and Boltzmann sampling.
 
 Implementation:
-1. The labels of tasks are their difficulty and first tag; each task of a step draws its label anew.
+1. The labels of tasks are their difficulty and first tag; each task of a step draws a new label.
 2. |A| is of an episode's mean advantage, a mean over the task's episodes.
 3. Labels that a step did not play keep their Q.
 4. Inside a label tasks are drawn evenly.
@@ -15,7 +15,7 @@ Differences: there is no public code; rate and temperature are ours. With advant
 only reward, mean |A| is largest where success is a toss, which is what the paper is after.
 
 Watch: ``groups_without_signal`` should fall against the uniform curriculum; ``advantage_std`` is what the bandit earns.
-``success`` of a step follows the labels that are drawn: held-out success tells about learning.
+``success`` of a step follows the labels that are drawn: held-out success shows learning.
 """
 
 from collections import defaultdict

@@ -15,7 +15,7 @@ Implementation:
 Differences: the authors draw with the values of the advantage itself, which begin with 8 episodes of each task from the
 first policy.
 
-Watch: ``success`` of a step is drawn towards 1/2 by design: held-out success tells about learning. It stays with
+Watch: ``success`` of a step is drawn towards 1/2 by design: held-out success shows learning. It stays with
 ``advantage_std`` where all tasks are new.
 """
 

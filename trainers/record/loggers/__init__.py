@@ -1,1 +1,1 @@
-"""The loggers that come along, a file each."""
+"""The loggers that come with manyturn, one file each."""

@@ -23,7 +23,7 @@ class CsvConfig(Named):
 
 @LOGGERS.register(CsvConfig)
 class CsvTable(Logger):
-    """Columns stand in the order in which keys first appear; a key that appears later adds one at the right."""
+    """Columns are in the order in which keys first appear; a key that appears later adds one at the right."""
 
     def __init__(self, config: CsvConfig):
         self._file = Path()
