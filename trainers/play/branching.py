@@ -20,7 +20,7 @@ Implementation:
 
 Differences: in the paper an entropy decides of the turn that it is of, as here; in the code of a fork after that
 turn. The code takes the 10 likeliest tokens for all, here entropies are exact. It plays turns in lock-step, so that
-branches compete with their parents for the rest of the budget, and starts again one episode at a time. It keeps H_0 by
+branches compete with their parents for the rest of the budget, and start again one episode at a time. It keeps H_0 by
 place in the batch, for branches from their own first reply, and never resets it; here H_0 is of the same episode.
 Left out: hard attribution, which the code does not have, and more than one branch of an episode at a turn.
 

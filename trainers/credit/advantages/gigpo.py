@@ -26,8 +26,8 @@ paper has no penalty and calls the std optional: their scripts divide by it in A
 Sokoban.
 
 Watch: ``singleton_anchors`` near 1 or ``mean_anchor_size`` near 1: situations hardly ever come twice, the turn level is
-silent, and this is GRPO; coarser anchors or similarity help. ``groups_without_signal``: the turn level may still show
-turns apart where returns are discounted.
+silent, and this is GRPO; coarser anchors or similarity help. ``groups_without_signal``: the turn level may still
+separate turns where returns are discounted.
 """
 
 from typing import Annotated, Literal

@@ -23,7 +23,7 @@ Differences: the authors begin with 8 episodes of each task from the first polic
 several episodes of a task in a step each counts, in theirs there is one. Their sampling of tasks is the curriculum
 ``spo_weights``.
 
-Watch: ``success`` above what was tracked makes all advantages positive before they are centred: values that lag
+Watch: ``success`` above what was tracked makes all advantages positive before they are centred: values that trail
 a policy which improves fast say less; ``groups_without_signal`` says nothing with groups of one.
 """
 
