@@ -14,8 +14,8 @@ from transformers import Cache, PreTrainedModel
 from manyturn.agents.engine import EngineError
 from manyturn.agents.torch_models import output_head
 
-_FIRST_PIECE = 32  # prompt tokens read at once where rows differ much; doubles from piece to piece
-_MASK_BUDGET = 2**25  # entries of the attention mask at once, which bounds the memory of reading long prompts
+_FIRST_PIECE = 32  # prompt tokens read in one pass where rows differ much; doubles from piece to piece
+_MASK_BUDGET = 2**25  # entries of the attention mask in one pass, which bounds the memory of reading long prompts
 
 
 @dataclass(slots=True)
@@ -84,7 +84,7 @@ class BatchDecoder:
         if was_training:
             self.model.eval()
         try:
-            # The model runs in float32 or its own type, whatever autocast the caller is in.
+            # The model runs in float32 or its own type, under any autocast of the caller.
             with torch.inference_mode(), torch.autocast(self.model.device.type, enabled=False):
                 return self._draw(rows)
         finally:
@@ -115,7 +115,7 @@ class BatchDecoder:
         lengths = torch.tensor([len(new) for new in news], device=device)
         first = torch.tensor(known, device=device)
         steps = torch.arange(longest, device=device)
-        # Padding stands at the row's last position, which every model has, and in a slot that nobody sees.
+        # Padding is at the row's last position, which every model has, and in a slot that is never seen.
         positions = first[:, None] + torch.minimum(steps[None], lengths[:, None] - 1)
         slots = torch.where(steps[None] < lengths[:, None], positions, cache.nowhere)
         last: torch.Tensor | None = None
@@ -123,7 +123,7 @@ class BatchDecoder:
         while start < longest:
             left = [len(new) - start for new in news if len(new) > start]
             n = len(left)
-            # At once if that is mostly no padding, else in growing pieces, from which rows drop out.
+            # In one pass if that is mostly no padding, else in growing pieces, from which rows drop out.
             size = left[0] if n * left[0] <= 1.5 * sum(left) else min(left[0], piece)
             ends = start + min(size, max(1, _MASK_BUDGET // (n * cache.nowhere)))
             seen = max(k + min(len(new), ends) for k, new in zip(known[:n], news[:n], strict=True))

@@ -16,7 +16,7 @@ from manyturn.agents.engine import Engine, EngineError, Reply, Sampling
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.template import ChatTemplate
 
-_ROUNDING = 1e-4  # nats by which a log-probability may stand above 0, or an entropy below
+_ROUNDING = 1e-4  # nats by which a log-probability may be above 0, or an entropy below
 _ENTROPY_ROUNDING = 1e-2  # and an entropy above that of the uniform distribution, which sums the most terms
 
 

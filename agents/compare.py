@@ -124,7 +124,7 @@ def values_over(rows: Sequence[Row], metric: str, tasks: Mapping[str, str]) -> d
         tasks: content -> id, as ``same_tasks`` gives them.
     """
     column = metric.removesuffix("_errors_as_failures")
-    # An environment that does not tell success has no failures either.
+    # An environment that does not report success has no failures either.
     told = all(row["success"] is not None or row["ending"] in _ERRORS for row in rows)
     values: dict[str, list[float]] = {}
     for row in rows:

@@ -43,7 +43,7 @@ def converted(source: Path, gguf_file: str) -> Path:
     try:
         _convert(file, aside)
         try:
-            aside.rename(folder)  # whole or not at all, whatever interrupts us
+            aside.rename(folder)  # completely or not at all, even if interrupted
         except OSError:
             if not folder.is_dir():  # else another process was first, and its copy is as good
                 raise
@@ -68,7 +68,7 @@ def _convert(file: Path, folder: Path) -> None:
         loaded = AutoModelForCausalLM.from_pretrained(
             file.parent, gguf_file=file.name, dtype=torch.float32, trust_remote_code=False
         )
-    except Exception as error:  # the readers raise whatever a damaged file leads them into
+    except Exception as error:  # the readers raise any error that a damaged file leads them into
         raise ModelError(f"cannot read {file.name} as a GGUF model: {type(error).__name__}: {error}") from error
     # The loaded model counts as quantised and refuses to be saved; its weights, put into a fresh model, do not.
     config = loaded.config

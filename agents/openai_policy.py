@@ -129,7 +129,7 @@ class OpenAIPolicy:
         headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
         try:
             # A client for each request: nothing is left open when the event loop ends, and a new connection costs
-            # little beside a completion.
+            # little next to a completion.
             async with (
                 self._place(),
                 asyncio.timeout(self.endpoint.timeout),

@@ -49,7 +49,7 @@ class _ScriptedPlayer:
             if step.admissible:
                 return _said(step.admissible[int(rng.integers(len(step.admissible)))])
             if self._noise == 1:
-                # Nobody says what could be done: noise is the only chance policy that is left.
+                # No actions are listed: noise is the only random policy that is left.
                 letters = rng.integers(ord("a"), ord("z") + 1, 8)
                 return _said("".join(map(chr, letters)))
         return _said(await seat.expert())

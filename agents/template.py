@@ -192,7 +192,7 @@ class ChatTemplate:
     def _has_system(self) -> bool:
         try:
             return _SAID in self._render([{"role": "system", "content": _SAID}, {"role": "user", "content": "U"}])
-        except Exception:  # templates refuse a role by raising whatever they like
+        except Exception:  # templates refuse a role by raising any error
             return False
 
     @cached_property

@@ -152,7 +152,7 @@ class TransformersEngine(Engine):
         try:
             return await request.answer
         finally:
-            # Only a cancelled request still waits: nobody would take its reply, and its place must not be counted.
+            # Only a cancelled request still waits: its reply would not be taken, and its place must not be counted.
             if request in self._waiting:
                 self._waiting.remove(request)
             if not self._waiting:
@@ -178,7 +178,7 @@ class TransformersEngine(Engine):
         self._stop_timer()
         if self._waiting and self._running is None:
             self._running = asyncio.get_running_loop().create_task(self._serve())
-            # Not in _serve itself, which never begins if it is cancelled at once.
+            # Not in _serve itself, which never begins if it is cancelled immediately.
             self._running.add_done_callback(self._served)
 
     def _served(self, task: asyncio.Task[None]) -> None:
@@ -193,7 +193,7 @@ class TransformersEngine(Engine):
     # ---- a batch --------------------------------------------------------------------------------------------
 
     async def _serve(self) -> None:
-        # Sorted, so that equal requests make equal batches whatever the order they came in.
+        # Sorted, so that equal requests make equal batches in any order of arrival.
         requests = sorted(self._waiting, key=lambda request: (len(request.prompt), request.key))
         self._waiting = []
         loop = asyncio.get_running_loop()

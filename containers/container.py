@@ -27,7 +27,7 @@ def arguments(engine: ContainerEngine, name: str, podman: bool = False) -> dict[
         "hostname": "sandbox",
         "working_dir": "/",
         "stdin_open": True,
-        "healthcheck": {"test": ["NONE"]},  # an image's would run as root beside the server
+        "healthcheck": {"test": ["NONE"]},  # an image's would run as root next to the server
         "labels": {LABEL: "1", **owner.this_process().labels},
         "host_config": _host_config(engine, podman),
     }

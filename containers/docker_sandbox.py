@@ -31,7 +31,7 @@ _CALL_SECONDS = 60.0
 _PING_SECONDS = 10.0
 _MB = 1 << 20
 _SERVER_MB = 32
-_TAR_ENTRY = 8192  # more than a tar needs for an entry beside its content
+_TAR_ENTRY = 8192  # more than a tar needs for an entry on top of its content
 
 
 class DockerSandbox:

@@ -26,6 +26,6 @@ def reap(everyone: bool = False) -> list[str]:
                 try:
                     client().remove_container(found["Id"], force=True, v=True)
                 except APIError:
-                    continue  # somebody else removes it
+                    continue  # another process removes it
                 removed.append(found["Names"][0].lstrip("/"))
     return sorted(removed)

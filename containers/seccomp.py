@@ -73,7 +73,7 @@ def profile() -> str:
         {"names": allowed(), "action": "SCMP_ACT_ALLOW"},
         *socket_rules,
         {"names": ["clone"], "action": "SCMP_ACT_ALLOW", "args": [threads_only]},
-        # Its flags are out of a filter's reach; told that there is none, the C library takes clone.
+        # Its flags are out of a filter's reach; if it hears that there is none, the C library takes clone.
         {"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": _ENOSYS},
     ]
     # One architecture each and none below it: 32-bit calls have other numbers, and no use here.

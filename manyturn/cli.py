@@ -294,7 +294,7 @@ def _train(config: Any, out: Path, accept_config: bool = False) -> None:
 
 def main() -> None:
     """Entry point: an error is one line that names the fix; MANYTURN_DEBUG=1 shows where it came from."""
-    gc.set_threshold(10_000, 10, 10)  # thousands of episodes live at once, and looking for cycles among them costs
+    gc.set_threshold(10_000, 10, 10)  # thousands of episodes live together, and looking for cycles among them costs
     with exits.SignalWatch() as ending:
         try:
             app(sys.argv[1:], print_error=False, exit_on_error=False)

@@ -87,7 +87,7 @@ class SignalWatch:
         finally:
             for task in begun:
                 if task.done() and not task.cancelled():
-                    task.exception()  # it is on its way up; asyncio would warn that nobody has seen it
+                    task.exception()  # it is on its way up; asyncio would warn that it was never seen
 
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:

@@ -26,7 +26,7 @@ from manyturn.visible import visible
 _PAPER = "Paper: "
 _TERMS = ("kl", "entropy", "epo", "correction", "reject")
 _BY_CLASS = frozenset({"value", "progress", "objective.entropy"})  # whose module is about more than them
-# Of every run; what else to look at stands after "Watch" in the text of each part.
+# Of every run; what else to look at comes after "Watch" in the text of each part.
 _ALWAYS = ("success", "return", "groups_without_signal", "advantage_std", "grad_norm")
 
 

@@ -23,7 +23,7 @@ from manyturn.envs.hosting.host import Answer, EnvError
 from manyturn.envs.hosting.seats import WorkerSeats
 
 EXPERT_AT_LEAST = 0.95
-MARGIN = 0.2  # by which the expert must be above chance, or tasks teach nothing
+MARGIN = 0.2  # by which the expert must be above a random policy, or tasks teach nothing
 
 Result = tuple[str, Mapping[str, float]]
 CHECKS: dict[str, tuple[Callable[[Subject], Result], bool]] = {}

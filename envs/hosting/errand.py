@@ -22,7 +22,7 @@ from manyturn.envs.hosting.wire import decode, encode
 
 _START_SECONDS = 60.0  # imports, on a machine that is busy
 _SLACK_SECONDS = 5.0  # the process times itself first, so that it can say where the environment hangs
-_END_SECONDS = 10.0  # what environments share is closed, and what was left behind is counted
+_END_SECONDS = 10.0  # what environments share is closed, and what still runs is counted
 _TAIL_BYTES = 4000
 _MOST_BYTES = 2**28  # of one message
 

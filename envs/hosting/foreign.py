@@ -34,7 +34,7 @@ class Foreign(gymnasium.Wrapper[str, str, str, str]):
         else:
             (text, info), reward, terminated, truncated = self._last, 0.0, False, False
             info = {**info, "valid": False, "reward_parts": {}}
-        # Gymnasium allows both at once; here an episode that ended by its own rules was not cut short.
+        # Gymnasium allows both together; here an episode that ended by its own rules was not cut short.
         truncated = not terminated and bool(truncated or (self.max_turns and self._turn >= self.max_turns))
         ended = terminated or truncated
         parts = info.get("reward_parts")

@@ -23,7 +23,7 @@ from pathlib import Path
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _GRACE = 5.0  # seconds that the command has to end by itself once PARENT is dead
-_LAST_SECONDS = 0.5  # that helpers of the command have to notice its end, before they count as left behind
+_LAST_SECONDS = 0.5  # that helpers of the command have to notice its end, before they count as left running
 _SIGNALS = {signal.SIGCHLD, signal.SIGTERM}
 
 

@@ -163,7 +163,7 @@ class Worker:
 
     def _late(self, head: _Pending, certain: bool) -> None:
         if not certain:
-            # If this process itself was busy, the answer may lie in the pipe unread: look once more.
+            # If this process itself was busy, the answer may be in the pipe unread: look once more.
             self._timer = asyncio.get_running_loop().call_later(0.2, self._late, head, True)
             return
         self.kill(f"no answer to {head.op!r} within {head.seconds - _SLACK_SECONDS:g} s")

@@ -9,7 +9,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-# They form one script, so that one hash admits it; each stands only on those before it.
+# They form one script, so that one hash admits it; each uses only those before it.
 SCRIPTS = (
     "text.js",
     "store.js",

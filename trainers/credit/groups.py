@@ -71,7 +71,7 @@ def group_statistics(value_K: FloatK, group_K: IntK, counted_K: BoolK) -> GroupS
     low, high = np.full(groups, np.inf), np.full(groups, -np.inf)
     np.minimum.at(low, ids, values)
     np.maximum.at(high, ids, values)
-    flat = low >= high  # or nobody counted: low is inf
+    flat = low >= high  # or not counted: low is inf
     mean = np.where(flat, low, np.bincount(ids, values, groups) / np.maximum(count, 1))
     square = np.bincount(ids, (values - mean[ids]) ** 2, groups)
     std = np.sqrt(square / np.maximum(count - 1, 1))

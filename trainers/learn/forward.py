@@ -145,6 +145,6 @@ class Reader:
         for chosen, reading in self.readings(samples, range(len(samples))):
             for name, watch in watches.items():
                 for i, row in zip(chosen, watch(reading), strict=True):
-                    # Entries beyond its tokens are padding; what has fewer, such as one for each reply, stays whole.
+                    # Entries beyond its tokens are padding; what has fewer, such as one for each reply, stays as it is.
                     kept[name][i] = row[: len(samples[i])].cpu()
         return kept

@@ -101,7 +101,7 @@ def _found(plan: Plan, path: Path, versions: list[int]) -> dict[EpisodeKey, Epis
         with _journal(path, versions) as journal:
             entries = journal.entries
     except JournalError:
-        # Of other weights, or damaged at its head: whatever it holds is of no use for this step.
+        # Of other weights, or damaged at its head: what it holds is of no use for this step.
         path.unlink()
         return {}
     tasks = {key: task for task, key in plan}

@@ -87,7 +87,7 @@ def gated(batch: TurnBatch, config: GatedConfig, memory: dict[str, Any] | None) 
         slack = ROUNDING * max(1.0, abs(gate.threshold))
         least = gate.threshold - slack if config.equal == "opens" else gate.threshold + slack
         open_K = open_K & (sum_K > least)
-    # A product, not a choice: NaN stays NaN behind a closed gate, and the episode unscorable.
+    # A product, not a choice: NaN stays NaN after a closed gate, and the episode unscorable.
     parts = {name: value_K * counts_K.get(name, open_K) for name, value_K in batch.parts.items()}
     once_K = batch.scorable_K & (batch.turn_K == 0)
     share = float(open_K[once_K].mean()) if once_K.any() else float("nan")
