@@ -31,7 +31,7 @@ Overrides = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
 
 @app.command
 def quickstart(*overrides: Overrides, out: Path = Path("runs/quickstart"), seed: int = 0) -> None:
-    """Train a tiny agent on a maze of rooms, from nothing, on a CPU, and prove it on held-out tasks.
+    """Train a tiny agent on a maze of rooms, from scratch, on a CPU, and prove it on held-out tasks.
 
     Parameters
     ----------

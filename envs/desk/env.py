@@ -66,7 +66,7 @@ class Desk(UserEnv):
         pack: ``retail``, ``travel`` or ``telecom``.
         difficulty: ``tiny`` (one request of few arguments about a thing that is named by its id, and short records),
             ``easy`` (one request), ``medium`` (two or three), ``hard`` (three to five).
-        user: ``ticket`` (all in writing, nobody answers), ``agenda`` (a customer who must be asked), or another user of
+        user: ``ticket`` (all in writing, no one answers), ``agenda`` (a customer who must be asked), or another user of
             ``UserEnv``. Scores with different users are different measurements.
         rewards: ``outcome``, or ``turns``, which adds turn-level parts.
         max_turns: default by difficulty, from 12 to 48, twice as many with a user who answers.

@@ -174,7 +174,7 @@ def _build(facts: dict[str, list[list[str]]], goal: Goal, sentence: str, source:
     names = _names({argument for rows in facts.values() for row in rows for argument in row})
     spot_of = {r: spot for r, spot in facts["receptacleatlocation"]}
     if not spot_of or not facts["atlocation"]:
-        raise GameError(f"{source}: no receptacle or no agent stands anywhere: give an unchanged problem file")
+        raise GameError(f"{source}: no receptacle or no agent has a place: give an unchanged problem file")
     start = facts["atlocation"][0][1]
     spots = sorted({*spot_of.values(), start, *(spot for _, spot in facts["objectatlocation"])})
     place = {spot: i for i, spot in enumerate(spots)}

@@ -82,11 +82,11 @@ def _read(path: Path, _: Any) -> Corpus:
 
 
 def unique(entries: Iterable[tuple[str, Any, str]]) -> dict[str, Any]:
-    """Id -> value of entries (id, value, place). Raises ValueError for an id that stands twice."""
+    """Id -> value of entries (id, value, place). Raises ValueError for an id that occurs twice."""
     found: dict[str, Any] = {}
     for name, value, place in entries:
         if name in found:
-            raise ValueError(f"{place}: the id {name!r} stands twice")
+            raise ValueError(f"{place}: the id {name!r} occurs twice")
         found[name] = value
     return found
 

@@ -55,12 +55,12 @@ class Search(TextEnv):
     End:
         The answer ends the episode. ``info`` then has ``exact``, ``cited`` and ``f1``.
     Splits:
-        train, validation and test: whatever one split's questions lead through occurs in no question of another.
+        train, validation and test: what one split's questions lead through occurs in no question of another.
     Expert:
         Follows the chain: searches for what the next fact is about, and answers when it has read them all.
     Floors:
         Over 900 episodes each the expert always succeeds and doing nothing never does. Random admissible actions
-        succeed in 2 % of the easy questions and in none of the others. One search for the whole question shows all that
+        succeed in 2 % of the easy questions and in none of the others. One search for the full question shows all that
         is needed for 99.9, 0.2 and 0 % of the easy, medium and hard ones.
 
     Args:

@@ -52,7 +52,7 @@ def _task(line: Line, corpus: Corpus) -> Task:
         raise ValueError(f"{line.place}: {len(supports)} supports: at most {MOST_SOURCES} can be cited")
     for name in supports:
         if name not in corpus.passages:
-            raise ValueError(f"{line.place}: the corpus has no passage {name!r}, which stands in 'supports'")
+            raise ValueError(f"{line.place}: the corpus has no passage {name!r}, which 'supports' names")
     split = line.fields.get("split") or split_of(digest(question))
     if split not in SPLITS:
         raise ValueError(f"{line.place}: {unknown('split', str(split), SPLITS)}")

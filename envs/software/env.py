@@ -84,7 +84,7 @@ class Software(TextEnv):
     Args:
         split: default: train, or the first that there is.
         source: ``drills`` (see there), problems of another project, such as ``humanevalfix:PATH``, or ``tasks:FILE``
-            from ``manyturn tasks software``; default: the faults in pinned libraries that come along.
+            from ``manyturn tasks software``; default: the faults in pinned libraries that manyturn has.
         difficulty: keep tasks of one difficulty: easy, medium or hard.
         actions: what instructions, expert and ``admissible`` write: ``calls`` (JSON) or ``lines``.
         reward: ``levels``, or ``resolved`` for an outcome of 0 or 1 and nothing else.

@@ -10,7 +10,7 @@ def listening(port: int) -> socket.socket:
         port: 0 takes any that is free.
     """
     if not 0 <= port <= 65_535:
-        raise ValueError(f"a port lies between 0 and 65535, 0 for any that is free: {port} does not")
+        raise ValueError(f"a port is between 0 and 65535, 0 for any that is free: {port} does not")
     found = socket.socket()
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -47,14 +47,14 @@ class Sotopia(UserEnv):
         ``speak: WORDS``, ``non-verbal: GESTURE``, ``action: DEED``, ``none`` or ``leave``.
     Reward:
         The goal score divided by 10, from a judge that is a language model too. It scores the agent's character on the
-        seven dimensions of the paper; the original scores both at once. All scores and their mean, ``overall``, are
+        seven dimensions of the paper; the original scores both together. All scores and their mean, ``overall``, are
         measures. Prompts are our own, so scores are not comparable with published ones, nor across partners or judges.
     End:
-        After 20 turns of both, when a character leaves, or after three turns in which nobody did anything. Success is a
+        After 20 turns of both, when a character leaves, or after three turns in which no one did anything. Success is a
         goal score of at least 9, which the authors' scale calls a finished goal. A partner or judge that does not
         answer as it should makes the episode an error, without a score.
     Splits:
-        sotopia-pi's where its ``used_env.json`` lies among the files, else by scenario.
+        sotopia-pi's where its ``used_env.json`` is among the files, else by scenario.
     Expert:
         None.
     Floors:

@@ -45,7 +45,7 @@ class Function(TextEnv):
         of the official train split; 28 of the 78 official test rules are, written otherwise, the same function as one
         of train.
     Expert:
-        Knows the rule and answers at once.
+        Knows the rule and answers immediately.
     Floors:
         ``manyturn envs manyturn/UserRL-Function-v0`` measures the random policy. Giving up earns nothing.
 

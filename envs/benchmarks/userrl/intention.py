@@ -78,7 +78,7 @@ class Intention(Gym):
     Actions:
         ``[action] QUESTION``, or ``[finish]``, which gives up. Anything else is invalid.
     Reward:
-        As in the original a question earns at once: 1, 0.7 or 0.4 by the importance of the most important detail that
+        As in the original each question earns 1, 0.7 or 0.4 by the importance of the most important detail that
         it newly asks for, less 0.2 for each further one. So focused questions earn more, and a return may exceed 1. The
         part is ``gain``; the gain of the last turn is the outcome.
     End:

@@ -59,17 +59,17 @@ def _coverage(points: int) -> Any:
 
 
 class Turtle(Gym):
-    """Find out by questions what lies behind a situation, and tell the story.
+    """Find out by questions what happened in a situation, and write the story.
 
     Task:
         A strange situation and its hidden story. UserRL's TurtleGym; a language model is user and judge.
     Observation:
-        The situation, then answers of yes, no or maybe, or the points that a told story covers. ``progress`` is the
+        The situation, then answers of yes, no or maybe, or the points that a story covers. ``progress`` is the
         best score so far.
     Actions:
         ``[action] QUESTION``, ``[answer] STORY``, or ``[finish]``, which gives up. Anything else is invalid.
     Reward:
-        A told story scores the weight of the points that it covers, half of it where it covers one partly. It earns
+        A story scores the weight of the points that it covers, half of it where it covers one partly. It earns
         what that exceeds the best so far. The part is ``gain``; the gain of the last turn is the outcome.
     End:
         Success at a score of 1, as in the authors' training and evaluation; failure at ``[finish]``.

@@ -47,7 +47,7 @@ class Shop(VisitEnv):
 
     Args:
         split: train, validation, test, or test_unseen.
-        difficulty: ``tiny`` (attributes in titles, one option at most), ``easy``, ``medium`` (an attribute stands below
+        difficulty: ``tiny`` (attributes in titles, one option at most), ``easy``, ``medium`` (an attribute is below
             the product's page, rivals lack an option), ``hard`` (rivals cost too much, too), ``extreme`` (not on the
             first page of results, and called by another name than in its title; needs 1,000 products).
         mode: of observation, ``text`` or ``text_rich``.

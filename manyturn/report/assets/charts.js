@@ -39,7 +39,7 @@ class Curve {
     const top = high > 0.3 ? Math.max(1, high) : Math.max(high * 1.15, 0.01);
     this.yRange = data.percent ? [Math.min(0, low), top] : [low - (high - low) * 0.04, high + (high - low) * 0.04];
     this.xRange = extent(this.xs);
-    this.#plot.setAttribute("aria-label", `${shown(data.title)}: left and right tell the values`);
+    this.#plot.setAttribute("aria-label", `${shown(data.title)}: left and right read the values`);
     this.#listen();
     const legend = data.series.map((one, k) =>
       make("li", {}, make("span", { class: `key series-${k % COLOURS}` }), said(one.name)),

@@ -59,7 +59,7 @@ def test_a_file_that_has_changed_is_read_again(files) -> None:
     [
         ([], QUESTIONS, "the corpus is empty"),
         (CORPUS, [], "there are no questions"),
-        ([*CORPUS, CORPUS[0]], QUESTIONS, r"line 41: the id 'd0' stands twice"),
+        ([*CORPUS, CORPUS[0]], QUESTIONS, r"line 41: the id 'd0' occurs twice"),
         (["{"], QUESTIONS, "line 1: this is no JSON"),
         (["[1]"], QUESTIONS, "line 1: write one JSON object"),
         ([{"id": "d0"}], QUESTIONS, "line 1: 'text' must be a text"),
