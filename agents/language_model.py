@@ -2,6 +2,8 @@
 
 import json
 import os
+import signal
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +28,7 @@ from manyturn.agents.model_config import ModelError
 from manyturn.agents.template import ChatTemplate
 from manyturn.agents.torch_models import move, output_head
 
+_TEMPLATE_SECONDS = 10.0  # for a template that takes milliseconds
 END, USER, AGENT, SYSTEM = "<|end|>", "<|user|>", "<|agent|>", "<|system|>"
 _TINY_TEMPLATE = (
     "{% for m in messages %}{% if m['role'] == 'assistant' %}{{ m['content'] + '" + END + "' }}"
@@ -181,9 +184,41 @@ def load_pretrained(
         raise ModelError(
             f"cannot load {path}{offline}: give a local folder, or an id that the hub or its cache has; {error}"
         ) from error
+    except ModelError:
+        raise
+    except Exception as error:  # whatever the libraries make of files that are broken or hostile
+        raise ModelError(
+            f"{path} cannot be read as a model ({type(error).__name__}): get it again, or give another folder"
+        ) from error
     move(model, device)
     check_supported(model)
-    return LanguageModel(model, tokenizer, ChatTemplate(tokenizer))
+    template = ChatTemplate(tokenizer)
+    _check_template(path, template)
+    return LanguageModel(model, tokenizer, template)
+
+
+def _check_template(path: str, template: ChatTemplate) -> None:
+    """Render a template once: it is a program that came with the model, and may loop for ever or ask for all memory.
+
+    Only the main thread can be called back; elsewhere there is no limit.
+    """
+    alarmed = threading.current_thread() is threading.main_thread()
+
+    def late(number: int, frame: object) -> None:
+        raise ModelError(f"the chat template of {path} takes over {_TEMPLATE_SECONDS:g} s for two lines: give another")
+
+    before = signal.signal(signal.SIGALRM, late) if alarmed else None
+    try:
+        if alarmed:
+            # Again and again: what looks for abilities of a template takes any error for an answer.
+            signal.setitimer(signal.ITIMER_REAL, _TEMPLATE_SECONDS, 0.1)
+        template.end_ids  # noqa: B018  # rendered when it is first asked for
+    except MemoryError as error:
+        raise ModelError(f"the chat template of {path} asks for more memory than there is: give another") from error
+    finally:
+        if alarmed:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
 
 
 def _weights(path: str, dtype: torch.dtype) -> PreTrainedModel:
@@ -191,6 +226,8 @@ def _weights(path: str, dtype: torch.dtype) -> PreTrainedModel:
     adapters = Path(path) / "adapter_config.json"
     if not adapters.is_file():
         return AutoModelForCausalLM.from_pretrained(path, dtype=dtype, trust_remote_code=False, use_safetensors=True)
+    if not adapters.with_name("adapter_model.safetensors").is_file():
+        raise ModelError(f"{path} has no adapter_model.safetensors: save the adapters so, for pickles are not read")
     base = json.loads(adapters.read_text())["base_model_name_or_path"]
     model = AutoModelForCausalLM.from_pretrained(base, dtype=dtype, trust_remote_code=False, use_safetensors=True)
     return PeftModel.from_pretrained(model, path).merge_and_unload()

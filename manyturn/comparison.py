@@ -13,6 +13,7 @@ from rich.text import Text
 from manyturn.agents.compare import CompareError, compare, read_evaluation, same_tasks, values_over
 from manyturn.agents.spread import FEWEST_RUNS, Spread, spread
 from manyturn.envs.contract.durable import replace_text
+from manyturn.envs.contract.environments import is_file
 from manyturn.envs.contract.panel import Panel, PanelError, make_panel, portable_name
 from manyturn.envs.hosting.host import Host
 from manyturn.trainers.record.run_folder import read_config
@@ -30,7 +31,7 @@ def make_panel_file(
         panel = make_panel(host.tasks(split), env, split, limit, env_args)
     finally:
         host.close()
-    if out.exists() and read_panel(out).hash != panel.hash:
+    if out.exists() and _parsed(out).hash != panel.hash:
         raise PanelError(f"{out} holds another panel, on which results may rest: name another file, or remove it")
     panel.save(out)
     console = console or Console()
@@ -45,19 +46,28 @@ def read_panel(path: Path, env: str | None = None, split: str | None = None) -> 
 
     Args:
         path: what ``manyturn panel make`` wrote.
-        env, split: refused if they are given and not the panel's. An environment in a file may be elsewhere now.
+        env, split: refused if they are given and not the panel's. An environment in a file must be given, since a
+            panel is data and starts no code; it may be elsewhere now.
     """
-    try:
-        panel = Panel.from_json(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise PanelError(f"there is no {path}: make it with manyturn panel make ENV --out {path}") from None
-    except (PanelError, UnicodeDecodeError, IsADirectoryError) as error:
-        raise PanelError(f"{path}: {error}") from None
+    panel = _parsed(path)
     if env is not None and portable_name(env) != portable_name(panel.env):
         raise PanelError(f"{path} is a panel of {panel.env}, not of {env}: leave --env out, or make another panel")
     if split is not None and split != panel.split:
         raise PanelError(f"{path} is a panel of the split {panel.split}: leave --split out, or make another panel")
+    if env is None and is_file(panel.env):
+        raise PanelError(
+            f"{path} names the environment {panel.env}, whose code would run: if you trust it, add --env {panel.env}"
+        )
     return panel
+
+
+def _parsed(path: Path) -> Panel:
+    try:
+        return Panel.from_json(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise PanelError(f"there is no {path}: make it with manyturn panel make ENV --out {path}") from None
+    except (PanelError, UnicodeDecodeError, IsADirectoryError) as error:
+        raise PanelError(f"{path}: {error}") from None
 
 
 def verify_panel_file(path: Path, env: str | None = None, console: Console | None = None) -> Panel:

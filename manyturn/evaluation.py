@@ -11,6 +11,7 @@ from manyturn.agents.evaluate import evaluate, held_out_guard
 from manyturn.agents.summary import print_summary
 from manyturn.candidate import SECTIONS, Candidate, find_policy
 from manyturn.comparison import read_panel
+from manyturn.envs.contract.environments import is_file
 from manyturn.envs.contract.options import unknown
 from manyturn.envs.contract.panel import Panel, make_panel, portable_name
 from manyturn.envs.hosting.seats import open_seats
@@ -66,7 +67,7 @@ async def evaluate_policy(word: str, settings: Settings, asked: Mapping[str, Any
 
 async def _evaluate(candidate: Candidate, settings: Settings) -> None:
     pinned = _pinned(settings, candidate)
-    env = settings.env or (pinned.env if pinned else candidate.env)
+    env = settings.env or (pinned.env if pinned and not is_file(pinned.env) else candidate.env)
     if env is None:
         raise ValueError("which environment? Add --env, such as --env manyturn/Maze-v0 (see manyturn envs)")
     args, wrappers = _world(env, settings, candidate)

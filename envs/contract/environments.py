@@ -113,6 +113,12 @@ def env_ids() -> list[str]:
     return sorted(_registered)
 
 
+def is_file(name: str) -> bool:
+    """Whether a name is ``FILE.py:Class``, which runs the file."""
+    file, colon, _ = name.rpartition(":")
+    return bool(colon) and file.endswith(".py")
+
+
 def make(name: str, **kwargs: Any) -> gymnasium.Env:
     """Make an environment by id or by ``FILE.py:Class``.
 

@@ -2,9 +2,9 @@
 
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator, model_validator
 
 from manyturn.envs.contract.facts import EnvFacts
 
@@ -56,6 +56,15 @@ class Options(BaseModel):
                 if key not in cls.model_fields:
                     raise ValueError(unknown(f"{cls.__name__.removesuffix('Config')} option", key, cls.model_fields))
         return data
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _numbers_are_no_switches(cls, value: Any, info: ValidationInfo) -> Any:
+        annotation = cls.model_fields[info.field_name or ""].annotation
+        kinds = (annotation, *get_args(annotation))
+        if isinstance(value, bool) and bool not in kinds and (int in kinds or float in kinds):
+            raise ValueError(f"a number is wanted, not {str(value).lower()}")
+        return value
 
     @model_validator(mode="after")
     def _nothing_idles(self, info: ValidationInfo) -> Self:

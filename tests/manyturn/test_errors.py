@@ -41,11 +41,13 @@ def folder(tmp_path_factory):
         "empty.py": "import manyturn as mt\n\n\nclass Other(mt.TextEnv):\n    pass\n",
         "typo.toml": f'steps = 1\n[env]\nid = "{MAZE}"\n[learner]\nlrr = 1.0\n',
         "torn.toml": "steps = \n",
+        "deep.toml": "steps = " + "[" * 5000 + "]" * 5000,
         "file": "",
         "torn.json": "{",
     }
     for name, text in files.items():
         (found / name).write_text(text)
+    (found / "latin.toml").write_bytes(b'device = "\xe9"\n')
     (found / "nothing").mkdir()
     (found / "maze-run").mkdir()
     return found
@@ -58,6 +60,10 @@ BAD_INPUT = [
     ("train MAZE --lerner.lr 1", "learner"),
     ("train MAZE --learner.lrr 1", "'lr'"),
     ("train MAZE --steps x", "steps: Input should be a valid integer"),
+    ("train MAZE --steps true", "steps: a number is wanted, not true"),
+    ("train MAZE --rollout.tasks 1000000000", "rollout.tasks: Input should be less than or equal to 100000"),
+    ("train --recipe latin.toml", "latin.toml is not TOML"),
+    ("train --recipe deep.toml", "deep.toml is nested too deep"),
     ("train MAZE --steps", "--steps has no value"),
     ("train MAZE --steps 1 --steps 2", "--steps is given twice"),
     ("train MAZE --env.args {size=3}", "takes no argument 'size'"),
@@ -337,3 +343,20 @@ def test_debugging_shows_where_an_error_came_from(folder):
 def test_help_tells_the_codes(command):
     told = " ".join(command("--help").out.split())
     assert all(f"{code} " in told for code in (0, 1, 2, 3, 4, 5, 130, 143)) and "MANYTURN_DEBUG=1" in told
+
+
+def test_a_panel_starts_no_code_that_the_command_line_does_not_name(command, tmp_path, monkeypatch):
+    """A panel is data, sent around: looking at one must not run a file that it names."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "slow.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n" + SLOW.replace("0.01", "0"))
+    assert command("panel", "make", "slow.py:Slow", "--limit", 2, "--out", "panel.json").code == 0
+    (tmp_path / "moved.py").write_text((tmp_path / "slow.py").read_text())  # not loaded in this process yet
+    panel = (tmp_path / "panel.json").read_text().replace("slow.py", "moved.py")
+    (tmp_path / "ran").unlink()
+    (tmp_path / "other.json").write_text(panel)
+    for words in (("evaluate", "random", "--panel", "other.json"), ("panel", "verify", "other.json")):
+        ended = command(*words)
+        assert ended.code == 2 and is_one_line(ended.err) and not (tmp_path / "ran").exists(), ended.err
+    ended = command("panel", "verify", "panel.json")
+    assert ended.code == 2 and "if you trust it, add --env slow.py:Slow" in ended.err
+    assert command("panel", "verify", "panel.json", "--env", "slow.py:Slow").code == 0

@@ -160,13 +160,16 @@ def _hidden(row: Row) -> list[str]:
     return files
 
 
+_LOCK_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW  # the folder is everybody's: no link of another's is followed
+
+
 def _made(source: str, row: Row, hidden: Iterable[str], name: str, grades: bool) -> tuple[str, str]:
     """Name and Python of an image. One is made at a time, whatever asks for it: a group's episodes begin together."""
     import docker
     from docker.errors import ImageNotFound
 
     lock = Path(tempfile.gettempdir()) / f"manyturn-swebench-{os.getuid()}.lock"
-    with engine_errors(f"prepare {source}"), lock.open("w") as file:
+    with engine_errors(f"prepare {source}"), os.fdopen(os.open(lock, _LOCK_FLAGS, 0o600), "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         client = docker.from_env(timeout=_ENGINE_SECONDS)  # to commit a large repository takes a while
         with contextlib.suppress(ImageNotFound):

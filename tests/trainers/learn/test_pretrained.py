@@ -2,13 +2,16 @@
 
 import asyncio
 import json
+import shutil
 
 import numpy as np
 import pytest
 import torch
 
+from manyturn.agents import language_model
 from manyturn.agents.agent import AgentConfig
 from manyturn.agents.language_model import ModelError, build_tiny, load_pretrained
+from manyturn.agents.template import TemplateError
 from manyturn.agents.vocabulary import texts_of
 from manyturn.envs.hosting.seats import InlineSeats
 from manyturn.trainers.recipe.config import parse_config
@@ -150,3 +153,38 @@ def test_gradient_checkpointing_is_really_on(model_folder):
     said = np.array([False, True, True])
     imitate(learner, [Sample(0, np.array([5, 6, 7]), said, np.zeros(3), said - 1)], 1e-3)
     assert len(calls) == 2
+
+
+def test_adapters_that_are_a_pickle_are_not_opened(model_folder, tmp_path):
+    (tmp_path / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": str(model_folder)}))
+    for file in model_folder.glob("tokenizer*"):
+        shutil.copy(file, tmp_path)
+    (tmp_path / "adapter_model.bin").write_bytes(b"\x80\x04cos\nsystem\n")
+    with pytest.raises(ModelError, match=r"no adapter_model\.safetensors"):
+        load_pretrained(str(tmp_path), CPU)
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        ("{% for a in range(90000) %}{% for b in range(90000) %}{% endfor %}{% endfor %}", "takes over 0.5 s"),
+        ("{{ 'a' * 20000000000000 }}", "more memory than there is"),
+    ],
+)
+def test_a_chat_template_that_never_ends_is_refused_in_time(model_folder, tmp_path, template, words, monkeypatch):
+    monkeypatch.setattr(language_model, "_TEMPLATE_SECONDS", 0.5)
+    folder = shutil.copytree(model_folder, tmp_path / "model")
+    (folder / "chat_template.jinja").write_text(template)
+    with pytest.raises(ModelError, match=words):
+        load_pretrained(str(folder), CPU)
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "tokenizer_config.json"])
+@pytest.mark.parametrize("text", ["", "[]", '{"model_type": "llama", "vocab_size": "many"}', '{"auto_map": 3'])
+def test_a_model_folder_with_a_broken_file_costs_one_error_of_ours(model_folder, tmp_path, file, text):
+    folder = shutil.copytree(model_folder, tmp_path / "model")
+    (folder / file).write_text(text)
+    try:
+        load_pretrained(str(folder), CPU)
+    except (ModelError, TemplateError) as error:
+        assert "trust_remote_code" not in str(error)
