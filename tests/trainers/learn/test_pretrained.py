@@ -129,11 +129,9 @@ def test_logits_that_are_scaled_after_the_head_are_refused(tmp_path):
         load_pretrained(str(tmp_path), CPU)
 
 
-def test_settings_that_cannot_learn_are_refused(model_folder, tmp_path):
-    config = run_config(model_folder, sampling={"temperature": 0.0})
+def test_settings_that_cannot_learn_are_refused(model_folder):
     with pytest.raises(ValueError, match="temperature"):
-        asyncio.run(train(config, tmp_path / "run"))
-    assert json.loads((model_folder / "config.json").read_text())["model_type"] == "llama"
+        run_config(model_folder, sampling={"temperature": 0.0})
 
 
 def test_gradient_checkpointing_is_really_on(model_folder):

@@ -79,7 +79,7 @@ def test_a_journal_of_other_weights_is_of_no_use(tmp_path):
             async with open_run(short_run()) as run:
                 plan = plan_groups(run.train[:3], 3, 0, "train/1")
                 await play_groups(run, plan, folder, 1)
-                run.only.learner.updates = 7
+                run.only.learner.optimizer.updates = 7
                 async with run.drawing():
                     return await play_groups(run, plan, folder, 1)
 
