@@ -37,7 +37,7 @@ def test_the_same_world_gives_the_same_turns_and_a_changed_one_is_noticed(comman
     name, before, after = written(tmp_path, WORLD), tmp_path / "before", tmp_path / "after"
     assert command("evaluate", "random", "--env", name, "--repeats", 3, "--out", before).code == 0
     words = ["--panel", before / "panel.json", "--repeats", 3]
-    assert command("evaluate", f"replay:{before}", *words, "--out", after).code == 0
+    assert command("evaluate", f"replay:{before}", "--env", name, *words, "--out", after).code == 0
     assert turns(after) == turns(before) != []
     assert 0 < summary(after)["success"]["mean"] == summary(before)["success"]["mean"] < 1
     assert summary(after)["policy"] == f"replay of {before}"
@@ -51,7 +51,7 @@ def test_the_same_world_gives_the_same_turns_and_a_changed_one_is_noticed(comman
 def test_more_than_was_recorded_is_refused_with_what_to_give(command, tmp_path):
     name, before = written(tmp_path, WORLD), tmp_path / "before"
     assert command("evaluate", "random", "--env", name, "--limit", 2, "--out", before).code == 0
-    for words in (["--env", name], ["--panel", before / "panel.json", "--repeats", 2]):
+    for words in (["--env", name], ["--env", name, "--panel", before / "panel.json", "--repeats", 2]):
         refused = command("evaluate", f"replay:{before}", *words)
         assert refused.code == 2 and f"--panel {before}/panel.json" in refused.err
     missing = command("evaluate", f"replay:{tmp_path / 'nowhere'}", "--env", name)
