@@ -15,7 +15,7 @@ class Cast:
     """Who plays whom. Agents of one policy share its weights, and each remembers only what it saw and said itself.
 
     Args:
-        roles: agent -> policy. Engines of different policies must have a ``BatchBarrier``.
+        roles: role -> policy. Engines of different policies must have a ``BatchBarrier``.
     """
 
     def __init__(self, roles: Mapping[str, Agent | Demonstrator | Scripted]):
