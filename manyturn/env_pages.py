@@ -114,11 +114,6 @@ def page(name: str) -> str:
     return _CODE.sub(r"`\1`", "\n\n".join(filter(None, parts))) + "\n"
 
 
-def file_name(name: str) -> str:
-    """The page's file, such as ``maze-v0.md``."""
-    return f"{name.rpartition('/')[2].lower()}.md"
-
-
 def _row(argument: Argument) -> tuple[str, str, str]:
     return f"`{argument.name}`", f"`{argument.default}`" if argument.default else "", argument.about
 

@@ -15,7 +15,6 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from manyturn.envs.contract.keys import digest
 
-NAMESPACE = "manyturn"
 PLUGINS = "manyturn.plugins"
 _registered: set[str] = set()
 

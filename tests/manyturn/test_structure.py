@@ -127,6 +127,7 @@ ALGORITHMS = (
     "trainers/play/curricula",
     "envs/contract/wrappers",
     "agents/contexts",
+    "agents/engines",
     "agents/formats",
     "agents/models",
     "trainers/record/loggers",

@@ -16,8 +16,6 @@ _WORTH = {3: 1.0, 2: 0.7, 1: 0.4}  # of a question by the importance of what it 
 _CROWDED = 0.2  # less for each further detail that one question asks for
 _MEMORY = 3  # exchanges that the user looks back on
 
-_FOLDER = "gyms/IntentionGym/intentiongym/data"
-
 _ASKER = (
     "You have asked an assistant for help:\n{request}\n(It is about: {category}.)\nYou read what was said so far, and "
     "what the assistant says now. If it asks what you want or prefer, answer as somebody with such a wish would, in "
