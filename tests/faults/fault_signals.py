@@ -43,7 +43,9 @@ def run(count: int, seed: int, folder: Path) -> Tally:
             continue
         slowest = max(slowest, time.monotonic() - asked)
         finish(path)
-        equal = status == expected and figures(path) == calm
+        # A second signal that comes before Python has handled the first is the kernel's, which a shell calls 130 too.
+        said = 128 - status if status < 0 and len(orders) > 1 else status
+        equal = said == expected and figures(path) == calm
         lost, double = missing_and_double(episode_keys(path), keys)
         why = f"{[order.name for order in orders]}: status {status}, expected {expected}"
         tally += Tally(1, int(equal), lost, double, 0, 1, int(equal), len(left_behind(path)), [] if equal else [why])
