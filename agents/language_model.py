@@ -207,18 +207,19 @@ def _check_template(path: str, template: ChatTemplate) -> None:
     def late(number: int, frame: object) -> None:
         raise ModelError(f"the chat template of {path} takes over {_TEMPLATE_SECONDS:g} s for two lines: give another")
 
-    before = signal.signal(signal.SIGALRM, late) if alarmed else None
+    before, timer = signal.signal(signal.SIGALRM, late) if alarmed else None, (0.0, 0.0)
     try:
         if alarmed:
             # Again and again: what looks for abilities of a template takes any error for an answer.
-            signal.setitimer(signal.ITIMER_REAL, _TEMPLATE_SECONDS, 0.1)
+            timer = signal.setitimer(signal.ITIMER_REAL, _TEMPLATE_SECONDS, 0.1)
         template.end_ids  # noqa: B018  # rendered when it is first asked for
     except MemoryError as error:
         raise ModelError(f"the chat template of {path} asks for more memory than there is: give another") from error
     finally:
         if alarmed:
             signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL if before is None else before)
+            signal.setitimer(signal.ITIMER_REAL, *timer)  # somebody else's alarm goes on
 
 
 def _weights(path: str, dtype: torch.dtype) -> PreTrainedModel:

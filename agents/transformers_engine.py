@@ -106,6 +106,8 @@ class TransformersEngine(Engine):
         if weights.module is not self._model:
             self._move(self._device)
             self._copy(weights)
+            if not self._awake:
+                self._move(torch.device("cpu"))
         self.version, self._whole = version, True
 
     def _copy(self, weights: Weights) -> None:
@@ -200,8 +202,8 @@ class TransformersEngine(Engine):
         for first in range(0, len(requests), self._max_batch):
             part = requests[first : first + self._max_batch]
             version = self.version
-            rows = [self._row(request) for request in part]
             try:
+                rows = [self._row(request) for request in part]
                 if not self._whole:
                     raise EngineError("the weights are half new, since the last load failed: load again")
                 drawn = await loop.run_in_executor(self._runner, self._decoder.draw, rows)

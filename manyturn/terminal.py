@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from manyturn.envs.conformance.check import Report
+from manyturn.envs.contract.options import ConfigError
 from manyturn.report.write import write_report
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.curve import draw_curve
@@ -55,7 +56,8 @@ class TrainingReport:
 
     def __exit__(self, *exception: object) -> None:
         self._bar.stop()
-        if exception[0] is not None and (self._out / "config.toml").is_file():
+        refused = isinstance(exception[1], ConfigError)
+        if exception[0] is not None and not refused and (self._out / "config.toml").is_file():
             self._say(f"stopped: manyturn train --resume {self._out} continues it")
 
     def __call__(self, line: dict[str, Any]) -> None:

@@ -42,6 +42,9 @@ class Interrupted(KeyboardInterrupt):
         self.signal = signal.Signals(number)
 
 
+_armed: set[Handler] = set()  # handlers that were installed by ``arm``
+
+
 def arm(number: int, handler: Handler) -> None:
     """Install a handler that has to be armed again each time it has run: a signal that comes before then is deadly.
 
@@ -52,6 +55,16 @@ def arm(number: int, handler: Handler) -> None:
     if once is not None:
         once.argtypes, once.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_void_p
         once(number, once(number, None))  # the first call returns Python's own handler of C, the second installs it
+    _armed.add(handler)
+
+
+def put_back(number: int, handler: Any) -> None:
+    """Install what ``signal.getsignal`` returned earlier, as it was installed then."""
+    _armed.discard(signal.getsignal(number))  # type: ignore[arg-type]  # what is replaced
+    if handler in _armed:
+        arm(number, handler)
+    else:
+        signal.signal(number, handler)
 
 
 class Watchdog:

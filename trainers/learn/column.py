@@ -145,7 +145,13 @@ def _names(wanted: Collection[str]) -> dict[str, str]:
 
 
 def _given() -> dict[str, str]:
-    return {column: name for name in COLUMNS.names() for column in _config_type(name).gives or {name}}
+    found: dict[str, str] = {}
+    for name in COLUMNS.names():
+        for column in _config_type(name).gives or {name}:
+            if column in found:
+                raise ValueError(f"the column {column} has two suppliers, {found[column]} and {name}: rename one")
+            found[column] = name
+    return found
 
 
 def _config_type(name: str) -> type[ColumnConfig]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import itertools
 import json
 import math
 import shutil
@@ -153,11 +154,10 @@ class RunFolder:
         the number of its last step.
         """
         self.forget_journals_after(0, 0)
-        finished, kept = self.path / "evaluation", self.path / f"evaluation-step_{step:06d}"
+        finished, name = self.path / "evaluation", f"evaluation-step_{step:06d}"
         if finished.is_dir():
-            if kept.exists():
-                shutil.rmtree(kept)
-            finished.rename(kept)
+            names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
+            finished.rename(next(path for path in map(self.path.joinpath, names) if not path.exists()))
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:

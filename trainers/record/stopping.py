@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 from types import FrameType
 from typing import Any, Self, TypeVar
 
-from manyturn.envs.hosting.watchdog import PATIENCE_SECONDS, SIGNALS, Interrupted, arm, watchdog
+from manyturn.envs.hosting.watchdog import PATIENCE_SECONDS, SIGNALS, Interrupted, arm, put_back, watchdog
 
 Result = TypeVar("Result")
 
@@ -67,10 +67,7 @@ class Stopping:
     def __exit__(self, *exception: object) -> None:
         watchdog.patience = PATIENCE_SECONDS
         for name, handler in self._before.items():
-            if callable(handler):
-                arm(name, handler)
-            else:
-                signal.signal(name, handler)
+            put_back(name, handler)
 
     async def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """The result of ``work``; once a stop is asked for, it has ``drain`` seconds before it is cancelled.

@@ -93,6 +93,7 @@ async def train(
             if edits:
                 state.config_changes.append({"step": state.step, "entries": edits})
                 folder.set_aside(state.step)
+                _save(run, state, folder)  # the accepted configuration is the run's, even where no step follows
             earlier, went_on = state.seconds, time.monotonic()
             try:
                 while state.step < config.steps or _validation_is_due(run, state):
@@ -159,7 +160,7 @@ async def _begin(run: Run, folder: RunFolder, checkpoint: Path | None, loggers: 
             await trainee.load(checkpoint, found.pop(beside("learner", trainee.name)))
         state = State(**{**found, "seen": set(found["seen"])})
         _rewind(run, folder, loggers, state.step)
-        folder.saved(state.step, (state.step, state.validated))
+        folder.saved(state.step, _mark(state))
         return state
     folder.check_new()
     _rewind(run, folder, loggers, -1)
@@ -179,10 +180,15 @@ def _rewind(run: Run, folder: RunFolder, loggers: RunLoggers, step: int) -> None
     loggers.begin(folder.path, run.config.model_dump(mode="json"), read_metrics(folder.path))
 
 
+def _mark(state: State) -> tuple[int, int, int]:
+    """What a new checkpoint is due for."""
+    return state.step, state.validated, len(state.config_changes)
+
+
 @watchdog.unhurried()
 def _save(run: Run, state: State, folder: RunFolder, last: bool = False) -> None:
     """Write a checkpoint; one that the disk refuses is left out once, unless it is the last."""
-    if folder.is_saved((state.step, state.validated)):
+    if folder.is_saved(_mark(state)):
         return
     plain = {**state.plain(), **{beside("learner", t.name): t.learner.plain() for t in run.trainees}}
     policies = {trainee.name: (trainee.language, trainee.learner.tensors()) for trainee in run.trainees}
@@ -191,4 +197,4 @@ def _save(run: Run, state: State, folder: RunFolder, last: bool = False) -> None
     except (OSError, SafetensorError) as error:
         folder.not_saved(error, last or state.step in (0, run.config.steps))
     else:
-        folder.saved(state.step, (state.step, state.validated))
+        folder.saved(state.step, _mark(state))

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import plugin_package
@@ -20,7 +20,7 @@ from manyturn.agents.engine import Sampling
 from manyturn.agents.records import read_turns
 from manyturn.agents.transformers_engine import TransformersEngine
 from manyturn.envs.contract.options import ConfigError
-from manyturn.trainers.learn.column import COLUMNS, PlayedStep, with_columns
+from manyturn.trainers.learn.column import COLUMNS, ColumnConfig, PlayedStep, with_columns
 from manyturn.trainers.learn.learner import Learner
 from manyturn.trainers.learn.learner_config import LearnerConfig
 from manyturn.trainers.learn.objectives.clip import ClipConfig
@@ -149,6 +149,21 @@ def test_a_stage_of_ours_takes_a_plugin_s_column(tmp_path):
 def test_a_column_that_is_missing_or_in_vain_is_refused_before_a_run(changes, told):
     with pytest.raises(ConfigError, match=told):
         parse_config({**SIZES, **changes})
+
+
+def test_a_second_supplier_of_a_column_is_refused():
+    class RivalConfig(ColumnConfig):
+        gives: ClassVar[frozenset[str]] = frozenset({"value"})
+        name: Literal["test_rival"] = "test_rival"
+
+    COLUMNS.names()  # ours are there first
+    known = dict(COLUMNS._entries)
+    try:
+        COLUMNS.register(RivalConfig)(lambda step, config: None)
+        with pytest.raises(ValueError, match="the column value has two suppliers, test_rival and value"):
+            parse_config({**SIZES, "credit": {"advantage": "gae"}, "value": {}})
+    finally:
+        COLUMNS._entries = known
 
 
 def test_a_forgetful_drift_can_be_asked_for(tmp_path):

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+import signal
 
 import numpy as np
 import pytest
@@ -160,6 +161,15 @@ def test_adapters_that_are_a_pickle_are_not_opened(model_folder, tmp_path):
     (tmp_path / "adapter_model.bin").write_bytes(b"\x80\x04cos\nsystem\n")
     with pytest.raises(ModelError, match=r"no adapter_model\.safetensors"):
         load_pretrained(str(tmp_path), CPU)
+
+
+def test_the_alarm_of_the_program_around_goes_on(model_folder):
+    signal.setitimer(signal.ITIMER_REAL, 600.0)
+    try:
+        load_pretrained(str(model_folder), CPU)
+        assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= 600
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,23 @@ def test_the_usual_handlers_come_back():
     assert [signal.getsignal(name) for name in (signal.SIGTERM, signal.SIGHUP)] == before
 
 
+def test_a_handler_of_the_program_around_hears_every_signal_afterwards():
+    heard = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+    try:
+
+        async def main():
+            with Stopping():
+                pass
+
+        asyncio.run(main())
+        for _ in range(3):
+            signal.raise_signal(signal.SIGTERM)
+        assert len(heard) == 3
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def test_a_thread_can_train_although_it_hears_no_signals():
     found = []
 

@@ -138,6 +138,17 @@ def test_an_accepted_edit_stands_in_the_summary_and_is_asked_about_once(calm, tm
     assert asyncio.run(train(None, run, resume=True))["config_changes"] == accepted
 
 
+def test_an_accepted_edit_after_which_no_step_follows_is_kept_and_costs_no_evaluation(calm, tmp_path):
+    run = shutil.copytree(calm[0], tmp_path / "run")
+    limit = json.loads((run / "summary.json").read_text())["panel"]["n_tasks"]
+    for old, new in ((limit, limit - 1), (limit - 1, limit - 2)):
+        _edited(run, f"\nlimit = {old}\n", f"\nlimit = {new}\n")
+        assert asyncio.run(train(None, run, resume=True, accept_config=True))["panel"]["n_tasks"] == new
+        assert asyncio.run(train(None, run, resume=True))["panel"]["n_tasks"] == new
+    kept = [json.loads((path / "summary.json").read_text())["n_tasks"] for path in sorted(run.glob("evaluation*"))]
+    assert kept == [limit - 2, limit, limit - 1]
+
+
 def test_lost_lines_of_metrics_are_noticed_when_a_run_goes_on(calm, tmp_path, capfd):
     run = shutil.copytree(calm[0], tmp_path / "run")
     lines = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
