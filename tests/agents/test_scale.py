@@ -67,7 +67,8 @@ def test_an_episode_takes_no_thread_no_file_and_no_process():
     for count in (2, 150):
         asyncio.run(play(Watched(count, look), count, count))
     few, many = seen
-    assert few == many
+    # What an earlier test has left in this process may end meanwhile; what matters is that nothing is added.
+    assert many[0] <= few[0] and many[1] <= few[1]
 
 
 def test_an_idle_episode_stays_small():

@@ -45,14 +45,24 @@ def children() -> set[int]:
     return {p.pid for p in psutil.Process().children(recursive=True)}
 
 
+def started_since(before: set[int]) -> set[int]:
+    """Processes that these tests started, and not those of what ran before, such as a browser that tests share."""
+    found = set()
+    for process in psutil.Process().children():
+        if process.pid not in before:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found |= {process.pid, *(child.pid for child in process.children(recursive=True))}
+    return found
+
+
 @pytest.fixture(autouse=True)
 def no_process_is_left():
     before = children()
     yield
     deadline = time.monotonic() + 3
-    while children() - before and time.monotonic() < deadline:
+    while started_since(before) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not children() - before
+    assert not started_since(before)
 
 
 def test_an_episode_is_the_same_inline_and_in_any_number_of_workers():
