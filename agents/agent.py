@@ -14,6 +14,7 @@ from manyturn.agents.formats.free_text import FreeTextConfig
 from manyturn.agents.ledger import Ledger
 from manyturn.agents.reply_format import FORMATS, ReplyFormat
 from manyturn.agents.template import ChatTemplate
+from manyturn.agents.usage import Usage
 from manyturn.envs.contract.options import Options
 from manyturn.envs.hosting.host import Answer
 from manyturn.envs.hosting.seats import Seat
@@ -118,7 +119,8 @@ class AgentPlayer:
         self.ledger.record(prompt, reply.ids, reply.logprobs, reply.version, reply.entropies, step.role)
         self._memories[step.role].said(prompt, reply.ids, text)
         action, valid = agent.format.parse(text)
-        return Act(text, action, valid, agent.template.pieces(reply.ids))
+        usage = Usage(len(prompt), len(reply.ids), cut=reply.finish == "length")
+        return Act(text, action, valid, agent.template.pieces(reply.ids), usage)
 
     def leave(self) -> None:
         self._agent.engine.close(self._key)
@@ -162,7 +164,7 @@ class DemonstratorPlayer:
             raise ContextFull(f"a demonstration is longer than agent.max_context = {self._config.max_context} tokens")
         self.ledger.record(prompt, ids, [0.0] * len(ids), version=0, role=step.role)
         self._memories[step.role].said(prompt, ids, text)
-        return Act(text, act.action, pieces=self._template.pieces(ids))
+        return Act(text, act.action, pieces=self._template.pieces(ids), usage=Usage(len(prompt), len(ids), cut=False))
 
     def leave(self) -> None:
         self._teacher.leave()

@@ -1,12 +1,14 @@
 """Several policies in one episode: each plays the roles that are its own."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from manyturn.agents.agent import Agent, Demonstrator
 from manyturn.agents.episode import Act, Player
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Ledger
 from manyturn.agents.scripted import Scripted
+from manyturn.agents.usage import Usage
 from manyturn.envs.hosting.host import Answer
 from manyturn.envs.hosting.seats import Seat
 
@@ -45,6 +47,7 @@ class CastPlayer:
         act = await player.act(step, seat)
         if player.ledger is None:
             self.ledger.record([], [], [], version=0, role=step.role)
+            return replace(act, usage=Usage(0, 0, cut=False))
         return act
 
     def leave(self) -> None:

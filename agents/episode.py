@@ -11,6 +11,7 @@ from typing import Protocol
 from manyturn.agents.engine import EngineError
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Ledger
+from manyturn.agents.usage import Usage
 from manyturn.envs.contract.roles import ONE_ROLE
 from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.host import Answer, EnvError
@@ -37,12 +38,21 @@ class ContextFull(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What a policy does at a turn: the text of its reply, the action that it means, and the reply token by token."""
+    """What a policy does at a turn.
+
+    Attributes:
+        reply: the text of its reply.
+        action: what it means.
+        valid: whether it means anything to the reply format.
+        pieces: the reply token by token; empty for policies without tokens.
+        usage: what the reply took, if it was counted.
+    """
 
     reply: str
     action: str
     valid: bool = True
     pieces: tuple[str, ...] = ()
+    usage: Usage | None = None
 
 
 class Player(Protocol):
@@ -62,7 +72,11 @@ class Player(Protocol):
 
 
 class Policy(Protocol):
-    """Anything that can play: a language model, an expert, a random policy."""
+    """Anything that can play: a language model, an expert, a random policy.
+
+    One that can answer only so many episodes at a time says so in an attribute ``concurrency``. No more are then open
+    together, so that each comes to its end soon and an interruption costs few.
+    """
 
     @property
     def name(self) -> str:
@@ -72,6 +86,11 @@ class Policy(Protocol):
     def player(self, key: EpisodeKey, instructions: str) -> Player:
         """Begin an episode."""
         ...
+
+
+def concurrency_of(policy: Policy) -> int | None:
+    """How many episodes a policy can answer at a time; None without a limit."""
+    return getattr(policy, "concurrency", None)
 
 
 @dataclass(slots=True)
@@ -84,6 +103,8 @@ class TurnRecord:
         seconds: (policy, environment) time.
         pieces: the reply's T tokens as text, for those who read; empty for policies without tokens.
         role: who acted, in an episode of several roles.
+        usage: what the reply took, if it was counted.
+        choices: how many admissible commands there were, if the environment lists them.
     """
 
     observation: str
@@ -97,6 +118,8 @@ class TurnRecord:
     seconds: tuple[float, float]
     pieces: tuple[str, ...] = ()
     role: str = ONE_ROLE
+    usage: Usage | None = None
+    choices: int | None = None
 
 
 @dataclass
@@ -193,6 +216,8 @@ async def _turn(
             seconds=(replied - began, clock() - replied),
             pieces=act.pieces,
             role=step.role,
+            usage=act.usage,
+            choices=None if step.admissible is None else len(step.admissible),
         )
     )
     return after

@@ -5,24 +5,24 @@ import importlib.metadata
 import json
 import platform
 import sys
-import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from manyturn.agents.episode import Ending, Episode, Policy
+from manyturn.agents.episode import Episode, Policy
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import Patience, gather
 from manyturn.agents.journal import Journal
-from manyturn.agents.records import EPISODES, TURNS, Row, episode_rows, turn_rows, write_table
+from manyturn.agents.kept import Kept, Progress
+from manyturn.agents.metered import Metered
+from manyturn.agents.records import EPISODES, TURNS, Row, write_table
 from manyturn.agents.records import SCHEMA_VERSION as RECORDS_VERSION
-from manyturn.agents.summary import summarise
+from manyturn.agents.summary import scored_rows, spent_on, summarise
 from manyturn.envs.contract.durable import replace_text
 from manyturn.envs.contract.panel import Panel, PanelError, overlap, portable_name
-from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.seats import Seats
 
 STAGE = "evaluate"
@@ -50,19 +50,6 @@ class Evaluation:
     turns: list[Row]
     summary: dict[str, Any]
     played: int
-
-
-@dataclass(frozen=True)
-class _Played:
-    """One finished episode as rows, and the seconds since the evaluation began."""
-
-    episode: Row
-    turns: list[Row]
-    elapsed: float
-
-    @property
-    def is_error(self) -> bool:
-        return Ending(self.episode["ending"]).is_error
 
 
 def held_out_guard(panel: Panel, seen: Collection[str]) -> None:
@@ -94,7 +81,7 @@ async def evaluate(
     patience: Patience | None = None,
     label: str | None = None,
     out: Path | None = None,
-    on_episode: Callable[[Episode], None] | None = None,
+    on_progress: Callable[[Progress], object] = lambda progress: None,
 ) -> Evaluation:
     """Play each task of a panel ``repeats`` times.
 
@@ -110,7 +97,7 @@ async def evaluate(
         label: the name of the policy in tables, and by which an interrupted evaluation knows it again; it must
             differ where the weights differ. Default: the policy's name.
         out: folder for summary.json, episodes.parquet, turns.parquet, panel.json, manifest.json and the journal.
-        on_episode: called with each episode that is played now, when it has ended.
+        on_progress: called at the start, and when an episode has ended.
 
     Raises:
         PanelError: the environment is not the panel's, or its tasks have changed.
@@ -125,20 +112,26 @@ async def evaluate(
     plan = [(task, EpisodeKey(seed, STAGE, task.id, member)) for task in tasks for member in range(repeats)]
     about = _about(seats, policy, panel, repeats, seed, max_turns, label)
 
-    async def play(missing: list[tuple[Task, EpisodeKey]], ended: Callable[[Episode], None]) -> None:
-        await gather(seats, policy, missing, max_turns=max_turns, patience=patience or Patience(), on_episode=ended)
+    with _journal(out, about) as journal, Kept(journal) as kept:
+        missing = [(task, key) for task, key in plan if kept.is_missing(task, key)]
+        on_progress(kept.progress(len(plan)))
 
-    with _journal(out, about) as journal:
-        found = _found(journal)
-        done = await _play_missing(play, plan, found, journal, on_episode)
-        ordered = [done[task.content, key.member] for task, key in plan]
-        rows = [played.episode for played in ordered]
+        def ended(episode: Episode) -> None:
+            kept.take(episode)
+            on_progress(kept.progress(len(plan)))
+
+        if missing:
+            metered, usual = Metered(policy, kept.meter), patience or Patience()
+            await gather(seats, metered, missing, max_turns=max_turns, patience=usual, on_episode=ended)
+        ordered = [kept.finished[task.content, key.member] for task, key in plan]
+        rows = [one.episode for one in ordered]
+        lost = kept.meter.spent.minus(spent_on(scored_rows(rows)))
         evaluation = Evaluation(
             panel=panel,
             episodes=rows,
-            turns=[row for played in ordered for row in played.turns],
-            summary=summarise(rows, about, max(played.elapsed for played in ordered)),
-            played=sum(played is not found.get(place) for place, played in done.items()),
+            turns=[row for one in ordered for row in one.turns],
+            summary=summarise(rows, about, max(one.elapsed for one in ordered), lost),
+            played=kept.played,
         )
         if out is not None:
             _write(out, evaluation)
@@ -173,52 +166,6 @@ def _journal(out: Path | None, about: Mapping[str, Any]) -> Journal | nullcontex
         return nullcontext()
     out.mkdir(parents=True, exist_ok=True)
     return Journal(out / "episodes.jsonl", {"schema_version": RECORDS_VERSION, **about})
-
-
-_Place = tuple[str, int]
-_Play = Callable[[list[tuple[Task, EpisodeKey]], Callable[[Episode], None]], Awaitable[None]]
-
-
-async def _play_missing(
-    play: _Play,
-    plan: list[tuple[Task, EpisodeKey]],
-    found: Mapping[_Place, _Played],
-    journal: Journal | None,
-    on_episode: Callable[[Episode], None] | None,
-) -> dict[_Place, _Played]:
-    """All episodes of the plan by (content, member): those found without an error, the others played."""
-    done = dict(found)
-    began = time.monotonic() - max((played.elapsed for played in found.values()), default=0.0)
-
-    def ended(episode: Episode) -> None:
-        place = (episode.task.content, episode.key.member)
-        [row], turns = episode_rows([episode]), turn_rows([episode])
-        if place in found:
-            row["attempts"] += found[place].episode["attempts"]
-        played = done[place] = _Played(row, turns, time.monotonic() - began)
-        if journal is not None:
-            journal.append(vars(played))
-        if on_episode is not None:
-            on_episode(episode)
-
-    def is_missing(task: Task, key: EpisodeKey) -> bool:
-        earlier = found.get((task.content, key.member))
-        return earlier is None or earlier.is_error
-
-    missing = [(task, key) for task, key in plan if is_missing(task, key)]
-    if missing:
-        await play(missing, ended)
-    return done
-
-
-def _found(journal: Journal | None) -> dict[_Place, _Played]:
-    """What the journal holds, by (content, member); of several attempts the last."""
-    found = {}
-    for entry in journal.entries if journal is not None else ():
-        if entry.keys() == _Played.__dataclass_fields__.keys():
-            played = _Played(**entry)
-            found[played.episode["content"], played.episode["member"]] = played
-    return found
 
 
 def _write(out: Path, evaluation: Evaluation) -> None:

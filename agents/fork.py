@@ -80,7 +80,8 @@ class BranchPlayer:
         if turn == fork.turn:
             return await self._player.act(step, seat)
         logprobs, entropies = parent.reply_logprobs(turn).tolist(), parent.reply_entropies(turn).tolist()
-        again = Reply(parent.reply(turn), logprobs, "stop", parent.spans[turn].version, entropies)
+        finish = "length" if told.usage is not None and told.usage.cut else "stop"
+        again = Reply(parent.reply(turn), logprobs, finish, parent.spans[turn].version, entropies)
         return self._player.take_down(step, prompt, again)
 
     def leave(self) -> None:

@@ -11,7 +11,7 @@ import os
 import ssl
 import time
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -22,6 +22,7 @@ from manyturn.agents.episode import Act, ContextFull
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Ledger
 from manyturn.agents.template import Message, well_formed
+from manyturn.agents.usage import Usage
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.options import Options
 from manyturn.envs.hosting.host import Answer
@@ -55,13 +56,6 @@ class Endpoint(Options):
     """Requests under way at the same time."""
     length_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """The request's field for the longest reply; newer models of OpenAI want max_completion_tokens."""
-
-
-class Usage(NamedTuple):
-    """Tokens of one turn, as the endpoint counts them."""
-
-    prompt_tokens: int
-    reply_tokens: int
 
 
 class _TryAgain(Exception):
@@ -99,7 +93,7 @@ class OpenAIPolicy:
     def player(self, key: EpisodeKey, instructions: str) -> "OpenAIPlayer":
         return OpenAIPlayer(self, key, instructions)
 
-    async def complete(self, messages: list[Message], key: EpisodeKey, turn: int) -> tuple[str, Usage | None]:
+    async def complete(self, messages: list[Message], key: EpisodeKey, turn: int) -> tuple[str, Usage]:
         """The endpoint's reply.
 
         Raises:
@@ -125,7 +119,7 @@ class OpenAIPolicy:
                 await asyncio.sleep(min(max(wait, fault.wait), self.endpoint.longest_wait))
         raise AssertionError("attempts are at least one")
 
-    async def _ask(self, body: Mapping[str, Any]) -> tuple[str, Usage | None]:
+    async def _ask(self, body: Mapping[str, Any]) -> tuple[str, Usage]:
         headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
         try:
             # A client for each request: nothing is left open when the event loop ends, and a new connection costs
@@ -151,7 +145,7 @@ class OpenAIPolicy:
             raise _TryAgain(f"{type(error).__name__}: {error}") from error
         return self._judge(response.status_code, response.headers, bytes(raw))
 
-    def _judge(self, status: int, headers: Mapping[str, str], raw: bytes) -> tuple[str, Usage | None]:
+    def _judge(self, status: int, headers: Mapping[str, str], raw: bytes) -> tuple[str, Usage]:
         if status in _TRY_AGAIN or status >= 500:
             raise _TryAgain(f"status {status}: {self._short(raw)}", _asked_wait(headers))
         if status != 200:
@@ -169,7 +163,7 @@ class OpenAIPolicy:
             raise _TryAgain(f"a completion without text: {self._short(raw)}")
         if answer.get("error") or finish in _BROKEN_OFF:
             raise _TryAgain(f"a completion that broke off: {self._short(raw)}")
-        return well_formed(text), _usage(answer.get("usage"))
+        return well_formed(text), _usage(answer.get("usage"), finish)
 
     def _place(self) -> asyncio.Semaphore:
         # A semaphore belongs to an event loop, while a policy may be used in several, one after the other.
@@ -177,6 +171,11 @@ class OpenAIPolicy:
         if self._places is None or self._places[0] is not loop:
             self._places = (loop, asyncio.Semaphore(self.endpoint.concurrency))
         return self._places[1]
+
+    @property
+    def concurrency(self) -> int:
+        """Episodes that can wait for a reply at the same time."""
+        return self.endpoint.concurrency
 
     @property
     def where(self) -> str:
@@ -199,7 +198,7 @@ class OpenAIPlayer:
     """The endpoint's model within one episode.
 
     Attributes:
-        usage: for each turn the tokens that the endpoint reported, or None.
+        usage: for each turn what the endpoint reported.
     """
 
     def __init__(self, policy: OpenAIPolicy, key: EpisodeKey, instructions: str):
@@ -207,7 +206,7 @@ class OpenAIPlayer:
         self._system = policy.config.system(instructions)
         self._past: list[Exchange] = []
         self.ledger: Ledger | None = None
-        self.usage: list[Usage | None] = []
+        self.usage: list[Usage] = []
 
     async def act(self, step: Answer, seat: Seat) -> Act:
         config = self._policy.config
@@ -217,7 +216,7 @@ class OpenAIPlayer:
         self._past.append((view, text))
         self.usage.append(usage)
         action, valid = self._policy.format.parse(text)
-        return Act(text, action, valid)
+        return Act(text, action, valid, usage=usage)
 
     def leave(self) -> None:
         """Nothing is kept."""
@@ -232,12 +231,13 @@ class OpenAIPlayer:
     def _check_room(self) -> None:
         """Hold ``max_context`` as far as it is known: the next prompt is longer than the last prompt and reply."""
         config = self._policy.config
-        last = self.usage[-1] if self.usage else None
-        if last is None or not self._policy.context.appends:
+        last = self.usage[-1] if self.usage else Usage()
+        if last.prompt_tokens is None or last.reply_tokens is None or not self._policy.context.appends:
             return
-        if sum(last) + self._policy.sampling.max_tokens > config.max_context:
+        so_far = last.prompt_tokens + last.reply_tokens
+        if so_far + self._policy.sampling.max_tokens > config.max_context:
             raise ContextFull(
-                f"{sum(last)} tokens so far and a reply of up to {self._policy.sampling.max_tokens} exceed "
+                f"{so_far} tokens so far and a reply of up to {self._policy.sampling.max_tokens} exceed "
                 f"agent.max_context = {config.max_context}"
             )
 
@@ -254,12 +254,14 @@ def _address(base: str) -> httpx.URL:
     return url
 
 
-def _usage(reported: Any) -> Usage | None:
+def _usage(reported: Any, finish: Any) -> Usage:
+    """What the endpoint says that a reply took, as far as that makes sense."""
+    cut = finish == "length" if isinstance(finish, str) else None
     try:
-        usage = Usage(reported["prompt_tokens"], reported["completion_tokens"])
+        counts = reported["prompt_tokens"], reported["completion_tokens"]
     except (LookupError, TypeError):
-        return None
-    return usage if all(type(count) is int and count >= 0 for count in usage) else None
+        return Usage(cut=cut)
+    return Usage(*counts, cut) if all(type(count) is int and count >= 0 for count in counts) else Usage(cut=cut)
 
 
 def _asked_wait(headers: Mapping[str, str]) -> float:

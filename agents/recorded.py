@@ -6,6 +6,7 @@ from typing import Any
 from manyturn.agents.episode import Ending, Episode, TurnRecord
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Branch, Ledger, Span
+from manyturn.agents.usage import Usage
 from manyturn.envs.contract.task import Task
 
 
@@ -58,4 +59,6 @@ def _turn(fields: list[Any]) -> TurnRecord:
     values: dict[str, Any] = dict(zip(TurnRecord.__slots__, fields, strict=True))
     for name in ("seconds", "pieces"):  # JSON has no tuples
         values[name] = tuple(values[name])
+    if values["usage"] is not None:
+        values["usage"] = Usage(*values["usage"])
     return TurnRecord(**values)

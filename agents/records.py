@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import ArrayLike
 
-from manyturn.agents.episode import Episode
+from manyturn.agents.episode import Episode, TurnRecord
+from manyturn.agents.usage import Spent, Usage
 from manyturn.envs.contract.durable import replace_file
 
 Row = dict[str, Any]
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 _TEXT, _INT, _FLOAT, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 
@@ -27,6 +28,7 @@ def _schema(table: str, fields: Mapping[str, pa.DataType], nullable: Iterable[st
     return pa.schema([pa.field(n, kind, nullable=n in nullable) for n, kind in fields.items()], metadata=metadata)
 
 
+_COUNTED = ("prompt_tokens", "reply_tokens", "cost", "cut_replies")
 EPISODES = _schema(
     "episodes",
     {
@@ -44,16 +46,21 @@ EPISODES = _schema(
         "cause": _TEXT,
         "attempts": _INT,
         "turns": _INT,
-        "prompt_tokens": _INT,  # of the last prompt; token counts are null for policies that have no tokens
+        "prompt_tokens": _INT,  # of all prompts; token counts and cost are null where they were not counted
         "reply_tokens": _INT,
-        "computed_tokens": _INT,
+        "last_prompt_tokens": _INT,
+        "computed_tokens": _INT,  # of a forward pass over what the policy saw and said
+        "cost": _FLOAT,  # at the prices that were given, in their currency
+        "cut_replies": _INT,  # replies that ended at their limit of tokens; null where that is not known
         "invalid_actions": _INT,
+        "choices": _FLOAT,  # mean number of admissible commands, over the turns that list them; null if none does
+        "parts": pa.map_(_TEXT, _FLOAT),  # sum of each reward part over the turns; null where it is no finite number
         "last": _TEXT,  # the final observation
         "measures": pa.map_(_TEXT, _FLOAT),  # further figures of the environment's
         "seconds_policy": _FLOAT,
         "seconds_env": _FLOAT,
     },
-    nullable=("difficulty", "success", "return", "prompt_tokens", "reply_tokens", "computed_tokens"),
+    nullable=("difficulty", "success", "return", *_COUNTED, "last_prompt_tokens", "computed_tokens", "choices"),
 )
 _TURN_FIELDS = {
     "task": _TEXT,
@@ -70,7 +77,11 @@ _TURN_FIELDS = {
     "anchor": _TEXT,
     "progress": _FLOAT,
     "return_to_go": _FLOAT,  # sum of this reward and all later ones, undiscounted; null after an error
+    "choices": _INT,  # how many admissible commands there were; null where none are listed
+    "prompt_tokens": _INT,  # this and the next three are null where they were not counted
     "reply_tokens": _INT,
+    "cut": _FLAG,  # whether the reply ended at its limit of tokens
+    "cost": _FLOAT,
     "logprob_mean": _FLOAT,  # of the reply's tokens, as the engine gave them
     "tokens": pa.list_(_TEXT),  # the reply token by token; this and the next two are null for policies without tokens
     "logprobs": pa.list_(pa.float32()),  # of each token, as the engine gave them
@@ -79,8 +90,8 @@ _TURN_FIELDS = {
     "seconds_policy": _FLOAT,
     "seconds_env": _FLOAT,
 }
-_OF_TOKENS = ("reply_tokens", "logprob_mean", "tokens", "logprobs", "entropies", "policy_version")
-_TURN_NULLABLE = ("progress", "return_to_go", *_OF_TOKENS)
+_OF_TOKENS = ("logprob_mean", "tokens", "logprobs", "entropies", "policy_version")
+_TURN_NULLABLE = ("progress", "return_to_go", "choices", *Usage._fields, *_OF_TOKENS)
 TURNS = _schema("turns", _TURN_FIELDS, _TURN_NULLABLE)
 
 
@@ -183,7 +194,7 @@ def _clean(text: str) -> str:
 
 def _episode_row(episode: Episode) -> Row:
     task, key, turns, ledger = episode.task, episode.key, episode.turns, episode.ledger
-    spans = None if ledger is None else ledger.spans
+    choices = [turn.choices for turn in turns if turn.choices is not None]
     outcome = episode.outcome
     return {
         "task": _clean(task.id),
@@ -200,15 +211,39 @@ def _episode_row(episode: Episode) -> Row:
         "cause": _clean(episode.cause),
         "attempts": episode.attempts,
         "turns": len(turns),
-        "prompt_tokens": None if spans is None else spans[-1].start if spans else 0,
-        "reply_tokens": None if spans is None else sum(span.end - span.start for span in spans),
+        **_counted(episode),
         "computed_tokens": None if ledger is None else ledger.computed_tokens,
         "invalid_actions": sum(not turn.valid for turn in turns),
+        "choices": sum(choices) / len(choices) if choices else None,
+        "parts": part_sums(turns),
         "last": _clean(episode.last),
         "measures": {_clean(name): value for name, value in episode.measures.items()},
         "seconds_policy": float(sum(turn.seconds[0] for turn in turns)),
         "seconds_env": float(sum(turn.seconds[1] for turn in turns)),
     }
+
+
+def part_sums(turns: Sequence[TurnRecord]) -> dict[str, float | None]:
+    """Reward part -> its sum over K turns, None where that is no finite number."""
+    sums: dict[str, float] = {}
+    for turn in turns:
+        for name, value in turn.parts.items():
+            sums[_clean(name)] = sums.get(_clean(name), 0.0) + value
+    return {name: total if np.isfinite(total) else None for name, total in sums.items()}
+
+
+def _counted(episode: Episode) -> Row:
+    """What an episode's replies took, as far as it is known; with a ledger, the reply that it died of too."""
+    usages = [turn.usage for turn in episode.turns if turn.usage is not None]
+    found = Spent().plus(*usages)._asdict()
+    cut = [usage.cut for usage in usages if usage.cut is not None]
+    last = usages[-1].prompt_tokens if usages else None
+    if episode.ledger is not None:
+        spans = episode.ledger.spans
+        found["prompt_tokens"] = sum(span.start for span in spans)
+        found["reply_tokens"] = sum(span.end - span.start for span in spans)
+        last = spans[-1].start if spans else 0
+    return {**found, "last_prompt_tokens": last, "cut_replies": sum(cut) if cut else None}
 
 
 def _turn_rows(episode: Episode) -> list[Row]:
@@ -230,6 +265,8 @@ def _turn_rows(episode: Episode) -> list[Row]:
             "anchor": turn.anchor,
             "progress": None if turn.progress is None else float(turn.progress),
             "return_to_go": None if episode.ending.is_error else to_go[number],
+            "choices": turn.choices,
+            **(turn.usage or Usage())._asdict(),
             **dict.fromkeys(_OF_TOKENS),
             "seconds_policy": turn.seconds[0],
             "seconds_env": turn.seconds[1],
@@ -238,7 +275,8 @@ def _turn_rows(episode: Episode) -> list[Row]:
             ledger = episode.ledger
             span, logprobs = ledger.spans[number], ledger.reply_logprobs(number)
             entropies = ledger.reply_entropies(number)
-            row["reply_tokens"], row["policy_version"] = span.end - span.start, span.version
+            row["prompt_tokens"], row["reply_tokens"] = span.start, span.end - span.start
+            row["policy_version"] = span.version
             row["logprob_mean"] = float(logprobs.mean()) if len(logprobs) else None
             row["tokens"], row["logprobs"] = [_clean(piece) for piece in turn.pieces], logprobs.tolist()
             row["entropies"] = None if np.isnan(entropies).any() else entropies.tolist()

@@ -12,8 +12,9 @@ from rich.text import Text
 from manyturn.agents.episode import Ending
 from manyturn.agents.records import Row
 from manyturn.agents.statistics import Interval, mean_interval, pass_at_k, pass_hat_k
+from manyturn.agents.usage import NOTHING, Spent
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 ABOUT = (
     *("env", "args", "wrappers", "user", "split", "panel", "repeats", "seed", "max_turns"),
     *("policy", "agent", "sampling", "endpoint"),
@@ -30,7 +31,9 @@ def values_by_task(rows: Iterable[Row], column: str) -> dict[str, list[float]]:
     return values
 
 
-def summarise(rows: Sequence[Row], about: Mapping[str, Any], wall: float | None = None) -> dict[str, Any]:
+def summarise(
+    rows: Sequence[Row], about: Mapping[str, Any], wall: float | None = None, lost: Spent = NOTHING
+) -> dict[str, Any]:
     """The summary of an evaluation, as plain values for JSON.
 
     Episodes that ended in an error take part in nothing but ``endings``, ``errors``, ``retried``, ``seconds`` and
@@ -42,8 +45,9 @@ def summarise(rows: Sequence[Row], about: Mapping[str, Any], wall: float | None 
         about: what the rows do not say, with the keys ``ABOUT``; repeated in the summary.
         wall: seconds that the evaluation took. Seconds of policy and environment are sums over episodes, waiting
             included; episodes run side by side, so that they come to more.
+        lost: what replies took that are in no scored episode, such as those of attempts that ended in an error.
     """
-    scored = [row for row in rows if row["ending"] not in _ERRORS]
+    scored = scored_rows(rows)
     failed = [{**row, "success": bool(row["success"])} for row in rows]
     won = [row for row in scored if row["success"]]
     turns = sum(row["turns"] for row in scored)
@@ -55,11 +59,16 @@ def summarise(rows: Sequence[Row], about: Mapping[str, Any], wall: float | None 
         "success": _interval(scored, "success"),
         "success_errors_as_failures": _interval(failed, "success"),
         "return": _interval(scored, "return"),
-        "measures": _measures(scored),
+        "parts": _named(scored, "parts", absent=0.0),
+        "measures": _named(scored, "measures", absent=None),
         **_attempts(scored, about["repeats"]),
         "turns": {"mean": _mean(scored, "turns"), "mean_on_success": _mean(won, "turns")},
         "tokens": _tokens(scored, len(won)),
-        "invalid_action_rate": sum(row["invalid_actions"] for row in scored) / turns if turns else None,
+        "cost": _cost(scored, len(won)),
+        "lost": lost._asdict(),
+        "invalid_action_rate": _share(sum(row["invalid_actions"] for row in scored), turns),
+        "cut_reply_rate": _cut(scored),
+        "choices": _mean(scored, "choices"),
         "endings": {ending.value: sum(row["ending"] == ending for row in rows) for ending in Ending},
         "truncations": dict(sorted(Counter(r["cause"] for r in rows if r["ending"] == Ending.TRUNCATED).items())),
         "errors": {"n": len(rows) - len(scored), "share": _share(len(rows) - len(scored), len(rows))},
@@ -74,6 +83,16 @@ def summarise(rows: Sequence[Row], about: Mapping[str, Any], wall: float | None 
     }
 
 
+def scored_rows(rows: Iterable[Row]) -> list[Row]:
+    """The rows of episodes that did not end in an error."""
+    return [row for row in rows if row["ending"] not in _ERRORS]
+
+
+def spent_on(rows: Iterable[Row]) -> Spent:
+    """What the replies of episodes took together."""
+    return NOTHING.plus(*(Spent(*(row[name] for name in Spent._fields)) for row in rows))
+
+
 def print_summary(summary: Mapping[str, Any], console: Console) -> None:
     """A table of what matters most."""
     table = Table(title=Text(f"{summary['policy']} on {summary['panel']['id']}"), title_justify="left")
@@ -84,6 +103,8 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
     if summary["errors"]["n"]:
         table.add_row("… errors as failures", *_shown(summary["success_errors_as_failures"], percent=True))
     table.add_row("return", *_shown(summary["return"]))
+    for name, found in summary["parts"].items() if len(summary["parts"]) > 1 else ():
+        table.add_row(Text(f"… part {name}"), *_shown(found))
     for name, found in summary["measures"].items():
         table.add_row(Text(name), *_shown(found))
     for kind, key in (("pass@", "pass_at_k"), ("pass^", "pass_hat_k")):
@@ -104,8 +125,12 @@ def _facts(summary: Mapping[str, Any]) -> str:
     facts = [f"{summary['n_episodes']} episodes, {_number(turns['mean'])} turns each"]
     facts[0] += f" ({_number(turns['mean_on_success'])} when it succeeds)" if turns["mean_on_success"] else ""
     if tokens["reply_mean"] is not None:
-        facts.append(f"{_number(tokens['reply_mean'])} reply tokens an episode")
+        facts.append(f"{count(tokens['prompt_mean'])} prompt and {count(tokens['reply_mean'])} reply tokens an episode")
     facts.append(f"invalid actions {_number(summary['invalid_action_rate'], percent=True)}")
+    if summary["cut_reply_rate"] is not None:
+        facts.append(f"cut replies {_number(summary['cut_reply_rate'], percent=True)}")
+    if summary["cost"]["total"] is not None:
+        facts.append(f"cost {summary['cost']['total']:.4g}")
     facts += [f"truncated by {cause}: {n}" for cause, n in summary["truncations"].items()]
     facts.append(f"errors {summary['errors']['n']}, retried {summary['retried']['n']}")
     wall = summary["seconds"]["wall"]
@@ -115,6 +140,20 @@ def _facts(summary: Mapping[str, Any]) -> str:
 def _shown(found: Mapping[str, Any], percent: bool = False) -> tuple[str, str, str]:
     ends = [_number(found[end], percent) for end in ("ci_low", "ci_high")]
     return _number(found["mean"], percent), "unknown" if "–" in ends else " to ".join(ends), str(found["n_tasks"])
+
+
+def count(value: float | None) -> str:
+    """A number of tokens, short: 900, 12.3k, 4.56M.
+
+    >>> count(12_345.6)
+    '12.3k'
+    """
+    if value is None:
+        return "–"
+    for unit, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= 0.9995 * unit:
+            return f"{value / unit:.3g}{sign}"
+    return f"{value:.3g}"
 
 
 def _number(value: float | None, percent: bool = False) -> str:
@@ -133,10 +172,14 @@ def _interval(rows: Sequence[Row], column: str) -> dict[str, Any]:
     return _plain(mean_interval(values_by_task(rows, column), proportion=column == "success"))
 
 
-def _measures(rows: Sequence[Row]) -> dict[str, Any]:
-    """Name -> the mean of what the environment measured, over the episodes that have it."""
-    names = sorted({name for row in rows for name in row["measures"]})
-    return {name: _interval([{**row, name: row["measures"].get(name)} for row in rows], name) for name in names}
+def _named(rows: Sequence[Row], column: str, absent: float | None) -> dict[str, Any]:
+    """Name -> the mean over episodes of the numbers that a column gives names to.
+
+    Args:
+        absent: the number of an episode that does not have the name; None leaves it out.
+    """
+    names = sorted({name for row in rows for name in row[column]})
+    return {name: _interval([{**row, name: row[column].get(name, absent)} for row in rows], name) for name in names}
 
 
 def _share(part: int, whole: int) -> float | None:
@@ -162,13 +205,33 @@ def _attempts(scored: Sequence[Row], repeats: int) -> dict[str, Any]:
 
 
 def _tokens(scored: Sequence[Row], wins: int) -> dict[str, Any]:
-    replies = [row["reply_tokens"] for row in scored if row["reply_tokens"] is not None]
+    """Totals over the scored episodes that were counted, and means of one of them."""
+    spent = spent_on(scored)
     return {
+        "prompt_total": spent.prompt_tokens,
+        "reply_total": spent.reply_tokens,
+        "prompt_mean": _mean(scored, "prompt_tokens"),
         "reply_mean": _mean(scored, "reply_tokens"),
         "computed_mean": _mean(scored, "computed_tokens"),
-        "last_prompt_mean": _mean(scored, "prompt_tokens"),
-        "reply_per_success": sum(replies) / wins if replies and wins else None,
+        "last_prompt_mean": _mean(scored, "last_prompt_tokens"),
+        "reply_per_success": _each(spent.reply_tokens, wins),
     }
+
+
+def _cost(scored: Sequence[Row], wins: int) -> dict[str, Any]:
+    """At the prices that were given, in their currency; None without prices."""
+    total = spent_on(scored).cost
+    return {"total": total, "mean": _mean(scored, "cost"), "per_success": _each(total, wins)}
+
+
+def _cut(scored: Sequence[Row]) -> float | None:
+    """Share of the replies that ended at their limit of tokens, of those where that is known."""
+    known = [row for row in scored if row["cut_replies"] is not None]
+    return _share(sum(row["cut_replies"] for row in known), sum(row["turns"] for row in known))
+
+
+def _each(total: float | None, count: int) -> float | None:
+    return total / count if total is not None and count else None
 
 
 def _retried(rows: Sequence[Row], scored: Sequence[Row]) -> dict[str, Any]:

@@ -3,10 +3,12 @@
 import asyncio
 import hashlib
 import io
+import itertools
 import json
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -19,6 +21,7 @@ from manyturn.agents.journal import Journal, JournalError
 from manyturn.agents.records import read_episodes, read_turns
 from manyturn.agents.scripted import Scripted
 from manyturn.agents.summary import ABOUT, print_summary, summarise
+from manyturn.agents.usage import Spent, Usage
 from manyturn.envs.classics.maze import Maze
 from manyturn.envs.contract.environments import register
 from manyturn.envs.contract.panel import Panel, PanelError, make_panel
@@ -50,9 +53,9 @@ register("tests/Brittle-v0", Brittle)
 register("tests/Measured-v0", Measured)
 
 
-def play(out=None, *, env=MAZE, tasks=8, noise=0.5, limit=8, workers=0, panel=None, **settings):
+def play(out=None, *, env=MAZE, tasks=8, noise=0.5, limit=8, workers=0, panel=None, wrappers=(), **settings):
     async def run():
-        async with open_seats(env, limit=limit, workers=workers) as seats:
+        async with open_seats(env, None, wrappers, limit=limit, workers=workers) as seats:
             options = {"repeats": 2, "seed": 1, "max_turns": 50, "patience": Patience(2, 0.5), **settings}
             chosen = panel or make_panel(seats.tasks("test"), env, "test", tasks)
             return await evaluate(seats, Scripted(noise), chosen, out=out, **options)
@@ -89,8 +92,8 @@ def test_the_summary_can_be_computed_again_from_the_table(whole):
     evaluation, out = whole
     summary = json.loads((out / "summary.json").read_text())
     assert summary == json.loads(json.dumps(evaluation.summary))
-    about = {key: summary[key] for key in ABOUT}
-    assert summarise(read_episodes(out / "episodes.parquet"), about, summary["seconds"]["wall"]) == summary
+    about, lost = {key: summary[key] for key in ABOUT}, Spent(**summary["lost"])
+    assert summarise(read_episodes(out / "episodes.parquet"), about, summary["seconds"]["wall"], lost) == summary
 
 
 def test_the_figures_are_those_of_the_episodes(whole):
@@ -119,16 +122,95 @@ def test_what_an_environment_measures_is_averaged_over_the_episodes_that_have_it
     assert play(folder, env="tests/Measured-v0").summary["measures"] == measures  # from the journal
 
 
+def test_reward_parts_are_averaged_over_all_scored_episodes(tmp_path):
+    found = play(tmp_path, wrappers=({"name": "turn_cost", "cost": 0.25},), noise=0.5)
+    parts, summary = found.summary["parts"], found.summary
+    assert parts.keys() == {"outcome", "turn"}
+    assert parts["turn"]["mean"] == pytest.approx(-0.25 * summary["turns"]["mean"])
+    assert parts["turn"]["n_episodes"] == parts["outcome"]["n_episodes"] == 16, "absent is 0"
+    assert sum(part["mean"] for part in parts.values()) == pytest.approx(summary["return"]["mean"])
+    text = io.StringIO()
+    print_summary(summary, Console(file=text, width=120))
+    assert "part turn" in text.getvalue()
+
+
 def test_tokens_are_counted_over_scored_episodes_and_paid_by_successes_alone(whole):
     evaluation, _ = whole
     about = {key: evaluation.summary[key] for key in ABOUT}
-    tokens = {"reply_tokens": 10, "computed_tokens": 50, "prompt_tokens": 30}
+    tokens = {"reply_tokens": 10, "computed_tokens": 50, "prompt_tokens": 90, "last_prompt_tokens": 30, "cost": 0.5}
     won, lost, died = (
         {**evaluation.episodes[i], **tokens, "success": s} for i, s in ((0, True), (1, False), (2, None))
     )
     found = summarise([won, lost, died | {"ending": "infra_error", "reply_tokens": 999}], about)
-    expected = {"reply_mean": 10, "computed_mean": 50, "last_prompt_mean": 30, "reply_per_success": 20}
-    assert found["tokens"] == expected
+    totals = {"prompt_total": 180, "reply_total": 20, "prompt_mean": 90, "reply_mean": 10}
+    means = {"computed_mean": 50, "last_prompt_mean": 30, "reply_per_success": 20}
+    assert found["tokens"] == totals | means
+    assert found["cost"] == {"total": 1.0, "mean": 0.5, "per_success": 1.0}
+
+
+class Counted(Scripted):
+    """Moves as a scripted policy does, as if a server had counted 100 + turn tokens read, 7 written, at a price."""
+
+    def player(self, key, instructions):
+        player, turns = super().player(key, instructions), itertools.count()
+        act = player.act
+
+        async def counted(step, seat):
+            await asyncio.sleep(0)  # others have their turns
+            turn = next(turns)
+            usage = Usage(100 + turn, 7, turn == 1, 0.25)
+            return replace(await act(step, seat), usage=usage)
+
+        player.act = counted
+        return player
+
+
+def counted(out, env=MAZE, on_progress=lambda progress: None):
+    async def run():
+        async with open_seats(env, limit=4) as seats:
+            panel, patience = make_panel(seats.tasks("test"), env, "test", 8), Patience(2, 0.5)
+            options = {"repeats": 2, "seed": 1, "max_turns": 50, "patience": patience, "on_progress": on_progress}
+            return await evaluate(seats, Counted(0.3), panel, out=out, **options)
+
+    return asyncio.run(run())
+
+
+def test_totals_are_those_of_the_turns_and_nothing_is_lost_without_errors(tmp_path):
+    found = counted(tmp_path)
+    turns, summary = read_turns(tmp_path / "turns.parquet"), found.summary
+    tokens = summary["tokens"]
+    assert tokens["prompt_total"] == sum(turn["prompt_tokens"] for turn in turns) > 0
+    assert tokens["reply_total"] == 7 * len(turns) and tokens["reply_mean"] == 7 * len(turns) / 16
+    assert summary["cost"]["total"] == 0.25 * len(turns)
+    assert summary["cut_reply_rate"] == pytest.approx(16 / len(turns)), "one of each episode"
+    assert summary["lost"] == {"prompt_tokens": 0, "reply_tokens": 0, "cost": 0}
+
+
+def test_what_lost_episodes_took_is_said_apart(tmp_path):
+    summary = counted(tmp_path, "tests/Brittle-v0").summary
+    assert summary["errors"]["n"] == 4
+    kept = sum(row["turns"] for row in read_episodes(tmp_path / "episodes.parquet") if row["ending"] != "env_error")
+    assert summary["tokens"]["reply_total"] == 7 * kept
+    # Each of four episodes was tried twice, and raised on the second of its replies.
+    assert summary["lost"] == {"prompt_tokens": 8 * (100 + 101), "reply_tokens": 8 * 2 * 7, "cost": 8 * 2 * 0.25}
+
+
+def test_an_interrupted_evaluation_remembers_what_its_lost_episodes_took(tmp_path):
+    seen = []
+
+    def stop(progress):
+        seen.append(progress)
+        if progress.played == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        counted(tmp_path, on_progress=stop)
+    found = counted(tmp_path, on_progress=seen.append)
+    assert found.played == 16 - 5 and seen[-1].done == seen[-1].total == 16
+    summary = found.summary
+    assert summary["lost"]["reply_tokens"] + summary["tokens"]["reply_total"] == seen[-1].spent.reply_tokens
+    assert summary["lost"]["reply_tokens"] > 0, "three episodes were open"
+    assert summary["tokens"] == counted(None).summary["tokens"]
 
 
 def test_the_tables_hold_the_panel_in_order_and_the_manifest_their_hashes(whole):
@@ -186,16 +268,14 @@ from manyturn.agents.evaluate import evaluate
 from manyturn.agents.scripted import Scripted
 from manyturn.envs.contract.panel import make_panel
 from manyturn.envs.hosting.seats import open_seats
-ended = []
-def end(episode):
-    ended.append(episode)
-    if len(ended) == 7:
+def end(progress):
+    if progress.played == 7:
         os.kill(os.getpid(), signal.SIGKILL)
 async def run():
     async with open_seats({MAZE!r}, limit=3) as seats:
         panel = make_panel(seats.tasks("test"), {MAZE!r}, "test", 8)
         out = Path({str(tmp_path)!r})
-        await evaluate(seats, Scripted(0.5), panel, repeats=2, seed=1, max_turns=50, out=out, on_episode=end)
+        await evaluate(seats, Scripted(0.5), panel, repeats=2, seed=1, max_turns=50, out=out, on_progress=end)
 asyncio.run(run())
 """
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True)

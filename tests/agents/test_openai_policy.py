@@ -19,7 +19,8 @@ from manyturn.agents.engine import EngineError, Sampling
 from manyturn.agents.episode import ContextFull, Ending, Episode
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import Patience, gather
-from manyturn.agents.openai_policy import Endpoint, OpenAIPolicy, Usage
+from manyturn.agents.openai_policy import Endpoint, OpenAIPolicy
+from manyturn.agents.usage import Usage
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.hosting.host import Answer
 from manyturn.envs.hosting.seats import open_seats
@@ -97,7 +98,7 @@ def policy(config: AgentConfig | None = None, **endpoint: Any) -> OpenAIPolicy:
     return OpenAIPolicy("some-model", config or AgentConfig(), Sampling(temperature=0.5, max_tokens=20), settings)
 
 
-def ask(policy: OpenAIPolicy) -> tuple[str, Usage | None]:
+def ask(policy: OpenAIPolicy) -> tuple[str, Usage]:
     return asyncio.run(policy.complete([{"role": "user", "content": "look"}], EPISODE, 0))
 
 
@@ -313,7 +314,7 @@ def test_no_more_requests_are_under_way_than_allowed(server):
 def test_text_that_no_encoding_takes_is_repaired_in_both_directions(server):
     server.script = [(200, b'{"choices": [{"message": {"content": "a\\ud800b"}}]}', {})]
     text, usage = asyncio.run(policy().complete([{"role": "user", "content": "x\ud800"}], EPISODE, 0))
-    assert (text, usage) == ("a\ufffdb", None)
+    assert (text, usage) == ("a\ufffdb", Usage())
     assert server.requests[0]["body"]["messages"][0]["content"] == "x\ufffd"
 
 
@@ -390,7 +391,7 @@ def test_usage_is_kept_by_turn_and_nonsense_in_it_is_ignored(server):
             await player.act(Answer("look"), None)  # type: ignore[arg-type]  # the seat is the expert's business
 
     asyncio.run(two())
-    assert player.usage == [Usage(7, 2), None]
+    assert player.usage == [Usage(7, 2), Usage()]
 
 
 def test_an_answer_that_is_packed_is_refused_before_it_fills_the_memory(server):

@@ -10,20 +10,25 @@ from manyturn.agents.episode import Ending, Episode, TurnRecord
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Ledger
 from manyturn.agents.recorded import episode_from_plain, episode_to_plain
+from manyturn.agents.usage import Usage
+from manyturn.envs.contract.roles import ONE_ROLE
 from manyturn.envs.contract.task import Task
 
 TASK = Task("a task", "train", {"n": 1})
 NUMBERS = st.floats(allow_nan=True, allow_infinity=True)
 TEXTS = st.text(st.characters(), max_size=5)
+COUNTS = st.none() | st.integers(0, 2**31)
 IDS = st.lists(st.integers(0, 9), min_size=1, max_size=4)
 
 
 @st.composite
 def episodes(draw):
-    turns = draw(st.lists(st.tuples(TEXTS, NUMBERS, st.booleans(), st.none() | NUMBERS), max_size=4))
+    usages = st.builds(Usage, COUNTS, COUNTS, st.none() | st.booleans(), st.none() | NUMBERS)
+    further = st.tuples(st.just(ONE_ROLE), st.none() | usages, COUNTS)
+    turns = draw(st.lists(st.tuples(TEXTS, NUMBERS, st.booleans(), st.none() | NUMBERS, further), max_size=4))
     records = [
-        TurnRecord(text, text, text, valid, reward, {text: reward}, text, progress, (0.1, 0.2), (text, text))
-        for text, reward, valid, progress in turns
+        TurnRecord(text, text, text, valid, reward, {text: reward}, text, progress, (0.1, 0.2), (text, text), *rest)
+        for text, reward, valid, progress, rest in turns
     ]
     ledger = None
     if draw(st.booleans()):

@@ -25,6 +25,7 @@ from manyturn.agents.records import (
     write_turns,
 )
 from manyturn.agents.scripted import Scripted
+from manyturn.agents.usage import Usage
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.seats import open_seats
@@ -71,7 +72,7 @@ def test_rows_say_what_was_played(played):
 
 def test_a_policy_without_tokens_has_none_instead_of_zero(played):
     for row in episode_rows(played):
-        assert row["reply_tokens"] is row["prompt_tokens"] is row["computed_tokens"] is None
+        assert row["reply_tokens"] is row["prompt_tokens"] is row["computed_tokens"] is row["cut_replies"] is None
     assert all(row["logprob_mean"] is None and row["policy_version"] is None for row in turn_rows(played))
 
 
@@ -81,10 +82,31 @@ def test_tokens_are_those_of_the_ledger_where_a_context_edits_history_too():
     ledger.record([1, 2, 3, 4, 5], [6], [-2.0], version=7)
     ledger.record([1, 9], [6, 7, 8], [-1.0, -1.0, -4.0], version=7)
     [row], turns = episode_rows([episode(ledger=ledger)]), turn_rows([episode(ledger=ledger)])
-    assert (row["prompt_tokens"], row["reply_tokens"], row["computed_tokens"]) == (2, 6, 11)
+    assert (row["prompt_tokens"], row["reply_tokens"], row["computed_tokens"]) == (2 + 5 + 2, 6, 11)
+    assert row["last_prompt_tokens"] == 2 and [turn["prompt_tokens"] for turn in turns] == [2, 5, 2]
     assert [turn["reply_tokens"] for turn in turns] == [2, 1, 3]
     assert [turn["logprob_mean"] for turn in turns] == [-1.0, -2.0, -2.0]
     assert [turn["policy_version"] for turn in turns] == [6, 7, 7]
+
+
+def test_what_a_server_counted_stands_in_its_turn_and_its_sum_in_the_episode():
+    counted, turns = episode((0.0, 0.0, 1.0)), [Usage(10, 3, True, 0.25), None, Usage(20, 4, False, 0.5)]
+    for turn, usage in zip(counted.turns, turns, strict=True):
+        turn.usage = usage
+    [row], rows = episode_rows([counted]), turn_rows([counted])
+    assert (row["prompt_tokens"], row["reply_tokens"], row["cost"], row["cut_replies"]) == (30, 7, 0.75, 1)
+    assert row["last_prompt_tokens"] == 20 and row["computed_tokens"] is None
+    assert [(r["prompt_tokens"], r["reply_tokens"], r["cut"], r["cost"]) for r in rows] == [
+        (10, 3, True, 0.25),
+        (None, None, None, None),
+        (20, 4, False, 0.5),
+    ]
+
+
+def test_a_part_is_summed_over_the_episode_and_no_number_is_no_sum():
+    odd = episode((1.0, 2.0))
+    odd.turns[0].parts, odd.turns[1].parts = {"step": 0.5, "lost": 1.0}, {"step": 0.25, "lost": float("nan")}
+    assert episode_rows([odd])[0]["parts"] == {"step": 0.75, "lost": None}
 
 
 def test_an_episode_that_died_in_the_environment_keeps_the_reply_that_it_died_of():

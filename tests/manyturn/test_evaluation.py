@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from manyturn.agents.records import read_turns
 from manyturn.candidate import LONGEST_CONTEXT, find_policy
 from manyturn.evaluation import Settings, _world
 
@@ -54,6 +55,16 @@ def test_sampling_of_a_run_can_be_changed_and_stands_in_the_result(command, tiny
     assert summary(tmp_path)["sampling"] == {"temperature": 0, "max_tokens": 8}, "what is not given stays the run's"
 
 
+def test_replies_of_a_run_that_were_cut_are_counted_and_shown(command, tiny_run, tmp_path):
+    found = command("evaluate", tiny_run, "--limit", 8, "--out", tmp_path, "--sampling.max-tokens", 3)
+    assert found.code == 0
+    turns = read_turns(tmp_path / "turns.parquet")
+    cut = sum(turn["cut"] for turn in turns)
+    assert cut > 0 and all(turn["reply_tokens"] == 3 for turn in turns if turn["cut"])
+    assert summary(tmp_path)["cut_reply_rate"] == pytest.approx(cut / len(turns))
+    assert f"cut replies {cut / len(turns):.1%}" in " ".join(found.out.split())
+
+
 def test_the_longest_context_of_a_model_is_its_own(command, tiny_run, tmp_path):
     model = tmp_path / "model"
     shutil.copytree(tiny_run / "checkpoints" / "step_000001" / "model", model)
@@ -74,7 +85,9 @@ def endpoint() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            answer = {"choices": [{"message": {"role": "assistant", "content": "go north"}}]}
+            message = {"role": "assistant", "content": "go north"}
+            answer = {"choices": [{"message": message, "finish_reason": "length" if len(asked) % 2 else "stop"}]}
+            answer["usage"] = {"prompt_tokens": 10 * len(asked), "completion_tokens": 3}
             body = json.dumps(answer).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
@@ -112,5 +125,9 @@ def test_options_of_agent_sampling_and_endpoint_reach_the_model(command, endpoin
         assert body["model"] == "m" and body["max_completion_tokens"] == 5 and body["temperature"] == 0.5
         assert "Admissible commands: " in body["messages"][-1]["content"]
         assert sum(message["role"] == "assistant" for message in body["messages"]) <= 1
-    agent = summary(tmp_path)["agent"]
+    found = summary(tmp_path)
+    assert found["tokens"]["prompt_total"] == sum(10 * (n + 1) for n in range(len(asked)))
+    assert found["tokens"]["reply_total"] == 3 * len(asked)
+    assert found["cut_reply_rate"] == pytest.approx((len(asked) + 1) // 2 / len(asked))
+    agent = found["agent"]
     assert agent["context"] == {"name": "window", "turns": 1} and agent["format"] == {"name": "free_text"}

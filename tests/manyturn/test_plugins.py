@@ -94,7 +94,7 @@ def test_a_context_decides_what_a_prompt_holds(trained):
     assert len(rows) == 16 and any(row["turns"] > 1 for row in rows)
     for row in rows:
         shown = template.conversation("SHOUT!", [], last[row["stage"], row["task"], row["member"]])
-        assert row["prompt_tokens"] == len(shown)
+        assert row["last_prompt_tokens"] == len(shown)
 
 
 def test_a_model_is_built_with_its_options_and_the_environments_words(trained):

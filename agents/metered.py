@@ -1,0 +1,49 @@
+"""A policy whose replies are counted as they come, so that what was spent on lost episodes is known too."""
+
+from dataclasses import dataclass
+
+from manyturn.agents.episode import Act, Player, Policy, concurrency_of
+from manyturn.agents.episode_key import EpisodeKey
+from manyturn.agents.ledger import Ledger
+from manyturn.agents.usage import NOTHING, Spent
+from manyturn.envs.hosting.host import Answer
+from manyturn.envs.hosting.seats import Seat
+
+
+@dataclass
+class Meter:
+    """What all replies took up to now, whatever became of their episodes."""
+
+    spent: Spent = NOTHING
+
+
+class Metered:
+    """Plays as another policy does, and counts what its replies take."""
+
+    def __init__(self, policy: Policy, meter: Meter):
+        self.name, self._policy, self._meter = policy.name, policy, meter
+
+    @property
+    def concurrency(self) -> int | None:
+        return concurrency_of(self._policy)
+
+    def player(self, key: EpisodeKey, instructions: str) -> Player:
+        return _MeteredPlayer(self._meter, self._policy.player(key, instructions))
+
+
+class _MeteredPlayer:
+    def __init__(self, meter: Meter, player: Player):
+        self._meter, self._player = meter, player
+
+    @property
+    def ledger(self) -> Ledger | None:
+        return self._player.ledger
+
+    async def act(self, step: Answer, seat: Seat) -> Act:
+        act = await self._player.act(step, seat)
+        if act.usage is not None:
+            self._meter.spent = self._meter.spent.plus(act.usage)
+        return act
+
+    def leave(self) -> None:
+        self._player.leave()

@@ -1,0 +1,46 @@
+"""What a reply took, counted by the engine that drew it or the server that was asked."""
+
+from collections.abc import Iterable
+from typing import NamedTuple, Self
+
+
+class Usage(NamedTuple):
+    """What one reply took; None is what is not known.
+
+    Attributes:
+        prompt_tokens: of the whole prompt, whether or not parts of it were computed before.
+        reply_tokens: of the reply, with the hidden reasoning that a server bills.
+        cut: whether the reply ended at its limit of tokens, and not by itself.
+        cost: at the prices that were given, in their currency.
+    """
+
+    prompt_tokens: int | None = None
+    reply_tokens: int | None = None
+    cut: bool | None = None
+    cost: float | None = None
+
+
+class Spent(NamedTuple):
+    """The sum over replies; None as long as no reply has said it."""
+
+    prompt_tokens: int | None = None
+    reply_tokens: int | None = None
+    cost: float | None = None
+
+    def plus(self, *more: "Spent | Usage") -> Self:
+        """This and what others took."""
+        counted = (self, *more)
+        return type(self)(*(_total(getattr(one, name) for one in counted) for name in Spent._fields))
+
+    def minus(self, other: "Spent") -> Self:
+        """What is left when ``other`` is taken off; never below 0, where sums of floats differ in their last digits."""
+        pairs = zip(self, other, strict=True)
+        return type(self)(*(None if mine is None else max(mine - (theirs or 0), 0) for mine, theirs in pairs))
+
+
+NOTHING = Spent()
+
+
+def _total(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
