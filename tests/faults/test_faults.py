@@ -15,7 +15,14 @@ HERE = Path(__file__).parent
 CLASSES = {path.stem: path.read_text() for path in sorted(HERE.glob("fault_*.py"))}
 # To import the trainer or the engine takes longer than most of these faults.
 HEAVY = [name for name, text in CLASSES.items() if "\nfrom short_runs " in text or "\nfrom drawing " in text]
-LONG = ("fault_disk_full", "fault_gradient_nan", "fault_hostile_text", "fault_signals", "fault_two_writers")
+LONG = (
+    "fault_checkpoint_damaged",
+    "fault_disk_full",
+    "fault_gradient_nan",
+    "fault_hostile_text",
+    "fault_signals",
+    "fault_two_writers",
+)
 
 
 def classes(names: Iterable[str]) -> list[Any]:

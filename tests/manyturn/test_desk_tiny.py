@@ -55,4 +55,4 @@ def test_a_held_out_customer_is_told_in_known_tokens_and_the_limits_leave_room_f
 @pytest.mark.slow
 def test_the_recipe_learns_in_a_smaller_form(tmp_path) -> None:
     summary = asyncio.run(train(configure(RECIPE, SMALLER), tmp_path / "run"))
-    assert summary["difference"]["ci_low"] > 0.05, summary
+    assert summary["difference"]["ci_low"] > 0, summary

@@ -94,6 +94,7 @@ def test_the_engine_draws_with_what_was_learnt(trained):
     assert sorted(set(versions)) == sorted({24, *(line["version"] for line in steps)})
 
 
+@pytest.mark.slow
 def test_a_run_is_evaluated_with_its_engine_or_with_another_one(trained):
     folder, manyturn = trained
     words = {
