@@ -13,7 +13,7 @@ A builder's module must not import torch: configurations are checked without it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from manyturn.envs.contract.registry import Named, Registry
 
@@ -37,6 +37,10 @@ class ModelConfig(Named):
     def vocabulary_tasks(self) -> int:
         """Training tasks whose texts the builder is given; 0 for a model that has its own words."""
         return 0
+
+    def located(self) -> Self:
+        """The same options, with paths that hold from any folder."""
+        return self
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Which policy a word on the command line means."""
 
 import difflib
-import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -94,8 +93,9 @@ def _behind_endpoint(model: str, asked: Asked) -> Candidate:
 
 
 def _trained(run: Path, checkpoint: Path | None, asked: Asked) -> Candidate:
-    from manyturn.trainers.recipe.changes import changes, shown
+    from manyturn.trainers.recipe.changes import shown
     from manyturn.trainers.record.checkpoint import beside, newest_checkpoint, read_state, verify
+    from manyturn.trainers.record.edits import edits_since
     from manyturn.trainers.record.run_folder import read_config
 
     _refuse(asked, ("agent",), "a run acts as it was trained to, see its config.toml")
@@ -110,7 +110,7 @@ def _trained(run: Path, checkpoint: Path | None, asked: Asked) -> Candidate:
     else:
         verify(checkpoint)
     state = read_state(checkpoint)
-    if edits := changes(state.get("config", {}), json.loads(json.dumps(config.model_dump(mode="json")))):
+    if edits := edits_since(checkpoint, config):
         print(f"{run}/config.toml was edited since {checkpoint}, and counts: {shown(edits)}", file=sys.stderr)
     sampling = changed(config.sampling, "sampling", asked.get("sampling", {}))
 

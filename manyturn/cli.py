@@ -67,19 +67,18 @@ def train(
     out
         Folder of the run; default: runs/ENV, numbered.
     resume
-        Continue the run in this folder from its last checkpoint; takes no other options than the next.
+        Continue the run in this folder from its last checkpoint, a finished one too: with --steps N until it has N
+        steps. Takes no other options than that and the next.
     accept_config
         Continue although the run's config.toml was edited since; summary.json then says what was changed, and when.
     """
     if resume is not None:
-        if words or recipe or out:
-            raise ValueError("--resume continues a run as it was configured: give no other options")
-        _train(None, resume, accept_config)
+        _resume(resume, words, bool(recipe or out), accept_config)
         return
     if accept_config:
         raise ValueError("--accept-config has no effect: it belongs to --resume RUN")
     env = words[0] if words and not words[0].startswith("--") else None
-    config = _recipe(recipe, words[1:] if env else words, {"env": {"id": _located(env)}} if env else {})
+    config = _recipe(recipe, words[1:] if env else words, {"env": {"id": env}} if env else {})
     _train(config, out or _fresh_folder(config.env.id))
 
 
@@ -241,12 +240,6 @@ def recipes(name: str | None = None) -> None:
         print_page(name, Console(highlight=False))
 
 
-def _located(env: str) -> str:
-    """A file's environment by its absolute path, so that the run can be evaluated from any folder."""
-    file, colon, name = env.rpartition(":")
-    return f"{Path(file).resolve()}:{name}" if colon and file.endswith(".py") else env
-
-
 def _recipe(names: tuple[str, ...], words: tuple[str, ...], given: dict[str, Any]) -> Any:
     from manyturn.overrides import parse_overrides
     from manyturn.recipes import load_recipe
@@ -275,18 +268,29 @@ def _without_foreign_bars() -> None:
     disable_progress_bar()
 
 
-def _train(config: Any, out: Path, accept_config: bool = False) -> None:
-    from manyturn.terminal import TrainingReport
+def _resume(run: Path, words: tuple[str, ...], others: bool, accept_config: bool) -> None:
+    from manyturn.overrides import parse_overrides
     from manyturn.trainers.record.run_folder import read_config
+
+    asked = parse_overrides(words)
+    if others or asked.keys() - {"steps"}:
+        raise ValueError("--resume continues a run as it was configured: give no other options than --steps N")
+    steps = asked.get("steps")
+    if steps is not None and (not isinstance(steps, int) or isinstance(steps, bool)):
+        raise ValueError(f"--steps {steps}: a number of steps is wanted, such as --steps 40")
+    shown = read_config(run) if steps is None else read_config(run).model_copy(update={"steps": steps})
+    _train(shown, run, resume=True, accept_config=accept_config, steps=steps)
+
+
+def _train(config: Any, out: Path, **resumed: Any) -> None:
+    from manyturn.terminal import TrainingReport
     from manyturn.trainers.record.stopping import Stopped
     from manyturn.trainers.run.loop import train as run
 
     _without_foreign_bars()
     try:
-        with TrainingReport(out, config or read_config(out)) as report:
-            report.finish(
-                exits.run(run(config, out, resume=config is None, accept_config=accept_config, report=report))
-            )
+        with TrainingReport(out, config) as report:
+            report.finish(exits.run(run(None if resumed else config, out, **resumed, report=report)))
     except Stopped as stopped:
         print(f"manyturn: {stopped}", file=sys.stderr)
         sys.exit(stopped.exit_code)

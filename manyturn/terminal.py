@@ -8,11 +8,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from manyturn import exits
 from manyturn.envs.conformance.check import Report
-from manyturn.envs.contract.options import ConfigError
 from manyturn.report.write import write_report
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.curve import draw_curve
+from manyturn.trainers.record.stopping import Stopped
 from manyturn.visible import visible
 
 _SHOWN = {
@@ -56,11 +57,16 @@ class TrainingReport:
 
     def __exit__(self, *exception: object) -> None:
         self._bar.stop()
-        refused = isinstance(exception[1], ConfigError)
-        if exception[0] is not None and not refused and (self._out / "config.toml").is_file():
-            self._say(f"stopped: manyturn train --resume {self._out} continues it")
+        error = exception[1]
+        if isinstance(error, BaseException) and _may_go_on(error) and (self._out / "config.toml").is_file():
+            saved = any((self._out / "checkpoints").glob("step_*"))
+            does = "continues it" if saved else "begins it again, for nothing was saved yet"
+            self._say(f"stopped: manyturn train --resume {self._out} {does}")
 
     def __call__(self, line: dict[str, Any]) -> None:
+        if line["phase"] == "notice":
+            self._say(f"note: {line['notice']}")
+            return
         head = _HEADS[line["phase"]].format(**line)
         shown = [form.format(line[key]) for key, form in _SHOWN.items() if line.get(key) is not None]
         if line.get("errors"):
@@ -87,6 +93,13 @@ class TrainingReport:
 
     def _say(self, text: str) -> None:
         self._console.print(Text(visible(text)), soft_wrap=True)
+
+
+def _may_go_on(error: BaseException) -> bool:
+    """Whether a run that this ended may get further when it is resumed: what it was given is not at fault."""
+    if isinstance(error, Stopped | KeyboardInterrupt):
+        return True
+    return exits.code_of(exits.innermost(error)) not in (exits.BAD_INPUT, exits.LEARNING_FAILED)
 
 
 def _number(value: float | None) -> str:

@@ -1,6 +1,7 @@
 """Any causal model of Hugging Face's; see ``load_pretrained``."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from manyturn.agents.model_config import MODELS, ModelConfig, ModelContext
 from manyturn.envs.contract.facts import EnvFacts
@@ -23,6 +24,10 @@ class PretrainedModel(ModelConfig):
     @property
     def label(self) -> str:
         return self.path
+
+    def located(self) -> Self:
+        folder = Path(self.path)
+        return self.model_copy(update={"path": str(folder.resolve())}) if folder.is_dir() else self
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         if self.dtype == "bfloat16" and not run.learner.lora_rank:

@@ -150,14 +150,21 @@ class RunFolder:
     def set_aside(self, step: int) -> None:
         """Make room for a run that goes on from this step under another configuration.
 
-        Episodes that the other one has played for the next steps are forgotten; its evaluation keeps its place under
-        the number of its last step.
+        Episodes that the other one has played for the next steps are forgotten; its evaluation and summary keep their
+        places under the number of its last step.
         """
         self.forget_journals_after(0, 0)
-        finished, name = self.path / "evaluation", f"evaluation-step_{step:06d}"
-        if finished.is_dir():
-            names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
-            finished.rename(next(path for path in map(self.path.joinpath, names) if not path.exists()))
+        for finished in (self.path / "evaluation", self.path / "summary.json"):
+            name, end = f"{finished.stem}-step_{step:06d}", finished.suffix
+            if finished.exists():
+                names = itertools.chain([name + end], (f"{name}-{number}{end}" for number in itertools.count(2)))
+                finished.rename(next(path for path in map(self.path.joinpath, names) if not path.exists()))
+
+    def withdraw(self) -> None:
+        """Forget a run that was refused before it had done anything, so that its folder is free again."""
+        if not self._resume and not self.metrics_file.stat().st_size:
+            self.metrics_file.unlink()
+            self.config_file.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:

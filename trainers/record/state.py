@@ -20,6 +20,7 @@ class State:
         config: the configuration that led here, as plain values.
         config_changes: edits of it that were accepted when the run was resumed: the step, and each entry's place with
             both values.
+        notices: what the run has said besides its figures.
     """
 
     step: int = 0
@@ -32,6 +33,7 @@ class State:
     seconds: float = 0.0
     config: dict[str, Any] = field(default_factory=dict)
     config_changes: list[dict[str, Any]] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
 
     def plain(self) -> dict[str, Any]:
         return {**vars(self), "seen": sorted(self.seen)}

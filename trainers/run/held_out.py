@@ -7,23 +7,21 @@ from typing import Any
 from manyturn.agents.episode import Policy
 from manyturn.agents.evaluate import Evaluation, evaluate, held_out_guard
 from manyturn.agents.scripted import Scripted
-from manyturn.envs.contract.panel import make_panel
 from manyturn.trainers.record.state import State
 from manyturn.trainers.record.summary import measured, summarise_run
 from manyturn.trainers.run.run import Run
+from manyturn.trainers.run.splits import panel_of
 
 
 async def held_out(run: Run, policy: Policy, seen: Collection[str] = (), out: Path | None = None) -> Evaluation:
     """Evaluate a policy on the pinned panel of held-out tasks; raises NotHeldOut if ``seen`` holds one of them."""
-    config = run.config
-    told = config.evaluation
-    panel = make_panel(run.seats.tasks(told.split), config.env.id, told.split, told.limit, config.env.args)
+    config, panel = run.config, panel_of(run.config, run.seats)
     held_out_guard(panel, seen)
     return await evaluate(
         run.seats,
         policy,
         panel,
-        repeats=told.repeats,
+        repeats=config.evaluation.repeats,
         seed=config.seed,
         max_turns=config.rollout.max_turns,
         patience=run.patience,
@@ -60,6 +58,7 @@ async def conclude(run: Run, state: State, path: Path) -> dict[str, Any]:
         "updates": run.told(lambda trainee: trainee.learner.updates),
         "warmup": state.warmup,
         "config_changes": state.config_changes,
+        "notices": state.notices,
         "weights": run.told(lambda trainee: trainee.weights),
     }
     panel = {"id": random.panel.id, "hash": random.panel.hash, "n_tasks": len(random.panel)}

@@ -8,6 +8,7 @@ was killed continues from its last checkpoint to the same bits.
 import json
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,9 @@ from safetensors import SafetensorError
 from manyturn.envs.contract.durable import replace_text
 from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.hosting.watchdog import watchdog
-from manyturn.trainers.recipe.changes import changes, shown
+from manyturn.trainers.recipe.changes import shown
 from manyturn.trainers.recipe.config import RunConfig
+from manyturn.trainers.recipe.located import located
 from manyturn.trainers.record.checkpoint import (
     CheckpointError,
     beside,
@@ -27,12 +29,15 @@ from manyturn.trainers.record.checkpoint import (
     save_checkpoint,
     version_notice,
 )
+from manyturn.trainers.record.edits import edits_since, plain
 from manyturn.trainers.record.metrics import Log
+from manyturn.trainers.record.notices import Notices
 from manyturn.trainers.record.run_folder import RunFolder, read_metrics
 from manyturn.trainers.record.run_loggers import RunLoggers
 from manyturn.trainers.record.state import State
 from manyturn.trainers.record.stopping import Stopped, Stopping
 from manyturn.trainers.run.held_out import conclude, figures
+from manyturn.trainers.run.longer import lengthened, schedule_note
 from manyturn.trainers.run.run import Run, open_run
 from manyturn.trainers.run.step import train_step
 from manyturn.trainers.run.warmup import validate, warm_up
@@ -44,6 +49,7 @@ async def train(
     *,
     resume: bool = False,
     accept_config: bool = False,
+    steps: int | None = None,
     report: Log = lambda line: None,
 ) -> dict[str, Any]:
     """Run, or continue a run.
@@ -52,27 +58,28 @@ async def train(
         config: what to do; None when resuming, for then the folder's own counts.
         path: the run's folder.
         accept_config: go on although the folder's configuration was edited since the last checkpoint.
-        report: receives each line of metrics as it is written, and how far the vocabulary is, where that takes long.
+        steps: when resuming, how many steps the run has now; None: as many as before.
+        report: receives each line of metrics as it is written; how far the vocabulary is, where that takes long; and
+            notices, ``{"phase": "notice", "notice": TEXT}``.
 
     Returns:
         The summary, which is written to ``summary.json`` too.
 
     Raises:
-        ConfigError: the configuration was edited since the last checkpoint, and that is not accepted.
+        ConfigError, NotHeldOut: options do not fit each other, the environment or its tasks; or the configuration was
+            edited since the last checkpoint, and that is not accepted.
         Stopped: a signal asked for it; what was finished is saved.
         DiskFull, LearningFailed, TooManyErrors: the run cannot go on; it can be resumed from its last checkpoint.
     """
     began = time.monotonic()
     with RunFolder(path, resume) as folder, Stopping() as stopping:
-        if config is None:
-            config = folder.read_config()
+        config = folder.read_config() if config is None else located(config)
         checkpoint = _newest(folder)
-        edits = _edits(checkpoint, config)
-        if edits and not accept_config:
-            raise ConfigError(
-                f"{path}/config.toml was edited since {checkpoint}: {shown(edits)}; take the edit back, or accept it "
-                f"with manyturn train --resume {path} --accept-config"
-            )
+        if steps is not None:
+            config = lengthened(config, steps, checkpoint)
+        edits = edits_since(checkpoint, config)
+        if not accept_config:
+            _refuse_edits(path, checkpoint, {k: v for k, v in edits.items() if k != "steps" or steps is None})
         loggers = RunLoggers(config.loggers)
 
         def log(line: dict[str, Any]) -> None:
@@ -83,15 +90,18 @@ async def train(
         def tell(line: dict[str, Any]) -> None:
             report({"seconds": round(time.monotonic() - began, 3), **line})
 
+        note = Notices(tell)
         async with AsyncExitStack() as stack:
             stack.callback(loggers.close)
             run = await stopping.run(stack.enter_async_context(open_run(config, tell)))
-            if not resume:
+            if not resume or steps is not None:
                 folder.write_config(config)
             state = await stopping.run(_begin(run, folder, checkpoint, loggers, log))
-            state.config = _plain(config)
+            state.config, note.said = plain(config), state.notices
             if edits:
-                state.config_changes.append({"step": state.step, "entries": edits})
+                if told := schedule_note(config, edits, state.step):
+                    note(told)
+                state.config_changes.append({"step": state.step, "entries": {k: list(v) for k, v in edits.items()}})
                 folder.set_aside(state.step)
                 _save(run, state, folder)  # the accepted configuration is the run's, even where no step follows
             earlier, went_on = state.seconds, time.monotonic()
@@ -142,12 +152,12 @@ def _newest(folder: RunFolder) -> Path | None:
     return checkpoint
 
 
-def _edits(checkpoint: Path | None, config: RunConfig) -> dict[str, tuple[Any, Any]]:
-    return {} if checkpoint is None else changes(read_state(checkpoint).get("config", {}), _plain(config))
-
-
-def _plain(config: RunConfig) -> dict[str, Any]:
-    return json.loads(json.dumps(config.model_dump(mode="json")))
+def _refuse_edits(path: Path, checkpoint: Path | None, edits: Mapping[str, tuple[Any, Any]]) -> None:
+    if edits:
+        raise ConfigError(
+            f"{path}/config.toml was edited since {checkpoint}: {shown(edits)}; take the edit back, or accept it "
+            f"with manyturn train --resume {path} --accept-config"
+        )
 
 
 async def _begin(run: Run, folder: RunFolder, checkpoint: Path | None, loggers: RunLoggers, log: Log) -> State:
@@ -164,9 +174,13 @@ async def _begin(run: Run, folder: RunFolder, checkpoint: Path | None, loggers: 
         return state
     folder.check_new()
     _rewind(run, folder, loggers, -1)
-    state = State(config=_plain(run.config))
+    state = State(config=plain(run.config))
     began = time.monotonic()
-    state.warmup, state.seen = await warm_up(run, log)
+    try:
+        state.warmup, state.seen = await warm_up(run, log)
+    except ConfigError:
+        folder.withdraw()
+        raise
     for trainee in run.trainees:
         trainee.learner.begin_reinforcement()
     state.before = await figures(run, state, "before")

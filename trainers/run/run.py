@@ -26,6 +26,7 @@ from manyturn.trainers.learn.learner import Learner
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.checkpoint import ONE_POLICY
 from manyturn.trainers.record.metrics import Log
+from manyturn.trainers.run.splits import check_tasks
 from manyturn.trainers.run.trainee import Trainee
 
 T = TypeVar("T")
@@ -139,6 +140,7 @@ async def open_run(config: RunConfig, log: Log = lambda line: None) -> AsyncIter
             )
         )
         refuse_unfit(config, seats)
+        check_tasks(config, seats)
         texts = await _vocabulary(config, seats, log)
         trainees, barrier = list[Trainee](), BatchBarrier()
         for name, played in _roles(config, seats).items():

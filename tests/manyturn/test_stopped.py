@@ -1,0 +1,49 @@
+"""A run that stopped says how to go on where that can help, and nothing where it would fail the same way again."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from manyturn.terminal import TrainingReport
+from manyturn.trainers.learn.policy_optimizer import LearningFailed
+from manyturn.trainers.record.run_folder import read_config
+from manyturn.trainers.record.stopping import Stopped
+
+DOORS = Path(__file__).parents[1] / "trainers" / "doors.py"
+
+
+@pytest.mark.parametrize(
+    ("error", "helps"),
+    [
+        (Stopped(2, "SIGINT"), True),
+        (KeyboardInterrupt(), True),
+        (OSError(28, "no space"), True),
+        (MemoryError(), True),
+        (LearningFailed("three gradients"), False),
+        (ValueError("of a library"), True),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_resuming_is_offered_where_it_can_help(tiny_run, capsys, error, helps):
+    with pytest.raises(type(error)), TrainingReport(tiny_run, read_config(tiny_run)):
+        raise error
+    assert (f"stopped: manyturn train --resume {tiny_run} continues it" in capsys.readouterr().out) is helps
+
+
+def test_a_run_that_its_tasks_refuse_offers_nothing_and_leaves_its_folder_free(command, tmp_path):
+    (tmp_path / "doors.py").write_text(DOORS.read_text().replace("[6]}[split]", "[0]}[split]"))
+    ended = command("train", f"{tmp_path}/doors.py:Doors", "--out", tmp_path / "run")
+    assert ended.code == 2 and "are training tasks" in ended.err and "stopped" not in ended.out
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_finished_run_is_continued_from_the_command_line(command, tiny_run, tmp_path):
+    run = shutil.copytree(tiny_run, tmp_path / "run")
+    ended = command("train", "--resume", run, "--steps", 2)
+    assert ended.code == 0, ended.err
+    assert "note: the learning rate falls to learner.lr_end = 0.1" in ended.out and "step        2" in ended.out
+    assert json.loads((run / "summary.json").read_text())["steps"] == 2
+    refused = command("train", "--resume", run, "--steps", 1)
+    assert refused.code == 2 and "has done 2 steps already" in refused.err and "stopped" not in refused.out

@@ -1,0 +1,28 @@
+"""How a run's configuration differs from the one that its last checkpoint was written with."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from manyturn.envs.contract.options import UNFINISHED, ConfigError
+from manyturn.trainers.recipe.changes import changes
+from manyturn.trainers.recipe.config import RunConfig, parse_config
+from manyturn.trainers.record.checkpoint import read_state
+
+
+def plain(config: RunConfig) -> dict[str, Any]:
+    """The configuration as a checkpoint holds it."""
+    return json.loads(json.dumps(config.model_dump(mode="json")))
+
+
+def edits_since(checkpoint: Path | None, config: RunConfig) -> dict[str, tuple[Any, Any]]:
+    """Entries that differ, by their place, with both values; none without a checkpoint."""
+    return {} if checkpoint is None else changes(_complete(read_state(checkpoint).get("config", {})), plain(config))
+
+
+def _complete(stored: dict[str, Any]) -> dict[str, Any]:
+    """With the entries that did not exist yet when it was stored: they meant their defaults."""
+    try:
+        return plain(parse_config(stored, UNFINISHED))
+    except ConfigError:  # it has an entry that is gone, and that is a change
+        return stored

@@ -1,0 +1,42 @@
+"""A run that is resumed for more steps than it was begun with."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from manyturn.envs.contract.options import ConfigError
+from manyturn.trainers.recipe.config import RunConfig, parse_config
+from manyturn.trainers.record.checkpoint import read_state
+from manyturn.trainers.record.edits import plain
+
+
+def lengthened(config: RunConfig, steps: int, checkpoint: Path | None) -> RunConfig:
+    """The configuration of a run with another number of steps.
+
+    Raises:
+        ConfigError: the run has done more already, or its options do not go with so many.
+    """
+    done = 0 if checkpoint is None else read_state(checkpoint)["step"]
+    if steps < done:
+        raise ConfigError(f"{checkpoint} has done {done} steps already: give --steps {done} or more")
+    return parse_config({**plain(config), "steps": steps})
+
+
+def schedule_note(config: RunConfig, edits: Mapping[str, tuple[Any, Any]], done: int) -> str | None:
+    """What such a run does not have in common with one that had as many steps from the start; None if that is nothing.
+
+    Args:
+        config: with the new number of steps.
+        edits: what was changed, with the number that it had.
+        done: how many steps are done.
+    """
+    end = config.learner.lr_end
+    if end == 1 or not done or "steps" not in edits:
+        return None
+    before = edits["steps"][0]
+    was, goes_on = (1 - (1 - end) * share for share in ((done - 1) / before, done / config.steps))
+    return (
+        f"the learning rate falls to learner.lr_end = {end:g} of itself over all steps: step {done} learnt at "
+        f"{was:.2g} of learner.lr on the way to {before} steps, and step {done + 1} goes on at {goes_on:.2g} on the "
+        f"way to {config.steps}. A run of {config.steps} steps from the start would have other weights"
+    )
