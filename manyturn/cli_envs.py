@@ -123,8 +123,8 @@ def shop(
     serve_shop(env, arguments_table(env_args), port=port, split=split, seed=seed)
 
 
-def new_env(name: str, *, out: Path = Path(".")) -> None:
-    """Write a working environment of thirty lines, NAME.py, and its test, to change into your own.
+def new_env(name: str, *, out: Path = Path("."), kind: str = "text") -> None:
+    """Write a working environment, NAME.py, and its test, to change into your own.
 
     Parameters
     ----------
@@ -132,10 +132,13 @@ def new_env(name: str, *, out: Path = Path(".")) -> None:
         Small letters, digits and _, such as my_world.
     out
         Folder that the two files go to.
+    kind
+        text: commands of words; tools: calls of three tools; roles: two who act in turn; gymnasium: a plain
+        gymnasium.Env.
     """
     from manyturn.new_env import new_env as write
 
-    commands = write(name, out)
+    commands = write(name, out, kind)
     print(f"{out / name}.py and {out / f'test_{name}.py'} are written. Next:", *commands, sep="\n  ")
 
 

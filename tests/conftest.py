@@ -1,10 +1,12 @@
-"""What all tests share: a cache of their own, signals that are heard, and a summary by reason and by fault."""
+"""What all tests share: a cache, signals that are heard, the command line, and a summary by reason and by fault."""
 
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections import Counter
+from typing import NamedTuple
 
 import pytest
 
@@ -37,3 +39,34 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if tallies:
         line = ", ".join(f"{sum(tally[name] for tally in tallies)} {name}" for name in _SHOWN)
         terminalreporter.write_line(f"faults in {len(tallies)} classes: {line}")
+
+
+class Ended(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def command(monkeypatch, capfd):
+    """Runs ``manyturn WORDS`` as its entry point would, without the seconds that another process takes."""
+    from manyturn import cli
+
+    def run(*words: object) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["manyturn", *map(str, words)])
+        handler = signal.getsignal(signal.SIGTERM)
+        capfd.readouterr()
+        try:
+            cli.main()
+        except SystemExit as end:
+            code = end.code or 0
+        else:
+            code = 0
+        finally:
+            signal.signal(signal.SIGTERM, handler)
+        assert isinstance(code, int)
+        return Ended(code, *capfd.readouterr())
+
+    return run

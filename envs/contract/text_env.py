@@ -43,9 +43,8 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         part_names: names of the reward parts besides ``outcome``; None if they are not listed. A list lets misspelt
             names in a recipe be found before the first episode.
         absent: splits that this machine cannot give -> what has to be done to have them.
-        roles: names of those who act, where an episode has several: ``info["role"]`` then says who reads the
-            observation and acts next. A reward part named ``ROLE.PART`` is that role's, whoever's turn earned it; any
-            other belongs to all.
+        roles: names of those who act, where an episode has several; ``role()`` then says who acts next. A reward part
+            named ``ROLE.PART`` is that role's, whoever's turn earned it; any other belongs to all.
         side_by_side: how many episodes of one process can be open together, where each holds something scarce such as
             a container; None without a limit. More wait for a seat.
     """
@@ -95,6 +94,19 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
     def expert(self) -> str:
         """The next action of an expert."""
         raise Unsupported(f"{type(self).__name__} has no expert: override expert()")
+
+    def role(self) -> str:
+        """Who reads the observation and acts next, one of ``roles``; it is ``info["role"]``.
+
+        It is asked after ``begin`` and after each turn, and only where there are several roles.
+        """
+        raise Unsupported(
+            f"{type(self).__name__} has the roles {', '.join(self.roles)}: override role(), which says who acts next"
+        )
+
+    def notes(self) -> Mapping[str, Any]:
+        """What ``info`` says besides the stable keys, as plain values; for those who look at episodes."""
+        return {}
 
     def measures(self) -> Mapping[str, float]:
         """Further figures of an episode that has ended, such as ``{"submitted": 1.0}``; evaluations report means."""
@@ -248,6 +260,10 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         progress = self.progress()
         if progress is not None:
             info["progress"] = progress
+        if len(self.roles) > 1:
+            info["role"] = self.role()
+        if notes := self.notes():
+            info.update(notes)
 
     def render(self) -> str:
         return self.observation

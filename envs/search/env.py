@@ -166,12 +166,13 @@ class Search(TextEnv):
     def progress(self) -> float:
         return self._supported() / (len(self.task.params["supports"]) or 1)
 
-    def _describe(self, info: dict[str, Any]) -> None:
-        super()._describe(info)
-        if self._research.given is not None:
-            text, sources = self._research.given
-            answers = self.task.params["answers"]
-            info |= {"exact": exact(text, answers), "cited": self._cited(sources), "f1": f1(text, answers)}
+    def notes(self) -> Mapping[str, Any]:
+        """How near the answer came, once it is given."""
+        if self._research.given is None:
+            return {}
+        text, sources = self._research.given
+        answers = self.task.params["answers"]
+        return {"exact": exact(text, answers), "cited": self._cited(sources), "f1": f1(text, answers)}
 
     def expert(self) -> str:
         """Follows the chain: searches for what the next fact is about, and answers when it has read them all."""

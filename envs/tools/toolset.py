@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from pydantic_core import to_json
 
 from manyturn.envs.tools.calls import LONGEST, BadCall, CallRequest, read_calls
+from manyturn.envs.tools.told import told
 from manyturn.envs.tools.tool import BadArguments, Schema, Tool, ToolError, tool_of
 
 
@@ -75,6 +76,10 @@ class Toolset:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self._tools)
+
+    def instructions(self, text: str) -> str:
+        """What the agent is told once: the text, and the tools below it."""
+        return told(text, self.schemas)
 
     def answer(self, action: str) -> Answered:
         """Run the calls that an action asks for, one after the other.

@@ -58,8 +58,8 @@ class UserEnv(TextEnv):
         raise NotImplementedError(f"{type(self).__name__} has a user: override state() and set_state()")
 
     def notes(self) -> Mapping[str, Any]:
-        """What ``info`` says besides the stable keys, as plain values."""
-        return {}
+        """What ``info`` says besides the stable keys; an override adds to it."""
+        return {"user": self.user.name}
 
     def __init__(
         self,
@@ -81,11 +81,6 @@ class UserEnv(TextEnv):
         """The user's first words. Its chance is its own, so that another user leaves the rest of the world as it is."""
         self._user_rng = generator("user", self._seed)
         return self.user.begin(task, self._user_rng)
-
-    def _describe(self, info: dict[str, Any]) -> None:
-        super()._describe(info)
-        info["user"] = self.user.name
-        info.update(self.notes())
 
     def save(self) -> bytes:
         rng = self._user_rng and self._user_rng.bit_generator.state

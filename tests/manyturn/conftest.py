@@ -1,46 +1,11 @@
-"""A run of seconds, and the command line in this process."""
+"""A run of seconds."""
 
 import asyncio
-import signal
-import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from manyturn import cli
-
 DOORS = Path(__file__).parents[1] / "trainers" / "doors.py"
-
-
-class Ended(NamedTuple):
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def command(monkeypatch, capfd):
-    """Runs ``manyturn WORDS`` as its entry point would, without the seconds that another process takes."""
-
-    def run(*words: object) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["manyturn", *map(str, words)])
-        handler = signal.getsignal(signal.SIGTERM)
-        capfd.readouterr()
-        try:
-            cli.main()
-        except SystemExit as end:
-            code = end.code or 0
-        else:
-            code = 0
-        finally:
-            signal.signal(signal.SIGTERM, handler)
-        assert isinstance(code, int)
-        return Ended(code, *capfd.readouterr())
-
-    return run
 
 
 @pytest.fixture(scope="session")

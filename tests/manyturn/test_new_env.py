@@ -8,7 +8,7 @@ import pytest
 
 from manyturn.envs.conformance.check import check
 from manyturn.envs.hosting.host import Host
-from manyturn.new_env import new_env
+from manyturn.new_env import KINDS, new_env
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +31,26 @@ def test_its_own_test_passes_from_another_folder(folder, commands, tmp_path):
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder / "test_animal_row.py")]
     found = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert found.returncode == 0 and "1 passed" in found.stdout, found.stdout + found.stderr
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "text"])
+def test_environments_of_other_kinds_keep_the_contract(command, tmp_path, kind):
+    written = command("new-env", "my_world", "--kind", kind, "--out", tmp_path)
+    assert written.code == 0, written.err
+    report = check(f"{tmp_path}/my_world.py:MyWorld", samples=6)
+    assert report.passed and report["expert"].status == report["random"].status == "passed", report
+    assert f"{tmp_path}/my_world.py:MyWorld" in (text := written.out) and "manyturn train" in text
+
+
+def test_a_kind_that_does_not_exist_is_refused(command, tmp_path):
+    refused = command("new-env", "my_world", "--kind", "tool", "--out", tmp_path / "new")
+    assert refused.code == 2 and "'tools'" in refused.err and not (tmp_path / "new").exists()
+
+
+def test_a_class_of_the_file_is_not_replaced_by_the_environment(tmp_path):
+    with pytest.raises(ValueError, match="toolset_world"):
+        new_env("toolset", tmp_path, "tools")
+    assert not list(tmp_path.iterdir())
 
 
 def test_first_held_out_tasks_are_not_alike(folder, commands):
@@ -85,6 +105,7 @@ def test_a_dangling_link_is_not_written_through(tmp_path):
         ("class", "class_world"),
         ("random", "random_world"),
         ("manyturn", "manyturn_world"),
+        ("gymnasium", "gymnasium_world"),
     ],
 )
 def test_a_name_that_would_break_imports_is_refused(tmp_path, name, mend):

@@ -49,6 +49,5 @@ class Duet(TextEnv):
         truth = WORDS[1 - self.task.params["n"] % 2]
         return truth if not self._said else WORDS[1 - WORDS.index(self._said[0])] if self._said[0] in WORDS else "odd"
 
-    def _describe(self, info):
-        super()._describe(info)
-        info["role"] = self.roles[min(len(self._said), 1)]
+    def role(self) -> str:
+        return self.roles[min(len(self._said), 1)]

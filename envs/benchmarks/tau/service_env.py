@@ -173,7 +173,7 @@ class ServiceEnv(UserEnv):
     # ---- what trainers see ----------------------------------------------------------------------------------
 
     def notes(self) -> Mapping[str, Any]:
-        return {"parts": dict(self._parts), "errors": self._errors}
+        return {**super().notes(), "parts": dict(self._parts), "errors": self._errors}
 
     def anchor(self) -> Hashable:
         return self.task.id, digest(self._desk.save()), self.observation

@@ -101,7 +101,7 @@ class Persuade(Gym):
         return self.earn(heard.utterance, self._stance / _FARTHEST, gain, won=self._stance == _FARTHEST)
 
     def notes(self) -> Mapping[str, Any]:
-        return {"stance": STANCES[self._stance]}
+        return {**super().notes(), "stance": STANCES[self._stance]}
 
     def state(self) -> Any:
         return {**super().state(), "stance": self._stance}

@@ -184,7 +184,7 @@ class Negotiation(TalkEnv):
         return self._top
 
     def notes(self) -> Mapping[str, Any]:
-        return {} if self._gap is None else {"pareto_gap": self._gap}
+        return super().notes() if self._gap is None else {**super().notes(), "pareto_gap": self._gap}
 
     def expert(self) -> str:
         """Best response to the counterpart that it knows: says what leads nowhere until the best turn has come."""

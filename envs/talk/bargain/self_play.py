@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -140,6 +139,5 @@ class SelfPlay(TextEnv):
         self._side, self._moves, standing = json.loads(data)
         self._standing = tuple(standing) if isinstance(standing, list) else standing
 
-    def _describe(self, info: dict[str, Any]) -> None:
-        super()._describe(info)
-        info["role"] = self.roles[self._side]
+    def role(self) -> str:
+        return self.roles[self._side]

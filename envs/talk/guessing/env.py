@@ -119,7 +119,7 @@ class Guessing(TalkEnv):
         return 1 - math.log(len(self._left)) / math.log(len(self._choices))
 
     def notes(self) -> Mapping[str, Any]:
-        return {"information": self._gained}
+        return {**super().notes(), "information": self._gained}
 
     def expert(self) -> str:
         """Asks what is expected to tell most; guesses when nothing more is to be learnt, or no turn is left."""

@@ -134,7 +134,7 @@ class Support(TalkEnv):
         return self._feelings.mood / BEST
 
     def notes(self) -> Mapping[str, Any]:
-        return {"mood": self._feelings.mood, "reaction": self._reaction}
+        return {**super().notes(), "mood": self._feelings.mood, "reaction": self._reaction}
 
     def expert(self) -> str:
         need = self._feelings.need

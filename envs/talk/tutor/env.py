@@ -171,7 +171,7 @@ class Tutor(TalkEnv):
         return (self._unknown - self._pupil.known.count(False)) / self._unknown
 
     def notes(self) -> Mapping[str, Any]:
-        return {"belief": list(self._tracer.belief)}
+        return {**super().notes(), "belief": list(self._tracer.belief)}
 
     def expert(self) -> str:
         """Knows what the pupil knows: lets it fail in the first skill that it lacks, and explains."""

@@ -136,3 +136,22 @@ def test_gymnasium_vector_environments_take_any_text():
     vector.reset(seed=[1, 2])
     observations, rewards, *_ = vector.step(["naïve 🙂", "x" * 10_000])
     assert list(observations) == ["Say one digit."] * 2 and list(rewards) == [0.0, 0.0]
+
+
+def test_several_roles_without_a_word_on_who_acts_are_refused_at_the_first_reset():
+    class Silent(type(sound())):
+        roles = ("one", "other")
+
+    class Spoken(Silent):
+        def role(self):
+            return self.roles[self.turn % 2]
+
+        def notes(self):
+            return {"mood": self.turn}
+
+    with pytest.raises(Unsupported, match=r"override role\(\)"):
+        Silent().reset(seed=0)
+    env = Spoken()
+    infos = [env.reset(seed=0)[1], env.step("look")[4]]
+    assert [(info["role"], info["mood"]) for info in infos] == [("one", 0), ("other", 1)]
+    assert "role" not in sound().reset(seed=0)[1]
