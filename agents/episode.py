@@ -12,6 +12,7 @@ from manyturn.agents.engine import EngineError
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Ledger
 from manyturn.agents.usage import Usage
+from manyturn.envs.contract.place import show_if_debugging
 from manyturn.envs.contract.roles import ONE_ROLE
 from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.host import Answer, EnvError
@@ -172,14 +173,16 @@ async def play(seat: Seat, policy: Policy, task: Task, key: EpisodeKey, instruct
             step = await _turn(episode, player, seat, step)
         episode.ending = Ending.COMPLETED if step.terminated else Ending.TRUNCATED
         episode.cause = "" if step.terminated else "turns"
-        episode.success = step.success if step.success is not None else _paid(episode, step)
+        episode.success = step.success if step.ended or math.isnan(episode.outcome) else False
         episode.last, episode.measures = step.observation, dict(step.measures)
     except ContextFull as full:
         episode.ending, episode.cause, episode.success = Ending.TRUNCATED, "context", False
         episode.last = str(full)
     except EnvError as error:
+        show_if_debugging(error)
         episode.ending, episode.cause = Ending.ENV_ERROR, str(error)
     except (EngineError, WorkerError) as error:
+        show_if_debugging(error)
         episode.ending, episode.cause = Ending.INFRA_ERROR, str(error)
         episode.bystander = isinstance(error, WorkerError) and error.bystander
     except asyncio.CancelledError:
@@ -189,11 +192,6 @@ async def play(seat: Seat, policy: Policy, task: Task, key: EpisodeKey, instruct
         episode.ledger = player.ledger
         player.leave()
     return episode
-
-
-def _paid(episode: Episode, last: Answer) -> bool | None:
-    """Success by an environment that never speaks of it: whether it paid anything."""
-    return None if math.isnan(episode.outcome) else last.terminated and episode.outcome > 0
 
 
 async def _turn(

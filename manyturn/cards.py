@@ -12,7 +12,7 @@ from rich.text import Text
 
 from manyturn.env_pages import SECTIONS, described
 from manyturn.envs.conformance.conformance import speed
-from manyturn.envs.conformance.probe import Policy, ProbedEpisode, Subject, by_expert, by_random_policy, text_env_of
+from manyturn.envs.conformance.probe import Policy, Subject, by_expert, by_random_policy, text_env_of
 from manyturn.envs.contract.text_env import TextEnv
 from manyturn.envs.hosting.errand import Errand, ErrandLost
 from manyturn.envs.hosting.hello import hello_of
@@ -129,7 +129,7 @@ def _measure(subject: Subject, difficulty: str | None) -> Level:
     tasks = subject.some_tasks(subject.samples, split)
 
     def success(policy: Policy) -> float:
-        return sum(_won(subject.play(task, policy)) for task in tasks) / len(tasks)
+        return sum(bool(subject.play(task, policy).success) for task in tasks) / len(tasks)
 
     return Level(
         difficulty=difficulty,
@@ -140,13 +140,6 @@ def _measure(subject: Subject, difficulty: str | None) -> Level:
         random=success(by_random_policy),
         turns_per_second=speed(subject)[1]["turns/s"],
     )
-
-
-def _won(played: ProbedEpisode) -> bool:
-    """As in evaluation: an environment that never speaks of success is judged by whether it paid anything."""
-    if played.success is not None:
-        return played.success
-    return played.steps[-1].terminated and sum(step.reward for step in played.steps) > 0
 
 
 def _anchor(env: TextEnv | None) -> str:

@@ -8,10 +8,10 @@ import re
 import signal
 import traceback
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from types import FrameType
 from typing import Any, Self, TypeVar
 
+from manyturn.envs.contract.place import is_of_file, place_of
 from manyturn.envs.hosting.watchdog import Interrupted, arm, watchdog
 
 Result = TypeVar("Result")
@@ -25,7 +25,6 @@ HELP = (
 # By name, so that no command has to import what raises them.
 _BY_NAME = {"LearningFailed": LEARNING_FAILED, "DiskFull": DISK, "TooManyErrors": TOO_MANY_ERRORS}
 _NO_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
-_OF_A_FILE = "manyturn_file_"  # modules that the registry makes of FILE.py
 
 
 class SignalWatch:
@@ -124,7 +123,7 @@ def line_of(error: BaseException) -> str:
         return f"the package {package} is missing: pip install 'manyturn[{extra}]'"
     text = f"{type(error).__name__}: {text}"
     if place := _place_in_file(error):
-        return f"{place} raised {text}: fix the file"
+        return f"{place}, raised {text}: fix the file"
     return f"{text} (MANYTURN_DEBUG=1 shows where)"
 
 
@@ -156,10 +155,5 @@ def _extra(error: BaseException) -> str | None:
 
 
 def _place_in_file(error: BaseException) -> str | None:
-    """Where in an environment's own file it was raised: the innermost of its lines."""
-    if isinstance(error, SyntaxError) and error.filename:
-        return f"{Path(error.filename).name}, line {error.lineno},"
-    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
-        if frame.f_globals.get("__name__", "").startswith(_OF_A_FILE):
-            return f"{Path(frame.f_code.co_filename).name}, line {line},"
-    return None
+    """Where in an environment's own file it was raised: the innermost line of the user's."""
+    return place_of(error) if isinstance(error, SyntaxError) or is_of_file(error) else None

@@ -3,17 +3,20 @@
 import difflib
 import importlib.util
 import inspect
+import re
 import sys
 from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Unpack, get_args, get_origin, get_type_hints
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.place import OF_A_FILE
 
 PLUGINS = "manyturn.plugins"
 _registered: set[str] = set()
@@ -81,11 +84,10 @@ def _load_plugin(point: EntryPoint) -> None:
 
 
 @cache
-def load_class(path: Path, name: str) -> type[gymnasium.Env]:
-    """The class ``name`` of the Python file ``path``."""
+def _load_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise UnknownEnv(f"no file {path}: name an environment as FILE.py:Class or by its id")
-    module_name = f"manyturn_file_{path.stem}_{digest(str(path))[:16]}"
+    module_name = f"{OF_A_FILE}{path.stem}_{digest(str(path))[:16]}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -95,15 +97,25 @@ def load_class(path: Path, name: str) -> type[gymnasium.Env]:
     except BaseException:
         del sys.modules[module_name]
         raise
+    return module
+
+
+def load_class(path: Path, name: str) -> type[gymnasium.Env]:
+    """The class ``name`` of the Python file ``path``."""
+    module = _load_file(path)
     found = getattr(module, name, None)
     if not (isinstance(found, type) and issubclass(found, gymnasium.Env)):
-        classes = [
-            k
-            for k, v in vars(module).items()
-            if isinstance(v, type) and issubclass(v, gymnasium.Env) and v.__module__ == module_name
-        ]
-        raise UnknownEnv(f"{path} has no environment {name!r}; it defines {', '.join(classes) or 'none'}")
+        known = _classes_of(module)
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise UnknownEnv(f"{path} has no environment {name!r}; it defines {', '.join(known) or 'none'}{hint}")
     return found
+
+
+def _classes_of(module: ModuleType) -> list[str]:
+    """Names of the environments that a file defines itself."""
+    own = (cls for cls in vars(module).values() if isinstance(cls, type) and cls.__module__ == module.__name__)
+    return [cls.__name__ for cls in own if issubclass(cls, gymnasium.Env)]
 
 
 def env_ids() -> list[str]:
@@ -131,13 +143,29 @@ def make(name: str, **kwargs: Any) -> gymnasium.Env:
         return maker(**kwargs)
     load_plugins()
     if name not in gymnasium.registry:
-        close = difflib.get_close_matches(name, gymnasium.registry, n=3, cutoff=0.5) or env_ids()
-        raise UnknownEnv(f"no environment {name!r}; did you mean {', '.join(close)}? A file is named FILE.py:Class")
+        raise unknown_env(name)
     entry = gymnasium.registry[name].entry_point
     if entry is not None:
         for_class = kwargs.keys() - inspect.signature(gymnasium.make).parameters.keys()
         _check_arguments(name, load_env_creator(entry) if isinstance(entry, str) else entry, sorted(for_class))
     return gymnasium.make(name, disable_env_checker=True, **kwargs)
+
+
+def unknown_env(name: str) -> UnknownEnv:
+    """The error for a name that is no environment, with those that were probably meant."""
+    if name.endswith(".py"):
+        known = [f"{name}:{cls}" for cls in _classes_of(_load_file(Path(name).resolve()))]
+        if not known:
+            return UnknownEnv(f"{name} defines no environment: write a class that extends manyturn.TextEnv")
+        return UnknownEnv(f"{name} is a file: name its class, {' or '.join(known)}")
+    word = re.sub(r"-v\d+$", "", name.rpartition("/")[2]).lower()
+    load_plugins()
+    specs = gymnasium.registry.items()
+    ids = sorted(id for id, spec in specs if not str(spec.entry_point).startswith("gymnasium."))  # those are no text
+    near = [id for id in ids if word and word in id.rpartition("/")[2].lower()]
+    near += [id for id in difflib.get_close_matches(name, ids, n=3, cutoff=0.5) if id not in near]
+    hint = f"did you mean {', '.join(near[:5])}?" if near else "manyturn envs lists them."
+    return UnknownEnv(f"no environment {name!r}; {hint} A file is named FILE.py:Class")
 
 
 def _check_arguments(name: str, maker: Any, given: Iterable[str]) -> None:

@@ -15,7 +15,9 @@ from manyturn.envs.contract.keys import digest, generator
 from manyturn.envs.contract.roles import ONE_ROLE
 from manyturn.envs.contract.space import TextSpace
 from manyturn.envs.contract.task import SPLITS, Task
-from manyturn.envs.contract.turn import OUTCOME, Turn
+from manyturn.envs.contract.turn import OUTCOME, Turn, checked_actions, checked_turn, wrong_return
+
+_TURNS = "self.go_on(text, ...), self.invalid(...), self.succeed(...) or self.fail(...)"
 
 
 class Unsupported(RuntimeError):
@@ -131,24 +133,31 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
     # ---- legal turns ----------------------------------------------------------------------------------------
 
     def go_on(self, text: str, **parts: float) -> Turn:
-        """The episode continues."""
-        if OUTCOME in parts:
-            raise ValueError("'outcome' is the reward of the episode's end: return succeed(...) or fail(...)")
-        return Turn(text, parts)
+        """The episode continues.
+
+        Args:
+            text: the next observation.
+            parts: rewards of this turn by name: ``self.go_on("The door opens.", door=0.1)``. Their sum is its reward.
+        """
+        return checked_turn(text, _not_outcome(parts))
 
     def invalid(self, text: str, **parts: float) -> Turn:
-        """The action meant nothing; the episode continues."""
-        if OUTCOME in parts:
-            raise ValueError("'outcome' is the reward of the episode's end: return succeed(...) or fail(...)")
-        return Turn(text, parts, False)
+        """The action meant nothing; the episode continues. Arguments as for ``go_on``."""
+        return checked_turn(text, _not_outcome(parts), False)
 
     def succeed(self, text: str, outcome: float = 1.0, **parts: float) -> Turn:
-        """The goal is reached and the episode ends."""
-        return Turn(text, {OUTCOME: outcome, **parts}, terminated=True, success=True)
+        """The goal is reached and the episode ends.
+
+        Args:
+            text: the last observation.
+            outcome: the reward of the episode's end, a part by that name.
+            parts: further rewards of this turn by name.
+        """
+        return checked_turn(text, {OUTCOME: outcome, **parts}, True, True, True)
 
     def fail(self, text: str, outcome: float = 0.0, **parts: float) -> Turn:
-        """The goal can no longer be reached and the episode ends."""
-        return Turn(text, {OUTCOME: outcome, **parts}, terminated=True, success=False)
+        """The goal can no longer be reached and the episode ends. Arguments as for ``succeed``."""
+        return checked_turn(text, {OUTCOME: outcome, **parts}, True, True, False)
 
     # ---- machinery ------------------------------------------------------------------------------------------
 
@@ -225,6 +234,8 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         self._live = True
         self._actions = []
         self.observation = self.begin(task, self.rng)
+        if not isinstance(self.observation, str):
+            raise wrong_return(self, "begin", self.observation, "the first observation alone, a str")
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """One turn. Reaching ``max_turns`` truncates; ``terminated`` and ``truncated`` are never both true."""
@@ -232,7 +243,10 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
             raise ResetNeeded("the episode has ended or not begun: call reset()")
         if not isinstance(action, str):
             raise TypeError(f"an action is text, not {type(action).__name__}")
-        text, parts, valid, terminated, success = self.respond(action)
+        turn = self.respond(action)
+        if not isinstance(turn, Turn):
+            raise wrong_return(self, "respond", turn, _TURNS)
+        text, parts, valid, terminated, success = checked_turn(*turn)
         self.turn += 1
         self._actions.append(action)
         self.observation = text
@@ -256,9 +270,11 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         info["anchor"] = self.anchor()
         admissible = self.admissible()
         if admissible is not None:
-            info["admissible"] = admissible
+            info["admissible"] = checked_actions(self, admissible)
         progress = self.progress()
         if progress is not None:
+            if isinstance(progress, str) or not hasattr(progress, "__float__"):
+                raise wrong_return(self, "progress", progress, "a share from 0 to 1, or None where it is not known")
             info["progress"] = progress
         if len(self.roles) > 1:
             info["role"] = self.role()
@@ -301,3 +317,9 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         self.load(base64.b64decode(head["state"]))
         self.turn, self._live, self.observation = head["turn"], head["live"], head["text"]
         self.rng.bit_generator.state = head.get("rng", self._rng_start)
+
+
+def _not_outcome(parts: Mapping[str, float]) -> Mapping[str, float]:
+    if OUTCOME in parts:
+        raise ValueError("'outcome' is the reward of the episode's end: return succeed(...) or fail(...)")
+    return parts

@@ -1,9 +1,23 @@
 """What an environment answers to one action."""
 
+import math
+import numbers
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from manyturn.envs.contract.place import place_of_method
 
 OUTCOME = "outcome"
+
+
+class ContractError(TypeError):
+    """An environment gave something that the contract does not allow; the text says how to fix it.
+
+    Attributes:
+        placed: whether the text says where; if not, the traceback does.
+    """
+
+    placed = False
 
 
 class Turn(NamedTuple):
@@ -22,3 +36,62 @@ class Turn(NamedTuple):
     valid: bool = True
     terminated: bool = False
     success: bool | None = None
+
+
+def checked_turn(text: str, parts: Mapping[str, float], *rest: Any) -> Turn:
+    """A turn whose text is text and whose parts are numbers. Raises ContractError.
+
+    NaN is a number: it says that a reward could not be known, and its episode leaves its group.
+
+    >>> checked_turn("You win.", {"bonus": True})
+    Traceback (most recent call last):
+    ...
+    manyturn.envs.contract.turn.ContractError: the reward part 'bonus' is True: give a number, such as bonus=1.0
+    """
+    if not isinstance(text, str):
+        raise ContractError(f"the observation of a turn is {shown(text)}: give text, a str")
+    for name, value in parts.items():
+        if type(value) is not float or value - value != 0:  # the second holds for infinity and NaN alone
+            _check_part(name, value)
+    return Turn(text, parts, *rest)
+
+
+def _check_part(name: str, value: Any) -> None:
+    # A truth value is refused: who writes done=True means a flag, and would have paid a reward of 1.
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or math.isinf(value):
+        unknown = "; NaN stands for a reward that is not known" if isinstance(value, float) else ""
+        raise ContractError(f"the reward part {name!r} is {shown(value)}: give a number, such as {name}=1.0{unknown}")
+
+
+def wrong_return(env: object, method: str, value: object, wanted: str, part: str = "") -> ContractError:
+    """The error for what a method of an environment returned.
+
+    Args:
+        part: which part of it is meant, such as ``"as the reward "``.
+    """
+    place = place_of_method(env, method)
+    kind = "None" if value is None else f"a {type(value).__name__}"
+    kind += f" of {len(value)}" if isinstance(value, tuple) and method != "respond" else ""
+    error = ContractError(f"{method}() returned {part}{kind}: return {wanted}{f' ({place})' if place else ''}")
+    error.placed = place is not None
+    return error
+
+
+def checked_actions(env: object, actions: Any) -> list[str]:
+    """What ``admissible()`` returned, if it is a list of texts. Raises ContractError."""
+    # A set has another order in each process, and a text would be taken for a list of its letters.
+    if not isinstance(actions, list | tuple):
+        raise wrong_return(env, "admissible", actions, "a list of texts, or None where they cannot be listed")
+    if strangers := [action for action in actions if not isinstance(action, str)]:
+        raise ContractError(f"admissible() lists {shown(strangers[0])}: list texts alone, each a str")
+    return list(actions)
+
+
+def shown(value: object) -> str:
+    """A value as an error shows it.
+
+    >>> shown(None), shown("1"), shown(["x"] * 50)
+    ('None', "'1'", "['x', 'x', 'x', 'x', 'x', 'x', 'x', 'x',…")
+    """
+    text = repr(value)
+    return text if len(text) <= 41 else f"{text[:40]}…"

@@ -13,20 +13,35 @@ from gymnasium.error import ResetNeeded
 
 from manyturn.envs.contract.environments import NeedsSetup, make
 from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.place import place_of, place_of_method
 from manyturn.envs.contract.roles import ONE_ROLE
 from manyturn.envs.contract.space import TextSpace
+from manyturn.envs.contract.space_faults import refuse_excluded
 from manyturn.envs.contract.task import SPLITS, GeneratedTasks, Task
 from manyturn.envs.contract.text_env import TextEnv, Unsupported
+from manyturn.envs.contract.turn import ContractError
 from manyturn.envs.contract.turn_reward import WrapperMismatch, wrap
 from manyturn.envs.hosting.deadline import beat
-from manyturn.envs.hosting.foreign import Foreign
+from manyturn.envs.hosting.foreign import Foreign, offered
 
 _SEEDS_PER_SPLIT = 2**20
 T = TypeVar("T")
 
 
 class EnvError(RuntimeError):
-    """The environment raised. It is never a reward."""
+    """The environment raised. It is never a reward.
+
+    Attributes:
+        told: the error and its place in the environment's code, without the task; empty where that is not known.
+    """
+
+    told = ""
+
+
+def not_made(name: str, error: BaseException) -> EnvError:
+    """The error for an environment that raised when it was made."""
+    place = place_of(error)
+    return EnvError(f"{name} raised when it was made{f' ({place})' if place else ''}: {type(error).__name__}: {error}")
 
 
 class Answer(NamedTuple):
@@ -72,6 +87,9 @@ class Host:
         name: id or ``FILE.py:Class``.
         kwargs: passed to the constructor.
         wrappers: turn-level rewards, as ``manyturn.envs.contract.turn_reward.wrap`` takes them.
+
+    Attributes:
+        foreign: what makes an environment that is no ``TextEnv`` speak like one; None around a ``TextEnv``.
     """
 
     def __init__(self, name: str, kwargs: Mapping[str, Any] | None = None, wrappers: Sequence[Any] = ()):
@@ -85,18 +103,20 @@ class Host:
                 )
         bare = env.unwrapped
         self._text_env = bare if isinstance(bare, TextEnv) else None
-        self.env = wrap(env if self._text_env else Foreign(env), wrappers)
+        self.foreign = None if self._text_env else Foreign(env)
+        self.env = wrap(self.foreign or env, wrappers)
+        self._task, self._turn = "", 0
 
     @property
     def instructions(self) -> str:
         """The instructions, given to the agent once."""
-        return getattr(self.env.unwrapped, "instructions", "")
+        return offered(self.env, "instructions", "")
 
     @property
     def has_expert(self) -> bool:
         if self._text_env:
             return type(self._text_env).expert is not TextEnv.expert
-        return callable(getattr(self.env.unwrapped, "expert", None))
+        return callable(offered(self.env, "expert"))
 
     @property
     def has_answer(self) -> bool:
@@ -166,17 +186,26 @@ class Host:
             text, info = self.env.reset(seed=task.params["seed"])
             return self._step(text, 0.0, False, False, info)
 
-        return self._guarded(f"reset of {task.id}", begin)
+        self._task, self._turn = task.id, 0
+        return self._guarded("reset", begin)
 
     def step(self, action: str) -> Answer:
         """Take one action. Raises EnvError."""
+        self._turn += 1
         return self._guarded("step", lambda: self._step(*self.env.step(action)))
 
     def expert(self) -> str:
         """The expert's next action. Raises Unsupported without an expert, EnvError if it raised."""
         if not self.has_expert:
             raise Unsupported(f"{self.name} has no expert: give it a method expert(), or start from a trained model")
-        return self._guarded("expert", self.env.unwrapped.expert)  # type: ignore[attr-defined]
+
+        def ask() -> str:
+            action = offered(self.env, "expert")()
+            # Passed on, it would count as an invalid turn of a policy that is none.
+            refuse_excluded(self.env.action_space, "action", action, "the expert's ")
+            return action
+
+        return self._guarded("expert", ask)
 
     def close(self) -> None:
         self.env.close()
@@ -189,9 +218,22 @@ class Host:
         except (WrapperMismatch, ResetNeeded):
             raise
         except (Exception, SystemExit, asyncio.CancelledError) as error:
-            # Nothing here awaits, so a CancelledError is the environment's own. Not str(error), which may raise too.
-            told = traceback.format_exception_only(error)[-1].strip()
-            raise EnvError(f"{self.name} raised in {where}: {told}") from error
+            # Nothing here awaits, so a CancelledError is the environment's own.
+            raise self._lost(where, error) from error
+
+    def _lost(self, where: str, error: BaseException) -> EnvError:
+        """The error with its place: turn and task of the episode, file and line of the environment."""
+        contract = isinstance(error, ContractError)
+        place = None if contract and error.placed else place_of(error)
+        if place is None and self.foreign is not None and not (contract and error.placed):
+            place = place_of_method(self.env.unwrapped, where)
+        told = f"{f' ({place})' if place else ''}: "
+        # Not str(error), which may raise too.
+        told += str(error) if contract else traceback.format_exception_only(error)[-1].strip()
+        turn = {"reset": "", "step": f" {self._turn}", "expert": f" for step {self._turn + 1}"}[where]
+        lost = EnvError(f"{self.name}{'' if contract else ' raised'} in {where}{turn} of {self._task}{told}")
+        lost.told = told
+        return lost
 
     def _step(
         self,

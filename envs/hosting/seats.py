@@ -20,7 +20,7 @@ from gymnasium.error import ResetNeeded
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.turn_reward import plain_wrappers
 from manyturn.envs.hosting.hello import hello_of
-from manyturn.envs.hosting.host import Answer, EnvError, Host
+from manyturn.envs.hosting.host import Answer, EnvError, Host, not_made
 from manyturn.envs.hosting.pressure import USUAL, WorkerLimits
 from manyturn.envs.hosting.wire import step_from_wire, task_to_wire
 from manyturn.envs.hosting.worker import WorkerError
@@ -167,7 +167,7 @@ class InlineSeats(Seats):
         try:
             return Host(*self._make)
         except (Exception, SystemExit) as error:
-            raise EnvError(f"{self.name} raised when it was made: {type(error).__name__}: {error}") from error
+            raise not_made(self.name, error) from error
 
     @contextlib.asynccontextmanager
     async def take(self) -> AsyncIterator[Seat]:

@@ -18,7 +18,7 @@ from gymnasium.error import ResetNeeded
 from manyturn.envs.contract.text_env import Unsupported
 from manyturn.envs.contract.turn_reward import WrapperMismatch
 from manyturn.envs.hosting.hello import heed, take_streams
-from manyturn.envs.hosting.host import EnvError, Host
+from manyturn.envs.hosting.host import EnvError, Host, not_made
 from manyturn.envs.hosting.wire import decode, encode, step_to_wire, task_from_wire
 
 
@@ -59,8 +59,7 @@ class _Slots:
         try:
             return Host(*self._make)
         except (Exception, SystemExit) as error:
-            message = f"{self._make[0]} raised when it was made: {type(error).__name__}: {error}"
-            raise EnvError(message) from error
+            raise not_made(self._make[0], error) from error
 
     def close(self) -> None:
         for slot in list(self._hosts):

@@ -133,7 +133,7 @@ def test_an_environment_that_raises_loses_the_episode_and_not_the_session(world)
 
 def test_an_environment_without_extras_can_be_played(world):
     shown, _ = session(f"{world}:Plain", "?", "!", ":undo", ":state", "x", ":undo")
-    for told in ("gives no instructions", "lists no commands", "no expert", "only a TextEnv", "The end. Return 1"):
+    for told in ("gives no instructions", "lists no commands", "no expert", "only a TextEnv", "Success. Return 1"):
         assert told in shown
 
 

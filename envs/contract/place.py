@@ -1,0 +1,77 @@
+"""Where in an environment's own code something went wrong: file, line and function, as errors name them."""
+
+import inspect
+import os
+import sys
+import sysconfig
+import traceback
+from pathlib import Path
+from types import FrameType
+
+OF_A_FILE = "manyturn_file_"  # how the name of a module begins that is made of FILE.py
+_MACHINERY = ("contract", "hosting", "conformance")  # of manyturn.envs; its other parts are environments
+_LIBRARIES = tuple(
+    dict.fromkeys(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+)
+_shown: set[str] = set()
+
+
+def place_of(error: BaseException) -> str | None:
+    """The innermost line of the environment's code that an error passed, such as ``maze.py, line 12, in respond``.
+
+    Code of installed packages counts only where there is no other, and manyturn's machinery never.
+    """
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{Path(error.filename).name}, line {error.lineno}"
+    steps = [step for step in traceback.walk_tb(error.__traceback__) if not _is_machinery(step[0])]
+    own = [step for step in steps if not _is_library(step[0].f_code.co_filename)]
+    found = own or steps
+    return _written(found[-1][0].f_code, found[-1][1]) if found else None
+
+
+def place_of_method(env: object, name: str) -> str | None:
+    """Where the class of an environment defines a method; None if that cannot be known."""
+    method = inspect.unwrap(getattr(type(env), name, None) or (lambda: None))
+    code = getattr(method, "__code__", None)
+    return _written(code, code.co_firstlineno) if code is not None else None
+
+
+def place_in(frame: FrameType | None) -> str | None:
+    """The innermost line of an environment's code in a stack, from its innermost frame; None if there is none."""
+    while frame is not None and (_is_machinery(frame) or _is_library(frame.f_code.co_filename)):
+        frame = frame.f_back
+    return _written(frame.f_code, frame.f_lineno) if frame is not None else None
+
+
+def is_of_file(error: BaseException) -> bool:
+    """Whether an error passed code of a ``FILE.py`` that was named as an environment."""
+    return any(_name(frame).startswith(OF_A_FILE) for frame, _ in traceback.walk_tb(error.__traceback__))
+
+
+def show_if_debugging(error: BaseException) -> None:
+    """With MANYTURN_DEBUG=1, print where an error came from that a command goes on after; the same one once."""
+    if not os.environ.get("MANYTURN_DEBUG"):
+        return
+    text = "".join(traceback.format_exception(error))
+    if text not in _shown:
+        _shown.add(text)
+        print(text, file=sys.stderr, flush=True)
+
+
+def _written(code: object, line: int | None) -> str:
+    name = code.co_name  # type: ignore[attr-defined]
+    where = f"{Path(code.co_filename).name}, line {line}"  # type: ignore[attr-defined]
+    return where if name == "<module>" else f"{where}, in {name}"
+
+
+def _name(frame: FrameType) -> str:
+    return frame.f_globals.get("__name__", "")
+
+
+def _is_machinery(frame: FrameType) -> bool:
+    parts = _name(frame).split(".")
+    return parts[0] == "manyturn" and (parts[1:2] != ["envs"] or len(parts) < 3 or parts[2] in _MACHINERY)
+
+
+def _is_library(file: str) -> bool:
+    return file.startswith(("<frozen", *_LIBRARIES))

@@ -1,0 +1,75 @@
+"""Faults of lists of tasks that spoil a whole training: an id with two problems, a problem in two splits."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.task import LazyTasks, Task
+
+_MANY = 2_000  # tasks that are looked at of a split that makes them when asked
+_MADE = 20_000  # and of a split that has them already
+_SECONDS = 3.0  # for making them
+
+
+def looked_at(
+    tasks: Sequence[Task], split: str, seed: int = 0, on_task: Callable[[], object] = lambda: None
+) -> list[Task]:
+    """Tasks of a split: all of a list, or 2,000 of a long one.
+
+    Of a long one half are the first, where generators that ignore the split repeat themselves.
+
+    Args:
+        seed: decides which others are looked at.
+        on_task: called before each task is made.
+    """
+    most = _MANY if isinstance(tasks, LazyTasks) else _MADE
+    if len(tasks) <= most:
+        numbers = list(range(len(tasks)))
+    else:
+        others = generator("sample", seed, split).integers(0, len(tasks), most // 2)
+        numbers = list(dict.fromkeys([*range(most // 2), *map(int, others)]))
+    stop, found = time.monotonic() + _SECONDS, list[Task]()
+    for number in numbers:
+        on_task()
+        found.append(tasks[number])
+        if time.monotonic() > stop:
+            break
+    return found
+
+
+def task_fault(tasks: Mapping[str, Sequence[Task]]) -> str | None:
+    """What is wrong with the tasks, with ids and the fix; None if nothing is.
+
+    Args:
+        tasks: split -> its tasks, as far as they are looked at.
+
+    >>> one, two = Task("train/0", "train", {"n": 1}), Task("test/7", "test", {"n": 1})
+    >>> task_fault({"train": [one], "test": [two]})
+    'test/7 is the same problem as train/0: give a generated problem to the split manyturn.envs.contract.task.\
+split_of(content)'
+    >>> task_fault({"train": [one, Task("train/0", "train", {"n": 2})]})
+    'the id train/0 names two problems: ids are unique over all splits'
+    """
+    contents: dict[str, str] = {}
+    owner: dict[str, tuple[str, Task]] = {}
+    shared: list[tuple[Task, Task]] = []
+    for split, found in tasks.items():
+        for task in found:
+            if contents.setdefault(task.id, task.content) != task.content:
+                return f"the id {task.id} names two problems: ids are unique over all splits"
+            first_split, first = owner.setdefault(task.content, (split, task))
+            if first_split != split:
+                shared.append((task, first))
+    return _shared(shared) if shared else None
+
+
+def _shared(pairs: Sequence[tuple[Task, Task]]) -> str:
+    task, first = pairs[0]
+    others = [other.id for other, _ in pairs[1:]]
+    more = ""
+    if others:
+        more = f", and so {'is' if len(others) == 1 else 'are'} {len(others)} more, such as {', '.join(others[:3])}"
+    return (
+        f"{task.id} is the same problem as {first.id}{more}: give a generated problem to the split "
+        "manyturn.envs.contract.task.split_of(content)"
+    )
