@@ -1,7 +1,8 @@
-"""Files that are not part of the project: golden numbers in $MANYTURN_GOLDEN, data in $MANYTURN_DATA.
+"""Golden numbers, and data that are not part of the project: in $MANYTURN_GOLDEN and $MANYTURN_DATA.
 
-Without the variables the folders are ``shared/golden`` and ``shared/data`` next to the checkout. Any subset of the
-files is enough: tests of a missing file are skipped.
+Without the variables the numbers of algorithms are those of ``tests/golden``; what belongs to environments is looked
+for in ``shared/golden`` and ``shared/data`` next to the checkout. Any subset of the files is enough: tests of a missing
+file are skipped.
 """
 
 import json
@@ -15,7 +16,9 @@ import pytest
 from needs import absent
 
 _SHARED = Path(__file__).resolve().parents[3] / "shared"
-GOLDEN = Path(os.environ.get("MANYTURN_GOLDEN") or _SHARED / "golden")
+COMMITTED = Path(__file__).resolve().parents[1] / "golden"
+_NAMED = os.environ.get("MANYTURN_GOLDEN")
+GOLDEN = (Path(_NAMED),) if _NAMED else (COMMITTED, _SHARED / "golden")
 DATA = Path(os.environ.get("MANYTURN_DATA") or _SHARED / "data")
 NO_GOLDEN = "golden files are missing: set MANYTURN_GOLDEN to a folder that has them"
 NO_DATA = "data files are missing: set MANYTURN_DATA to a folder that has them"
@@ -24,10 +27,15 @@ NO_DATA = "data files are missing: set MANYTURN_DATA to a folder that has them"
 @cache
 def golden_file(name: str) -> dict[str, Any]:
     """The content of one golden file; skips where it is missing."""
-    file = GOLDEN / f"{name}.json"
-    if not file.is_file():
+    file = golden_path(name)
+    if file is None:
         absent("GOLDEN", NO_GOLDEN)
     return json.loads(file.read_text(encoding="utf-8"))
+
+
+def golden_path(name: str) -> Path | None:
+    """Where a golden file lies."""
+    return next((file for folder in GOLDEN if (file := folder / f"{name}.json").is_file()), None)
 
 
 def data(folder: str, *files: str) -> Path:

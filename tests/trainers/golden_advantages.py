@@ -12,6 +12,7 @@ from manyturn.trainers.credit.advantages.gigpo import GigpoConfig, anchor_groups
 from manyturn.trainers.credit.advantages.igpo import IgpoConfig, returns_compared
 from manyturn.trainers.credit.advantages.reinforce_pp import token_returns
 from manyturn.trainers.credit.advantages.spo import SpoConfig, first_memory, kept_share, task_weights
+from manyturn.trainers.credit.groups import counted, group_statistics
 from manyturn.trainers.credit.modulations.empg import EmpgConfig, empg
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
 from manyturn.trainers.credit.reply_tokens import whitened
@@ -21,6 +22,7 @@ from manyturn.trainers.credit.turn_batch import TurnBatch, ids_of
 from manyturn.trainers.credit.values import estimate
 
 PARITY = {"stats_over": "rows", "singleton": "raw"}
+FLAT = {"flat_std": "zero"}  # their code divides by eps alone where a group has no spread
 
 
 def on_tokens(case: Case, advantage_K: np.ndarray) -> np.ndarray:
@@ -71,34 +73,13 @@ def scored_turns(case: Case) -> TurnBatch:
     return batch
 
 
-def flat(value_K: np.ndarray, group_K: np.ndarray, counted_K: np.ndarray | bool = True) -> np.ndarray:
-    """Which turns (K) are of a group of several whose counted members have one value."""
-    counted_K = np.broadcast_to(counted_K, value_K.shape)
+def flat(value_K: np.ndarray, group_K: np.ndarray) -> np.ndarray:
+    """Which turns (K) are of a group of several that have one value."""
     flat_K = np.zeros(len(value_K), bool)
     for group in np.unique(group_K):
-        values = value_K[counted_K & (group_K == group)]
+        values = value_K[group_K == group]
         flat_K[group_K == group] = len(values) > 1 and values.min() == values.max()
     return flat_K
-
-
-def at_spread(theirs_KL: Any, flat_K: np.ndarray, eps: float | None) -> np.ndarray:
-    """Their advantages, with those of groups without spread as they are here.
-
-    Their code divides by eps alone there, ours by 1 + eps, so that a deviation of nothing, or of a rounding error,
-    stays one. Without eps nothing is divided.
-    """
-    theirs_KL = np.array(theirs_KL, float)
-    if eps is not None:
-        theirs_KL[flat_K] *= eps / (1 + eps)
-    return theirs_KL
-
-
-def check_nothing(advantage_K: np.ndarray, value_K: np.ndarray, flat_K: np.ndarray, group_K: np.ndarray) -> None:
-    """Where the members of a group have one value, our advantage is exactly 0, not nearly so."""
-    for group in np.unique(group_K[flat_K]):
-        members_K = group_K == group
-        if np.ptp(value_K[members_K]) == 0:
-            assert not advantage_K[members_K].any()
 
 
 def stats_over(case: Case) -> str:
@@ -111,13 +92,12 @@ def check_grpo(case: Case) -> None:
     params = case["params"]
     options: Case = {"std": params["norm_by_std"], "singleton": "raw", "stats_over": stats_over(case)}
     if params["norm_by_std"]:
-        options["eps"] = params["epsilon"]
+        options |= {"eps": params["epsilon"], **FLAT}
     batch = scored_turns(case)
-    counted_K = True if stats_over(case) == "rows" else batch.turn_K == 0
-    flat_K = flat(batch.score_K(), batch.group_K, counted_K)
     advantage_K = credit(batch, CreditConfig(advantage={"name": "grpo", **options})).advantage_K
-    close(case, on_tokens(case, advantage_K), at_spread(case["expected"]["advantages"], flat_K, options.get("eps")))
-    check_nothing(advantage_K, batch.score_K(), flat_K, batch.group_K)
+    close(case, on_tokens(case, advantage_K), case["expected"]["advantages"])
+    several_K = group_statistics(batch.score_K(), batch.group_K, counted(batch, options["stats_over"])).count_K > 1
+    assert not advantage_K[several_K & flat(batch.score_K(), batch.group_K)].any(), "exactly 0, not nearly so"
 
 
 @golden("rloo")
@@ -132,7 +112,7 @@ def gigpo_config(case: Case, **changes: Any) -> GigpoConfig:
     params = case["params"]
     options = {**PARITY, "mode": params["mode"], "turn_weight": params["step_advantage_w"], **changes}
     if params["mode"] == "mean_std_norm":
-        options["eps"] = params["epsilon"]
+        options |= {"eps": params["epsilon"], **FLAT}
     if params.get("enable_similarity"):
         options["similarity"] = params["similarity_thresh"]
     return GigpoConfig(**options)
@@ -146,22 +126,15 @@ def check_gigpo(case: Case) -> None:
     # The file draws step returns apart from scores, which no reward sequence has: hence not the whole function.
     return_K = np.array(case["inputs"]["step_rewards"])
     total_K, levels, *_ = two_levels(batch, batch.score_K(), return_K, cluster_K, config)
-    eps = case["params"]["epsilon"] if config.mode == "mean_std_norm" else None
-    flat_K, same_K = flat(batch.score_K(), batch.group_K), flat(return_K, cluster_K)
-    episode_KL = at_spread(expected["episode_advantages"], flat_K, eps)
-    turn_KL = at_spread(expected["step_advantages"], same_K, eps)
-    close(case, on_tokens(case, levels["episode"]), episode_KL)
-    close(case, on_tokens(case, levels["turn"]), turn_KL)
-    spread_K = ~(flat_K | same_K) | (eps is None)
-    close(case, on_tokens(case, total_K)[spread_K], np.array(expected["advantages"])[spread_K])
-    close(case, on_tokens(case, total_K), episode_KL + case["params"]["step_advantage_w"] * turn_KL)
-    check_nothing(levels["episode"], batch.score_K(), flat_K, batch.group_K)
-    check_nothing(levels["turn"], return_K, same_K, cluster_K)
+    close(case, on_tokens(case, levels["episode"]), expected["episode_advantages"])
+    close(case, on_tokens(case, levels["turn"]), expected["step_advantages"])
+    close(case, on_tokens(case, total_K), expected["advantages"])
+    assert not levels["episode"][flat(batch.score_K(), batch.group_K)].any(), "exactly 0, not nearly so"
+    assert not levels["turn"][flat(return_K, cluster_K)].any()
 
     config = gigpo_config(case, stats_over="first_rows")
     episode_K = two_levels(batch, batch.score_K(), return_K, cluster_K, config).levels["episode"]
-    flat_K = flat(batch.score_K(), batch.group_K, batch.turn_K == 0)
-    close(case, on_tokens(case, episode_K), at_spread(expected["episode_advantages_per_trajectory_stats"], flat_K, eps))
+    close(case, on_tokens(case, episode_K), expected["episode_advantages_per_trajectory_stats"])
 
 
 @golden("gigpo_grouping")
@@ -201,8 +174,6 @@ def check_gigpo_pipeline(case: Case) -> None:
     close(case, return_K, expected["step_rewards_after_penalty"])
     cluster_K = anchor_groups(batch, config.similarity)
     flat_K, same_K = flat(score_K, batch.group_K), flat(return_K, cluster_K)
-    check_nothing(result.levels["episode"], score_K, flat_K, batch.group_K)
-    check_nothing(result.levels["turn"], return_K, same_K, cluster_K)
     # In float32 the rounding error of equal scores, divided by eps, is an advantage like any other.
     compared_K = ~(flat_K | same_K) | (config.mode == "mean_norm")
     close(case, on_tokens(case, result.advantage_K)[compared_K], np.array(expected["advantages"])[compared_K])
@@ -213,11 +184,10 @@ def check_dr_grpo(case: Case) -> None:
     params = case["params"]
     reward_K = np.sum(case["inputs"]["rewards"], axis=1)
     batch = turns({"group_index": (np.arange(len(reward_K)) // params["num_samples"]).tolist()}, reward_K)
-    options: Case = {"std": False} if params["critic_type"] == "drgrpo" else {"eps": params["epsilon"]}
+    options: Case = {"std": False} if params["critic_type"] == "drgrpo" else {"eps": params["epsilon"], **FLAT}
     advantage_K = credit(batch, CreditConfig(advantage={"name": "grpo", **options})).advantage_K
-    flat_K = flat(reward_K, batch.group_K)
-    close(case, advantage_K, at_spread(case["expected"]["advantages"], flat_K, options.get("eps")))
-    check_nothing(advantage_K, reward_K, flat_K, batch.group_K)
+    close(case, advantage_K, case["expected"]["advantages"])
+    assert not advantage_K[flat(reward_K, batch.group_K)].any(), "exactly 0, not nearly so"
 
 
 @golden("opo")
@@ -373,16 +343,12 @@ def check_igpo(case: Case) -> None:
         return_N = line.to_go(reward_BL.ravel(), gamma)
         close(case, return_N.reshape(B, L)[mask_BL], np.array(expected[name]["returns"])[mask_BL])
         advantage_N = returns_compared(batch, return_N, IgpoConfig(**options))
-        flat_N = flat(return_N, batch.group_K, batch.turn_K == 0)
-        theirs = at_spread(np.ravel(expected[name]["advantages"]), flat_N, options.get("eps")).reshape(B, L)
-        close(case, advantage_N.reshape(B, L)[checked], theirs[checked])
-        if options["baseline"] == "first":
-            assert not advantage_N[flat_N & (batch.turn_K == 0)].any()
+        close(case, advantage_N.reshape(B, L)[checked], np.array(expected[name]["advantages"])[checked])
 
     check("default_training_path", 1.0, baseline="turn", std=False)
     for name in expected.keys() - {"default_training_path"}:
         gamma, norm = name.removeprefix("discounted_g").split("_")
-        options = {"eps": case["params"]["epsilon"]} if norm == "std" else {"std": False}
+        options = {"eps": case["params"]["epsilon"], **FLAT} if norm == "std" else {"std": False}
         check(name, float(gamma), baseline="first", **options)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from golden_frame import CHECKS, Case
-from needs_files import GOLDEN, golden_file
+from needs_files import COMMITTED, GOLDEN, golden_file, golden_path
 
 # Files of the folder that belong to environments.
 ELSEWHERE = ("webshop_", "tau_bench_", "tau2_bench_", "toolrl_")
@@ -17,7 +17,7 @@ def _cases() -> list[Any]:
         importlib.import_module(module.stem)
     found = []
     for name in CHECKS:
-        cases = golden_file(name)["cases"] if (GOLDEN / f"{name}.json").is_file() else [{"name": "missing"}]
+        cases = golden_file(name)["cases"] if golden_path(name) else [{"name": "missing"}]
         found.extend(pytest.param(name, case, id=f"{name}-{case['name']}") for case in cases)
     return found
 
@@ -29,5 +29,10 @@ def test_golden(name: str, case: Case) -> None:
 
 
 def test_no_golden_file_is_passed_over() -> None:
-    names = {path.stem for path in GOLDEN.glob("*.json") if not path.stem.startswith(ELSEWHERE)}
+    found = {path.stem for folder in GOLDEN for path in folder.glob("*.json")}
+    names = {name for name in found if not name.startswith(ELSEWHERE)}
     assert names <= CHECKS.keys(), "a file has no test: write one, see golden_frame.py"
+
+
+def test_a_plain_clone_has_the_numbers_of_every_algorithm() -> None:
+    assert {path.stem for path in COMMITTED.glob("*.json")} >= CHECKS.keys()

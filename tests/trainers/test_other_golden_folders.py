@@ -111,7 +111,7 @@ def test_a_few_cases_of_environments_pass(tmp_path):
     for name, part in ENVIRONMENTS.items():
         whole = golden_file(name)
         write(tmp_path / "golden", name, whole | {part: whole[part][3::9]})
-    assert tmp_path / "golden" != GOLDEN
+    assert (tmp_path / "golden",) != GOLDEN
     folders = ("shop/test_transcripts.py", "shop/test_reward.py", "shop/test_search.py", "shop/test_prepared.py")
     tau = ("benchmarks/tau/test_replays.py", "benchmarks/tau/test_dialogue.py", "tools/test_toolrl.py")
     assert " passed" in ran(tmp_path / "golden", *(f"tests/envs/{file}" for file in folders + tau))

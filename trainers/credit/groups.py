@@ -12,6 +12,7 @@ from manyturn.trainers.credit.stages import StageConfig
 from manyturn.trainers.credit.turn_batch import BoolK, FloatK, IntK, TurnBatch
 
 Singleton = Literal["zero", "raw"]
+FlatStd = Literal["one", "zero"]
 StatsOver = Literal["episodes", "rows", "first_rows"]
 EPS = 1e-6
 
@@ -90,15 +91,20 @@ def deviation(value_K: FloatK, statistics: GroupStatistics, singleton: Singleton
     return np.where(np.isnan(value_K), 0.0, deviation_K)
 
 
-def standardised(value_K: FloatK, statistics: GroupStatistics, singleton: Singleton, eps: float) -> FloatK:
+def standardised(
+    value_K: FloatK, statistics: GroupStatistics, singleton: Singleton, eps: float, flat_std: FlatStd = "one"
+) -> FloatK:
     """(value - mean) / (std + eps), where a group without spread counts as one of std 1.
 
     The std of 1 matters with statistics over episodes: episodes of equal score, one of which has a penalty in a later
-    turn, deviate by that penalty, which verl-agent then divides by eps: an advantage of -100,000.
+    turn, deviate by that penalty, which verl-agent then divides by eps: an advantage of -100,000. With ``flat_std``
+    "zero" this is what it does; with an eps of 0 too, there is nothing to divide by, and the std is 1.
 
     >>> value_K, group_K = np.array([1.0, 3.0, 9.9, 9.9]), np.array([7, 7, 8, 8])
     >>> standardised(value_K, group_statistics(value_K, group_K, np.full(4, True)), "zero", eps=1e-6).round(3)
     array([-0.707,  0.707,  0.   ,  0.   ])
     """
-    std_K = np.where(statistics.std_K > 0, statistics.std_K, 1.0)
-    return deviation(value_K, statistics, singleton) / (std_K + eps)
+    # A group of one has no std either; the authors' code gives it 1.
+    std_K = np.where((flat_std == "zero") & (statistics.count_K > 1), statistics.std_K, 1.0)
+    scale_K = np.where(statistics.std_K > 0, statistics.std_K, std_K) + eps
+    return deviation(value_K, statistics, singleton) / np.where(scale_K > 0, scale_K, 1.0)

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from manyturn.envs.contract.options import OnlyWith, unknown
 from manyturn.envs.contract.turn import OUTCOME
-from manyturn.trainers.credit.groups import EPS, counted, deviation, group_statistics, standardised
+from manyturn.trainers.credit.groups import EPS, FlatStd, counted, deviation, group_statistics, standardised
 from manyturn.trainers.credit.stages import Advantage, StageConfig
 from manyturn.trainers.credit.timeline import Timeline
 from manyturn.trainers.credit.turn_batch import BoolK, FloatK, IntK, TurnBatch
@@ -36,6 +36,9 @@ class TurnLevelConfig(StageConfig):
     """Divide by the standard deviations."""
     eps: Annotated[float, OnlyWith("std")] = Field(default=EPS, ge=0)
     """Added to the standard deviations."""
+    flat_std: Annotated[FlatStd, OnlyWith("std")] = "one"
+    """Standard deviation of a group without spread. With one, its members get exactly 0. With zero, which is for parity
+    with the authors' code, what deviates by a penalty alone is divided by eps: advantages of a hundred thousand."""
 
 
 def normalised(value_K: FloatK, group_K: IntK, counted_K: BoolK, config: TurnLevelConfig) -> FloatK:
@@ -48,7 +51,7 @@ def normalised(value_K: FloatK, group_K: IntK, counted_K: BoolK, config: TurnLev
     """
     statistics = group_statistics(value_K, group_K, counted_K)
     if config.std:
-        return standardised(value_K, statistics, "zero", config.eps)
+        return standardised(value_K, statistics, "zero", config.eps, config.flat_std)
     return deviation(value_K, statistics, "zero")
 
 

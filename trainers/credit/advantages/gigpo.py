@@ -39,6 +39,7 @@ from manyturn.envs.contract.options import OnlyWith
 from manyturn.trainers.credit.anchors import anchor_diagnostics, equal_anchors, similar_anchors
 from manyturn.trainers.credit.groups import (
     EPS,
+    FlatStd,
     GroupConfig,
     GroupStatistics,
     Singleton,
@@ -65,6 +66,9 @@ class GigpoConfig(GroupConfig):
     """difflib ratio from which two situations are the same; None: equal anchors only."""
     eps: Annotated[float, OnlyWith("mode", "mean_std_norm")] = Field(default=EPS, ge=0)
     """Added to the standard deviations."""
+    flat_std: Annotated[FlatStd, OnlyWith("mode", "mean_std_norm")] = "one"
+    """Standard deviation of a group without spread. With one, its members get exactly 0. With zero, which is for parity
+    with the authors' code, what deviates by a penalty alone is divided by eps: advantages of a hundred thousand."""
 
     @property
     def compares_returns_only(self) -> bool:  # type: ignore[override]
@@ -114,5 +118,5 @@ def two_levels(batch: TurnBatch, score_K: FloatK, return_K: FloatK, cluster_K: I
 
 def _norm(value_K: FloatK, statistics: GroupStatistics, singleton: Singleton, config: GigpoConfig) -> FloatK:
     if config.mode == "mean_std_norm":
-        return standardised(value_K, statistics, singleton, config.eps)
+        return standardised(value_K, statistics, singleton, config.eps, config.flat_std)
     return deviation(value_K, statistics, singleton)

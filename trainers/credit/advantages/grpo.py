@@ -27,7 +27,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from manyturn.envs.contract.options import OnlyWith
-from manyturn.trainers.credit.groups import EPS, GroupConfig, deviation, score_statistics, standardised
+from manyturn.trainers.credit.groups import EPS, FlatStd, GroupConfig, deviation, score_statistics, standardised
 from manyturn.trainers.credit.stages import ADVANTAGES
 from manyturn.trainers.credit.turn_batch import FloatK, TurnBatch
 
@@ -39,6 +39,9 @@ class GrpoConfig(GroupConfig):
     """Divide by the group's standard deviation; without it the method is Dr.GRPO."""
     eps: Annotated[float, OnlyWith("std")] = Field(default=EPS, ge=0)
     """Added to the standard deviation."""
+    flat_std: Annotated[FlatStd, OnlyWith("std")] = "one"
+    """Standard deviation of a group without spread. With one, its members get exactly 0. With zero, which is for parity
+    with the authors' code, what deviates by a penalty alone is divided by eps: advantages of a hundred thousand."""
 
 
 @ADVANTAGES.register(GrpoConfig)
@@ -54,5 +57,5 @@ def grpo(batch: TurnBatch, config: GrpoConfig) -> FloatK:
     score_K = batch.score_K()
     statistics = score_statistics(batch, batch.group_K, config.stats_over)
     if config.std:
-        return standardised(score_K, statistics, config.singleton, config.eps)
+        return standardised(score_K, statistics, config.singleton, config.eps, config.flat_std)
     return deviation(score_K, statistics, config.singleton)
