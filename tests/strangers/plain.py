@@ -33,6 +33,12 @@ class Corridor(gymnasium.Env):
         return "left" if self.door < self.here else "right"
 
 
+class Judged(Corridor):
+    """The same, which says from which return on it counts as a success."""
+
+    success_above = -100.0
+
+
 class OwnText(Corridor):
     """The actions are two words, and Gymnasium's default characters have no blank between them."""
 

@@ -9,7 +9,7 @@ HERE = Path(__file__).parent
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["hangman.py:Hangman", "plain.py:Corridor"])
+@pytest.mark.parametrize("name", ["hangman.py:Hangman", "plain.py:Judged"])
 def test_sound_ones_pass_the_check(command, name):
     found = command("check", f"{HERE}/{name}")
     assert found.code == 0, found.out

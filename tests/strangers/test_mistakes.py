@@ -4,17 +4,24 @@ from pathlib import Path
 
 import pytest
 
-BAD = Path(__file__).parent / "bad.py"
+HERE = Path(__file__).parent
+LEGAL = "self.go_on(text, ...)"
+PLACE = ", in respond)"
 
-SAID = {  # class of bad.py: phrases of what check says
-    "Raises": ["KeyError", "missing"],
-    "Overlapping": ["same problem"],
-    "SameIds": ["names two problems"],
-    "Chance": ["self.rng"],
-    "BadExpert": ["the expert fails"],
-    "WrongRole": ["'middle'", "the roles are left, right"],
-    "NoRole": ["override role()"],
-    "Exits": ["7"],
+SAID = {  # what phrases of check's table say of FILE:CLASS
+    "bad.py:Raises": ["KeyError: 'missing'", PLACE],
+    "bad.py:GivesTuple": ["respond() returned a tuple", LEGAL, PLACE],
+    "bad.py:GivesText": ["respond() returned a str", LEGAL, PLACE],
+    "bad.py:GivesNothing": ["respond() returned None", LEGAL, PLACE],
+    "bad.py:TextPart": ["'warmth' is 'warm'", "give a number", PLACE],
+    "bad.py:Overlapping": ["same problem"],
+    "bad.py:SameIds": ["names two problems"],
+    "bad.py:Chance": ["self.rng", "observation is 'Hm. 0."],
+    "bad.py:BadExpert": ["the expert fails"],
+    "bad.py:WrongRole": ["'middle'", "the roles are left, right"],
+    "bad.py:NoRole": ["override role()"],
+    "bad.py:Exits": ["7"],
+    "plain.py:OwnText": ["your action space excludes the expert's 'go left'", "manyturn.TextSpace()"],
 }
 
 
@@ -22,7 +29,7 @@ SAID = {  # class of bad.py: phrases of what check says
 @pytest.mark.parametrize("name", SAID)
 def test_check_says_what_is_wrong(command, monkeypatch, name):
     monkeypatch.setenv("COLUMNS", "1000")  # so that no phrase is broken by the table
-    found = command("check", f"{BAD}:{name}", "--samples", 4)
+    found = command("check", f"{HERE}/{name}", "--samples", 4)
     said = found.out + found.err
     assert found.code == 1 and "Traceback" not in said, said
     assert all(phrase in said for phrase in SAID[name]), said
@@ -30,10 +37,10 @@ def test_check_says_what_is_wrong(command, monkeypatch, name):
 
 @pytest.mark.slow
 def test_check_passes_what_the_mistakes_are_made_in(command):
-    found = command("check", f"{BAD}:Lamp")
+    found = command("check", f"{HERE}/bad.py:Lamp")
     assert found.code == 0, found.out
 
 
 def test_an_environment_that_hangs_ends_its_check(command):
-    found = command("check", f"{BAD}:Hangs", "--samples", 1, "--timeout", 0.5)
+    found = command("check", f"{HERE}/bad.py:Hangs", "--samples", 1, "--timeout", 0.5)
     assert found.code == 1 and "respond" in found.out and "bad.py" in found.out, found.out
