@@ -5,10 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from manyturn.agents.episode import Ending
 from manyturn.agents.records import Row
 from manyturn.agents.statistics import Interval, mean_interval, pass_at_k, pass_hat_k
@@ -91,75 +87,6 @@ def scored_rows(rows: Iterable[Row]) -> list[Row]:
 def spent_on(rows: Iterable[Row]) -> Spent:
     """What the replies of episodes took together."""
     return NOTHING.plus(*(Spent(*(row[name] for name in Spent._fields)) for row in rows))
-
-
-def print_summary(summary: Mapping[str, Any], console: Console) -> None:
-    """A table of what matters most."""
-    table = Table(title=Text(f"{summary['policy']} on {summary['panel']['id']}"), title_justify="left")
-    table.add_column("", justify="left")
-    for name in ("mean", "95 % interval", "tasks"):
-        table.add_column(name, justify="right")
-    table.add_row("success", *_shown(summary["success"], percent=True))
-    if summary["errors"]["n"]:
-        table.add_row("… errors as failures", *_shown(summary["success_errors_as_failures"], percent=True))
-    table.add_row("return", *_shown(summary["return"]))
-    for name, found in summary["parts"].items() if len(summary["parts"]) > 1 else ():
-        table.add_row(Text(f"… part {name}"), *_shown(found))
-    for name, found in summary["measures"].items():
-        table.add_row(Text(name), *_shown(found))
-    for kind, key in (("pass@", "pass_at_k"), ("pass^", "pass_hat_k")):
-        for k, found in summary[key].items():
-            if k != "1":
-                table.add_row(f"{kind}{k}", _number(found["mean"], percent=True), "", str(found["n_tasks"]))
-    for group in ("by_difficulty", "by_tag"):
-        if len(summary[group]) > 1:
-            table.add_section()
-            for name, found in summary[group].items():
-                table.add_row(Text(name), *_shown(found["success"], percent=True))
-    console.print(table)
-    console.print(_facts(summary), markup=False, highlight=False)
-
-
-def _facts(summary: Mapping[str, Any]) -> str:
-    turns, tokens = summary["turns"], summary["tokens"]
-    facts = [f"{summary['n_episodes']} episodes, {_number(turns['mean'])} turns each"]
-    facts[0] += f" ({_number(turns['mean_on_success'])} when it succeeds)" if turns["mean_on_success"] else ""
-    if tokens["reply_mean"] is not None:
-        facts.append(f"{count(tokens['prompt_mean'])} prompt and {count(tokens['reply_mean'])} reply tokens an episode")
-    facts.append(f"invalid actions {_number(summary['invalid_action_rate'], percent=True)}")
-    if summary["cut_reply_rate"] is not None:
-        facts.append(f"cut replies {_number(summary['cut_reply_rate'], percent=True)}")
-    if summary["cost"]["total"] is not None:
-        facts.append(f"cost {summary['cost']['total']:.4g}")
-    facts += [f"truncated by {cause}: {n}" for cause, n in summary["truncations"].items()]
-    facts.append(f"errors {summary['errors']['n']}, retried {summary['retried']['n']}")
-    wall = summary["seconds"]["wall"]
-    return "; ".join([*facts, f"{wall:.1f} s"] if wall is not None else facts)
-
-
-def _shown(found: Mapping[str, Any], percent: bool = False) -> tuple[str, str, str]:
-    ends = [_number(found[end], percent) for end in ("ci_low", "ci_high")]
-    return _number(found["mean"], percent), "unknown" if "–" in ends else " to ".join(ends), str(found["n_tasks"])
-
-
-def count(value: float | None) -> str:
-    """A number of tokens, short: 900, 12.3k, 4.56M.
-
-    >>> count(12_345.6)
-    '12.3k'
-    """
-    if value is None:
-        return "–"
-    for unit, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= 0.9995 * unit:
-            return f"{value / unit:.3g}{sign}"
-    return f"{value:.3g}"
-
-
-def _number(value: float | None, percent: bool = False) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.1%}" if percent else f"{value:.3g}"
 
 
 def _plain(interval: Interval) -> dict[str, Any]:

@@ -16,8 +16,11 @@ from manyturn.agents.engines.transformers import TransformersConfig
 from manyturn.agents.episode import Policy
 from manyturn.agents.formats.tagged import TaggedConfig
 from manyturn.agents.model_config import ModelError
+from manyturn.agents.python_policy import PythonPolicy
 from manyturn.agents.replay import Replay
 from manyturn.agents.scripted import SCRIPTS
+from manyturn.envs.contract.environments import is_file, load_file
+from manyturn.envs.contract.keys import digest
 from manyturn.overrides import OverrideError, changed, chosen
 
 if TYPE_CHECKING:
@@ -55,7 +58,8 @@ def find_policy(word: str, asked: Asked) -> Candidate:
     """The policy that a word names.
 
     Args:
-        word: expert, random, replay:FOLDER, openai:MODEL, a run's folder, a checkpoint, or a model's folder or id.
+        word: expert, random, replay:FOLDER, FILE.py:POLICY, openai:MODEL, a run's folder, a checkpoint, or a model's
+            folder or id.
         asked: options by section, as ``parse_overrides`` found them: agent, sampling, engine, endpoint.
 
     Raises:
@@ -67,6 +71,9 @@ def find_policy(word: str, asked: Asked) -> Candidate:
     if word.startswith("replay:"):
         _refuse(asked, SECTIONS, "a replay draws no tokens")
         return Candidate(Replay.of(Path(word.removeprefix("replay:"))))
+    if is_file(word):
+        _refuse(asked, SECTIONS, f"{word} is called as it is")
+        return Candidate(_of_a_file(word))
     if word.startswith("openai:"):
         _refuse(asked, ("engine",), "openai:MODEL asks an endpoint")
         return _behind_endpoint(word.removeprefix("openai:"), asked)
@@ -79,10 +86,35 @@ def find_policy(word: str, asked: Asked) -> Candidate:
     if folder.name == "model" and (folder.parent / "manifest.json").is_file():
         return find_policy(str(folder.parent), asked)
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{word} is a file: name a run's folder, a checkpoint, or a model's folder")
+        also = f"{word}:POLICY, " if word.endswith(".py") else ""
+        raise ValueError(f"{word} is a file: name {also}a run's folder, a checkpoint, or a model's folder")
     if not folder.exists() and _is_path(word):
         raise ValueError(_no_folder(Path(word)))
     return _model(word, asked)
+
+
+def sections_of(word: str) -> tuple[str, ...]:
+    """The sections of options that have an effect on the policy that a word names."""
+    if word in SCRIPTS or word.startswith("replay:") or is_file(word):
+        return ()
+    if word.startswith("openai:"):
+        return ("agent", "sampling", "endpoint")
+    folder = Path(word).resolve()
+    checkpoint = folder.parent if folder.name == "model" else folder
+    is_run = (folder / "config.toml").is_file() or (checkpoint / "manifest.json").is_file()
+    return ("sampling", "engine") if is_run else ("agent", "sampling", "engine")
+
+
+def _of_a_file(word: str) -> PythonPolicy:
+    """The policy of FILE.py:POLICY, known again by the file's text."""
+    file, _, name = word.rpartition(":")
+    path = Path(file).resolve()
+    module = load_file(path)
+    if (found := getattr(module, name, None)) is None:
+        known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+        near = difflib.get_close_matches(name, known, n=1) or known
+        raise ValueError(f"{file} has no {name!r}: " + (f"did you mean {near[0]}?" if near else "it defines nothing"))
+    return PythonPolicy(found, word, digest(path.read_text(encoding="utf-8"))[:8])
 
 
 def _behind_endpoint(model: str, asked: Asked) -> Candidate:

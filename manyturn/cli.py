@@ -1,6 +1,7 @@
 """The command line. Each command is a thin layer over a function that can be called from Python too."""
 
 import gc
+import itertools
 import os
 import signal
 import sys
@@ -97,7 +98,7 @@ def evaluate(
     workers: int = 0,
     out: Path | None = None,
 ) -> None:
-    """Evaluate a policy on a pinned panel of held-out tasks.
+    """Evaluate policies on a pinned panel of held-out tasks.
 
     A run is evaluated as it was trained: with its agent, sampling, engine, environment arguments and reward wrappers.
     Options of the policy are named as in a run's configuration: --sampling.temperature 0 --sampling.max-tokens 32
@@ -108,10 +109,11 @@ def evaluate(
     Parameters
     ----------
     policy
-        A run's folder, a checkpoint, a model's folder or id, openai:MODEL for an endpoint (OPENAI_BASE_URL), expert,
-        random, or replay:FOLDER for the actions of an evaluation once more, to see whether its environment has changed.
+        A run's folder, a checkpoint, a model's folder or id, openai:MODEL for an endpoint (OPENAI_BASE_URL),
+        FILE.py:POLICY for a function or class of yours, expert, random, or replay:FOLDER for the actions of an
+        evaluation once more, to see whether its environment has changed.
     words
-        Options of the policy.
+        Further policies, for one table of all; then options of the policies.
     env
         Environment; a run knows its own.
     env_args
@@ -131,14 +133,21 @@ def evaluate(
     workers
         Processes that host the environment; 0 keeps it in this one.
     out
-        Folder for summary.json, episodes.parquet and turns.parquet; an interrupted evaluation in it continues.
+        Folder for summary.json, episodes.parquet and turns.parquet; an interrupted evaluation in it continues. Of
+        several policies each has a folder in it.
     """
-    from manyturn.evaluation import Settings, evaluate_policy
+    from rich.console import Console
+
+    from manyturn.evaluation import Settings, evaluate_policies, names_of, show
     from manyturn.overrides import parse_overrides
+
+    policies = [policy, *itertools.takewhile(lambda word: not word.startswith("--"), words)]
+    options = parse_overrides(words[len(policies) - 1 :])
 
     table = arguments_table(env_args)
     settings = Settings(env, table, wrappers, split, limit, panel, repeats, seed, workers, out)
-    exits.run(evaluate_policy(policy, settings, parse_overrides(words)))
+    found = exits.run(evaluate_policies(policies, settings, options))
+    show(names_of(policies), found, settings, Console())
 
 
 @app.command

@@ -1,21 +1,27 @@
-"""``manyturn evaluate``: a policy, the panel it is asked for, and the rewards that count."""
+"""Evaluations: the policies, the panel that is asked for, the rewards that count, and what is shown of them."""
 
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from manyturn.agents.evaluate import evaluate, held_out_guard
-from manyturn.agents.summary import print_summary
-from manyturn.candidate import SECTIONS, Candidate, find_policy
+from manyturn.agents.evaluate import Evaluation, held_out_guard
+from manyturn.agents.evaluate import evaluate as play_panel
+from manyturn.agents.kept import Progress
+from manyturn.agents.python_policy import PythonPolicy
+from manyturn.agents.summary_table import print_summaries, print_summary
+from manyturn.candidate import SECTIONS, Candidate, find_policy, sections_of
 from manyturn.comparison import read_panel
 from manyturn.envs.contract.environments import is_file
 from manyturn.envs.contract.options import unknown
 from manyturn.envs.contract.panel import Panel, make_panel, portable_name
-from manyturn.envs.hosting.seats import open_seats
+from manyturn.envs.hosting.seats import Seats, open_seats
 from manyturn.overrides import OverrideError, read_value
+from manyturn.progress import Watch
 from manyturn.report.write import write_report
 
 Wrappers = Sequence[Any]
@@ -32,7 +38,7 @@ class Settings:
         panel: a panel's file, in place of split, limit and env_args.
         repeats: episodes of each task.
         workers: processes that host the environment; 0 keeps it in this one.
-        out: folder for what was found.
+        out: folder for what was found; of several policies each has a folder in it.
     """
 
     env: str | None = None
@@ -47,37 +53,87 @@ class Settings:
     out: Path | None = None
 
 
-async def evaluate_policy(word: str, settings: Settings, asked: Mapping[str, Any]) -> None:
-    """Evaluate the policy that ``word`` names, and print the summary.
+class Entrant(NamedTuple):
+    """One of the policies of a call: what it is called there, what it is, and where what it does is kept."""
+
+    name: str
+    candidate: Candidate
+    out: Path | None
+
+
+async def evaluate_policies(
+    policies: Sequence[Any], settings: Settings, asked: Mapping[str, Any], quiet: bool = False
+) -> list[Evaluation]:
+    """Evaluate policies on one panel, one after the other.
 
     Args:
-        asked: options of the policy, see ``find_policy``.
+        policies: for each a word as ``find_policy`` takes it, or what ``PythonPolicy`` takes.
+        asked: options of the policies, see ``find_policy``; of several policies each gets those that concern it.
+        quiet: show no progress.
+
+    Raises:
+        ValueError: a policy, an option or a setting will not do; nothing has been played.
     """
     known = (*Settings.__dataclass_fields__, *SECTIONS)
     for name in asked:
         if name not in SECTIONS:
             raise OverrideError(unknown("option of evaluate", name, known).replace("_", "-"))
-    candidate = find_policy(word, asked)
-    try:
-        await _evaluate(candidate, settings)
-    finally:
-        for engine in candidate.engines:
-            await engine.shutdown()
+    async with AsyncExitStack() as stack:
+        entrants = []
+        for name, policy, given, out in _asked_of_each(policies, settings, asked):
+            candidate = find_policy(policy, given) if isinstance(policy, str) else Candidate(PythonPolicy(policy, name))
+            for engine in candidate.engines:
+                stack.push_async_callback(engine.shutdown)
+            entrants.append(Entrant(name, candidate, out))
+        return await _evaluate(entrants, settings, quiet)
 
 
-async def _evaluate(candidate: Candidate, settings: Settings) -> None:
-    pinned = _pinned(settings, candidate)
-    env = settings.env or (pinned.env if pinned and not is_file(pinned.env) else candidate.env)
+def show(names: Sequence[str], evaluations: Sequence[Evaluation], settings: Settings, console: Console) -> None:
+    """Print what was found, and write the reports.
+
+    Args:
+        names: what the policies are called.
+    """
+    if len(evaluations) == 1:
+        print_summary(evaluations[0].summary, console)
+    else:
+        found = zip(names, evaluations, strict=True)
+        print_summaries({name: evaluation.summary for name, evaluation in found}, console)
+    if settings.out is not None:
+        folders = folders_of(names, settings.out)
+        pages = [write_report(folder) for folder in folders]
+        if len(folders) == 1:
+            print(f"{pages[0]} shows every turn")
+        else:
+            print(f"{settings.out} has a report.html of each, which shows every turn")
+            print(f"task by task: manyturn compare {' '.join(map(str, folders))}")
+    if wrappers := evaluations[0].summary["wrappers"]:
+        used = ", ".join(str(wrapper["name"]) for wrapper in wrappers)
+        console.print(f"rewards are those with {used}", markup=False, highlight=False)
+
+
+async def _evaluate(entrants: Sequence[Entrant], settings: Settings, quiet: bool) -> list[Evaluation]:
+    own = next((entrant.candidate.env for entrant in entrants if entrant.candidate.env is not None), None)
+    pinned = _pinned(settings, own)
+    env = settings.env or (pinned.env if pinned and not is_file(pinned.env) else own)
     if env is None:
         raise ValueError("which environment? Add --env, such as --env manyturn/Maze-v0 (see manyturn envs)")
-    args, wrappers = _world(env, settings, candidate)
+    args, wrappers = _one_world(env, settings, entrants)
     if pinned:
         args = pinned.args
     async with open_seats(env, args, wrappers, limit=512, workers=settings.workers) as seats:
         split, limit = settings.split or "test", 128 if settings.limit is None else settings.limit
         panel = pinned or make_panel(seats.tasks(split), env, split, limit, args)
-        held_out_guard(panel, candidate.seen)
-        result = await evaluate(
+        for entrant in entrants:
+            held_out_guard(panel, entrant.candidate.seen)
+        return [await _play(entrant, seats, panel, settings, quiet) for entrant in entrants]
+
+
+async def _play(entrant: Entrant, seats: Seats, panel: Panel, settings: Settings, quiet: bool) -> Evaluation:
+    name, candidate, out = entrant
+    async with AsyncExitStack() as stack:
+        watch: Any = _unseen if quiet else await stack.enter_async_context(Watch(name, out))
+        return await play_panel(
             seats,
             candidate.policy,
             panel,
@@ -85,15 +141,69 @@ async def _evaluate(candidate: Candidate, settings: Settings) -> None:
             seed=settings.seed,
             max_turns=candidate.max_turns,
             label=candidate.policy.name,
-            out=settings.out,
+            out=out,
+            on_progress=watch,
         )
-    console = Console()
-    print_summary(result.summary, console)
+
+
+def _unseen(progress: Progress) -> None:
+    """Nobody looks."""
+
+
+def _asked_of_each(
+    policies: Sequence[Any], settings: Settings, asked: Mapping[str, Any]
+) -> list[tuple[str, Any, Mapping[str, Any], Path | None]]:
+    """Of each policy its name, itself, its options and its folder."""
+    names = names_of(policies)
+    given: list[Mapping[str, Any]] = [asked]
+    if len(policies) > 1:
+        takes = [sections_of(policy) if isinstance(policy, str) else () for policy in policies]
+        for section in asked:
+            if not any(section in sections for sections in takes):
+                raise OverrideError(f"--{section} has no effect: it concerns none of {', '.join(names)}")
+        given = [{section: asked[section] for section in sections if section in asked} for sections in takes]
+    folders: list[Path | None] = [None] * len(policies)
     if settings.out is not None:
-        print(f"{write_report(settings.out)} shows every turn")
-    if seats.wrappers:
-        names = ", ".join(str(wrapper["name"]) for wrapper in seats.wrappers)
-        console.print(f"rewards are those with {names}", markup=False, highlight=False)
+        folders = [*folders_of(names, settings.out)]
+        if len(policies) > 1 and (settings.out / "episodes.jsonl").exists():
+            raise ValueError(f"{settings.out} holds the evaluation of one policy: name another folder for several")
+    return list(zip(names, policies, given, folders, strict=True))
+
+
+def names_of(policies: Sequence[Any]) -> list[str]:
+    """What the policies of a call are called: the words, and of functions and classes their names."""
+    names = [one if isinstance(one, str) else getattr(one, "__name__", type(one).__name__) for one in policies]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{name} is named twice: name each policy once")
+    return names
+
+
+def folders_of(names: Sequence[str], out: Path) -> list[Path]:
+    """Where each policy's evaluation is kept: in the folder itself if there is one policy, else in one by its name."""
+    if len(names) == 1:
+        return [out]
+    stems = [re.sub(r"[^\w.-]+", "-", name).strip("-.") or "policy" for name in names]
+    for number, stem in enumerate(stems):
+        if stem in stems[:number]:
+            first = names[stems.index(stem)]
+            raise ValueError(
+                f"{names[number]} and {first} would share the folder {out / stem}: evaluate one of them apart"
+            )
+    return [out / stem for stem in stems]
+
+
+def _one_world(env: str, settings: Settings, entrants: Sequence[Entrant]) -> tuple[Mapping[str, Any], Wrappers]:
+    """Arguments and wrappers of the environment for all policies; raises ValueError if two were trained on others."""
+    at_home = [one for one in entrants if one.candidate.env and portable_name(one.candidate.env) == portable_name(env)]
+    worlds = [_world(env, settings, one.candidate) for one in at_home or entrants[:1]]
+    for entrant, world in zip(at_home, worlds, strict=False):
+        if world != worlds[0]:
+            raise ValueError(
+                f"{at_home[0].name} and {entrant.name} were trained with other arguments or wrappers of {env}: give "
+                "--env-args and --wrappers, or evaluate them apart"
+            )
+    return worlds[0]
 
 
 def _world(env: str, settings: Settings, candidate: Candidate) -> tuple[Mapping[str, Any], Wrappers]:
@@ -108,10 +218,14 @@ def _world(env: str, settings: Settings, candidate: Candidate) -> tuple[Mapping[
     return args, wrappers
 
 
-def _pinned(settings: Settings, candidate: Candidate) -> Panel | None:
-    """The panel of the file that was named, if one was."""
+def _pinned(settings: Settings, own: str | None) -> Panel | None:
+    """The panel of the file that was named, if one was.
+
+    Args:
+        own: the environment that a policy was trained on.
+    """
     if settings.panel is None:
         return None
     if settings.limit is not None or settings.env_args:
         raise ValueError("a panel says which tasks and which arguments: leave --limit and --env-args out")
-    return read_panel(settings.panel, settings.env or candidate.env, settings.split)
+    return read_panel(settings.panel, settings.env or own, settings.split)

@@ -84,9 +84,10 @@ def _load_plugin(point: EntryPoint) -> None:
 
 
 @cache
-def _load_file(path: Path) -> ModuleType:
+def load_file(path: Path) -> ModuleType:
+    """The Python file ``path`` as a module, run once in this process."""
     if not path.is_file():
-        raise UnknownEnv(f"no file {path}: name an environment as FILE.py:Class or by its id")
+        raise UnknownEnv(f"no file {path}: name what it holds as FILE.py:NAME, or an environment by its id")
     module_name = f"{OF_A_FILE}{path.stem}_{digest(str(path))[:16]}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None and spec.loader is not None
@@ -102,7 +103,7 @@ def _load_file(path: Path) -> ModuleType:
 
 def load_class(path: Path, name: str) -> type[gymnasium.Env]:
     """The class ``name`` of the Python file ``path``."""
-    module = _load_file(path)
+    module = load_file(path)
     found = getattr(module, name, None)
     if not (isinstance(found, type) and issubclass(found, gymnasium.Env)):
         known = _classes_of(module)
@@ -154,7 +155,7 @@ def make(name: str, **kwargs: Any) -> gymnasium.Env:
 def unknown_env(name: str) -> UnknownEnv:
     """The error for a name that is no environment, with those that were probably meant."""
     if name.endswith(".py"):
-        known = [f"{name}:{cls}" for cls in _classes_of(_load_file(Path(name).resolve()))]
+        known = [f"{name}:{cls}" for cls in _classes_of(load_file(Path(name).resolve()))]
         if not known:
             return UnknownEnv(f"{name} defines no environment: write a class that extends manyturn.TextEnv")
         return UnknownEnv(f"{name} is a file: name its class, {' or '.join(known)}")

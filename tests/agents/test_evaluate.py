@@ -20,7 +20,8 @@ from manyturn.agents.gather import Patience, TooManyErrors
 from manyturn.agents.journal import Journal, JournalError
 from manyturn.agents.records import read_episodes, read_turns
 from manyturn.agents.scripted import Scripted
-from manyturn.agents.summary import ABOUT, print_summary, summarise
+from manyturn.agents.summary import ABOUT, summarise
+from manyturn.agents.summary_table import print_summary
 from manyturn.agents.usage import Spent, Usage
 from manyturn.envs.classics.maze import Maze
 from manyturn.envs.contract.environments import register

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -307,7 +308,8 @@ def test_a_signal_ends_a_command_without_noise(tmp_path, stop, code):
         time.sleep(0.02)
     child.send_signal(stop)
     out, err = child.communicate(timeout=30)
-    assert (child.returncode, out, err) == (code, "", "")
+    assert (child.returncode, out) == (code, "")
+    assert re.fullmatch(r"random: stopped after . of 1 episodes; nothing is kept: give --out FOLDER, .*\n", err)
 
 
 def test_too_many_errors_of_episodes_have_a_code_of_their_own(command, tmp_path, monkeypatch):

@@ -1,0 +1,145 @@
+"""An evaluation that was killed or interrupted must not play again, or pay again, what it had finished."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("httpx", reason="pip install 'manyturn[openai]'")
+
+from manyturn.agents.records import read_turns
+
+TURNS = 4
+ENV = f"""
+import manyturn as mt
+
+class Stairs(mt.TextEnv):
+    instructions = "Climb."
+    max_turns = 9
+
+    def tasks(self, split):
+        return [mt.Task(f"{{split}}/{{n}}", split, {{"n": n}}) for n in range(40)]
+
+    def begin(self, task, rng):
+        return f"Stair {{task.params['n']}}, step 1."
+
+    def respond(self, action):
+        return self.succeed("Up.") if self.turn == {TURNS - 1} else self.go_on(f"Step {{self.turn + 2}}.")
+"""
+
+
+class Meter:
+    """An endpoint that takes its time, and its own count of every reply, by the number that the reply names."""
+
+    def __init__(self, seconds: float):
+        self.counted: list[tuple[int, int]] = []
+        self.begun = self.open = self.most_open = 0
+        self._lock = threading.Lock()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                with outer._lock:
+                    number = len(outer.counted)
+                    usage = (100 + number, 1 + number % 7)
+                    outer.counted.append(usage)
+                    outer.begun += not any(message["role"] == "assistant" for message in body["messages"])
+                time.sleep(seconds)
+                choice = {"message": {"role": "assistant", "content": f"climb {number}"}, "finish_reason": "stop"}
+                told = {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)}
+                answer = json.dumps({"choices": [choice], "usage": told}).encode()
+                try:
+                    self.send_response(200)
+                    self.send_header("Content-Length", str(len(answer)))
+                    self.end_headers()
+                    self.wfile.write(answer)
+                except OSError:
+                    pass  # the client was killed
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def wait(self, replies: int, child: subprocess.Popen) -> None:
+        """Until the endpoint was asked this often."""
+        until = time.monotonic() + 120
+        while len(self.counted) < replies:
+            assert child.poll() is None, child.communicate()
+            assert time.monotonic() < until, f"{len(self.counted)} requests in two minutes"
+            time.sleep(0.005)
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def meter() -> Iterator[Meter]:
+    server = Meter(0.05)
+    yield server
+    server.close()
+
+
+@pytest.mark.parametrize(
+    ("tasks", "repeats", "concurrency"), [(10, 4, 4), pytest.param(17, 20, 16, marks=pytest.mark.slow)]
+)
+def test_an_evaluation_that_is_killed_and_interrupted_loses_no_more_than_was_open(
+    meter, tmp_path, tasks, repeats, concurrency
+):
+    (tmp_path / "stairs.py").write_text(ENV)
+    words = ["evaluate", "openai:toy", "--env", "stairs.py:Stairs", "--limit", tasks, "--repeats", repeats]
+    words += ["--out", "found", "--endpoint.base-url", meter.url, "--endpoint.concurrency", concurrency]
+    words += ["--agent.format", "free_text"]
+    env = {**os.environ, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
+
+    def start() -> subprocess.Popen:
+        command = [sys.executable, "-P", "-m", "manyturn", *map(str, words)]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, cwd=tmp_path, env=env, stdout=pipe, stderr=pipe, text=True)
+
+    episodes = tasks * repeats
+    killed = start()
+    meter.wait(TURNS * episodes // 3, killed)
+    killed.kill()
+    killed.communicate()
+    kept = (tmp_path / "found" / "episodes.jsonl").read_bytes().count(b"\n") - 1
+    assert kept >= episodes // 3 - concurrency, "finished episodes are written as they end"
+
+    interrupted = start()
+    meter.wait(TURNS * 2 * episodes // 3, interrupted)
+    interrupted.send_signal(signal.SIGINT)
+    _, told = interrupted.communicate(timeout=60)
+    assert interrupted.returncode == 130
+    assert f"of {episodes} episodes; found keeps them, and the same command continues" in told
+
+    last = start()
+    assert last.wait(timeout=240) == 0, last.communicate()
+    assert meter.begun <= episodes + 2 * concurrency, "each interruption costs no more than was open"
+    _same_as_the_servers(json.loads((tmp_path / "found" / "summary.json").read_text()), meter, tmp_path / "found")
+
+
+def _same_as_the_servers(summary: dict[str, Any], meter: Meter, folder: Path) -> None:
+    """The figures are the server's for the replies that were kept, and what is called lost was counted too."""
+    said = [int(row["reply"].removeprefix("climb ")) for row in read_turns(folder / "turns.parquet")]
+    assert len(said) == len(set(said)) == TURNS * summary["n_episodes"]
+    tokens, lost = summary["tokens"], summary["lost"]
+    for place, name in enumerate(("prompt", "reply")):
+        kept = sum(meter.counted[number][place] for number in said)
+        everything = sum(usage[place] for usage in meter.counted)
+        assert tokens[f"{name}_total"] == kept
+        assert 0 <= lost[f"{name}_tokens"] <= everything - kept, "replies that a killed process got are not known"
+    assert summary["success"]["mean"] == 1 and summary["errors"]["n"] == 0 and summary["cut_reply_rate"] == 0
