@@ -24,9 +24,12 @@ class AgentConfig(Options):
     """How a language model is made to act."""
 
     format: Annotated[Any, FORMATS.field] = FreeTextConfig()
-    """How a reply says which action is meant: free_text, tagged, tool_call, or a plugin's."""
+    """How a reply says which action is meant: free_text, tagged, tool_call, native_tools (of endpoints), or a
+    plugin's."""
     context: Annotated[Any, CONTEXTS.field] = WholeConfig()
     """How much of the past is shown: whole, window, or a plugin's."""
+    system: str = ""
+    """Text of your own that the agent is given first, before the environment's instructions."""
     instructions: bool = True
     """Give the agent the environment's instructions; a model trained on one environment alone can do without."""
     show_admissible: bool = False
@@ -39,10 +42,17 @@ class AgentConfig(Options):
         """The format that the options of ``format`` describe."""
         return FORMATS.apply(self.format)
 
-    def system(self, instructions: str) -> str:
+    def system_text(self, instructions: str) -> str:
         """The text that the agent is given once."""
         told = instructions if self.instructions else ""
-        return "\n\n".join(part for part in (told, self.reply_format.hint()) if part)
+        return "\n\n".join(part for part in (self.system, told, self.reply_format.hint()) if part)
+
+    def check_text(self) -> None:
+        """Raise ValueError where replies are more than text, which only an endpoint's are."""
+        if self.reply_format.by_request:
+            raise ValueError(
+                f"agent.format = {self.format.name} is for endpoints, openai:MODEL: set agent.format to tool_call"
+            )
 
     def view(self, step: Answer) -> str:
         """The text that the agent reads at a turn."""
@@ -65,6 +75,7 @@ class Agent:
     def __init__(
         self, config: AgentConfig, template: ChatTemplate, engine: Engine, sampling: Sampling, name: str = "model"
     ):
+        config.check_text()
         self.format, self.context = config.reply_format, CONTEXTS.apply(config.context)
         self.context.check(template)
         self.config, self.template, self.sampling, self.name = config, template, sampling, name
@@ -86,7 +97,7 @@ class Memories(dict[str, Memory]):
 
     def __missing__(self, role: str) -> Memory:
         policy = self._policy
-        self[role] = policy.context.start(policy.template, policy.config.system(self._instructions))
+        self[role] = policy.context.start(policy.template, policy.config.system_text(self._instructions))
         return self[role]
 
 

@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from manyturn.agents.episode import Episode
+from manyturn.agents.episode import Ending, Episode
 
 
 class TooManyErrors(RuntimeError):
@@ -34,7 +34,8 @@ class Breaker:
 
 def complaint(errors: int, among: str, last: Episode) -> str:
     """The message about episodes that ended in an error, and how to fix it."""
+    fix = "Run manyturn check on the environment; in" if last.ending is Ending.ENV_ERROR else "In"
     return (
         f"{errors} of {among} episodes ended in an error, the last, of task {last.task.id}: {last.cause}. "
-        "Run manyturn check on the environment; in training, rollout.error_share allows more"
+        f"{fix} training, rollout.error_share allows more"
     )

@@ -6,13 +6,24 @@ from typing import Any, Literal, NamedTuple, Protocol
 from pydantic import Field
 
 from manyturn.agents.episode_key import EpisodeKey
+from manyturn.agents.usage import Usage
 from manyturn.agents.weights import Weights
 from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import Options
 
 
 class EngineError(RuntimeError):
-    """The engine failed or answered nonsense. It is never a reward."""
+    """The engine failed or answered nonsense. It is never a reward.
+
+    Attributes:
+        usage: what it took all the same, where it was counted.
+    """
+
+    usage: Usage | None = None
+
+
+class EngineRefused(EngineError):
+    """The engine will not compute this reply, however often it is asked: the episode is not tried again."""
 
 
 class Sampling(Options):

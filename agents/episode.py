@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from manyturn.agents.engine import EngineError
+from manyturn.agents.engine import EngineError, EngineRefused
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Ledger
 from manyturn.agents.usage import Usage
@@ -137,6 +137,7 @@ class Episode:
         answer: the action that gives the true answer, if the environment names one; the policy does not see it.
         measures: further figures of the environment's by name, known at the end.
         bystander: it ended in an error because its process did, while that was busy with another episode.
+        refused: it ended in an error that another attempt would meet again.
     """
 
     key: EpisodeKey
@@ -151,6 +152,7 @@ class Episode:
     answer: str | None = None
     measures: dict[str, float] = field(default_factory=dict)
     bystander: bool = False
+    refused: bool = False
 
     @property
     def outcome(self) -> float:
@@ -185,6 +187,7 @@ async def play(seat: Seat, policy: Policy, task: Task, key: EpisodeKey, instruct
         show_if_debugging(error)
         episode.ending, episode.cause = Ending.INFRA_ERROR, str(error)
         episode.bystander = isinstance(error, WorkerError) and error.bystander
+        episode.refused = isinstance(error, EngineRefused)
     except asyncio.CancelledError:
         episode.cause = "cancelled"
         raise

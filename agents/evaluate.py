@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from manyturn.agents.endpoint.options import without_secrets
 from manyturn.agents.episode import Episode, Policy
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import Patience, gather
@@ -187,7 +188,7 @@ def _manifest(out: Path) -> dict[str, Any]:
     return {
         "schema_version": 1,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": sys.argv,
+        "command": without_secrets(sys.argv),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "packages": {name: importlib.metadata.version(name) for name in packages if name in sys.modules},

@@ -72,7 +72,7 @@ async def gather(
                 episode.attempts = attempts + 1
                 if episode.bystander:  # free of charge: a process ends for one suspect, who is charged
                     queue.put_back(number, attempts, 0.0)
-                elif episode.ending.is_error and episode.attempts < patience.attempts:
+                elif episode.ending.is_error and not episode.refused and episode.attempts < patience.attempts:
                     queue.put_back(number, episode.attempts, _pause(episode))
                 else:
                     done[number] = episode

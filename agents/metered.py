@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
+from manyturn.agents.engine import EngineError
 from manyturn.agents.episode import Act, Player, Policy, concurrency_of
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Ledger
-from manyturn.agents.usage import NOTHING, Spent
+from manyturn.agents.usage import NOTHING, Spent, Usage
 from manyturn.envs.hosting.host import Answer
 from manyturn.envs.hosting.seats import Seat
 
@@ -40,10 +41,17 @@ class _MeteredPlayer:
         return self._player.ledger
 
     async def act(self, step: Answer, seat: Seat) -> Act:
-        act = await self._player.act(step, seat)
-        if act.usage is not None:
-            self._meter.spent = self._meter.spent.plus(act.usage)
+        try:
+            act = await self._player.act(step, seat)
+        except EngineError as error:
+            self._count(error.usage)
+            raise
+        self._count(act.usage)
         return act
 
     def leave(self) -> None:
         self._player.leave()
+
+    def _count(self, usage: Usage | None) -> None:
+        if usage is not None:
+            self._meter.spent = self._meter.spent.plus(usage)

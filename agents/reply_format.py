@@ -1,7 +1,7 @@
 """Reply formats: how a reply's text says which action is meant. Each is a file in ``formats/``."""
 
 import abc
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from manyturn.envs.contract.registry import Registry
 
@@ -14,7 +14,13 @@ class Parsed(NamedTuple):
 
 
 class ReplyFormat(abc.ABC):
-    """Base of the formats. One object serves all episodes: it keeps nothing of any."""
+    """Base of the formats. One object serves all episodes: it keeps nothing of any.
+
+    Attributes:
+        by_request: actions are parts of requests and answers, next to the text; only an endpoint has those.
+    """
+
+    by_request: ClassVar[bool] = False
 
     @abc.abstractmethod
     def hint(self) -> str:

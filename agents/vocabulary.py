@@ -70,7 +70,7 @@ async def texts_of(
                 group.create_task(lane())
     except BaseExceptionGroup as several:
         raise several.exceptions[0] from None
-    return [config.system(well_formed(seats.instructions)), *(text for walk in walks for text in walk)]
+    return [config.system_text(well_formed(seats.instructions)), *(text for walk in walks for text in walk)]
 
 
 async def _patient_walk(

@@ -1,6 +1,7 @@
 """Which policy a word on the command line means."""
 
 import difflib
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,9 +29,14 @@ if TYPE_CHECKING:
 
 SECTIONS = ("agent", "sampling", "engine", "endpoint")
 LONGEST_CONTEXT = 8192  # what attention over one prompt may cost, unless more is asked for
+LONGEST_CONVERSATION = 131_072  # tokens that an endpoint may be sent; most say themselves where they end
 _AGENT = AgentConfig(format=TaggedConfig(), max_context=LONGEST_CONTEXT)
 _SAMPLING, _ENGINE = Sampling(max_tokens=64), TransformersConfig()
 _NO_ENDPOINT = "only openai:MODEL asks an endpoint"
+_NAME_IT = "Write openai:MODEL, such as openai:gpt-4o, and set OPENAI_BASE_URL to where it is"
+_HOSTED = re.compile(
+    r"(?:gpt-|chatgpt|o[134](?:-|$)|claude-|gemini-|grok-|deepseek-(?:chat|reasoner)|mistral-)[\w.:-]*"
+)
 Asked = Mapping[str, Any]
 
 
@@ -77,6 +83,8 @@ def find_policy(word: str, asked: Asked) -> Candidate:
     if word.startswith("openai:"):
         _refuse(asked, ("engine",), "openai:MODEL asks an endpoint")
         return _behind_endpoint(word.removeprefix("openai:"), asked)
+    if word == "openai":
+        raise ValueError(f"which model of the endpoint? {_NAME_IT}")
     _refuse(asked, ("endpoint",), _NO_ENDPOINT)
     folder = Path(word).resolve() if Path(word).exists() else Path(word)
     if (folder / "config.toml").is_file():
@@ -90,6 +98,8 @@ def find_policy(word: str, asked: Asked) -> Candidate:
         raise ValueError(f"{word} is a file: name {also}a run's folder, a checkpoint, or a model's folder")
     if not folder.exists() and _is_path(word):
         raise ValueError(_no_folder(Path(word)))
+    if not folder.exists() and _HOSTED.fullmatch(word):
+        raise ValueError(f"{word} is a model behind an endpoint: write openai:{word}, and set OPENAI_BASE_URL")
     return _model(word, asked)
 
 
@@ -118,9 +128,13 @@ def _of_a_file(word: str) -> PythonPolicy:
 
 
 def _behind_endpoint(model: str, asked: Asked) -> Candidate:
-    from manyturn.agents.openai_policy import Endpoint, OpenAIPolicy
+    from manyturn.agents.openai_policy import Endpoint, EndpointSampling, OpenAIPolicy
 
-    config, sampling = _of_a_model(asked)
+    if not model:
+        raise ValueError(f"which model of the endpoint? {_NAME_IT}")
+    spacious = _AGENT.model_copy(update={"max_context": LONGEST_CONVERSATION})
+    config = changed(spacious, "agent", asked.get("agent", {}))
+    sampling = changed(EndpointSampling(), "sampling", asked.get("sampling", {}))
     return Candidate(OpenAIPolicy(model, config, sampling, changed(Endpoint(), "endpoint", asked.get("endpoint", {}))))
 
 
@@ -171,7 +185,9 @@ def _playing(roles: Mapping[str, str], policy: Callable[[str, str], Agent], labe
 
 
 def _model(word: str, asked: Asked) -> Candidate:
-    config, sampling = _of_a_model(asked)
+    config = changed(_AGENT, "agent", asked.get("agent", {}))
+    sampling = changed(_SAMPLING, "sampling", asked.get("sampling", {}))
+    config.check_text()
     drawing = chosen(ENGINES, _ENGINE, "engine", asked.get("engine", {}))
     language = _loaded(word)
     limit = getattr(language.model.config.get_text_config(), "max_position_embeddings", None) or LONGEST_CONTEXT
@@ -190,14 +206,6 @@ def _named(name: str, language: "LanguageModel") -> str:
     from manyturn.trainers.record.checkpoint import weights_hash
 
     return f"{name}, weights {weights_hash(language.model)[:16]}"
-
-
-def _of_a_model(asked: Asked) -> tuple[AgentConfig, Sampling]:
-    """How a model is made to act that no run says anything about."""
-    return (
-        changed(_AGENT, "agent", asked.get("agent", {})),
-        changed(_SAMPLING, "sampling", asked.get("sampling", {})),
-    )
 
 
 def _engine(language: "LanguageModel", config: EngineConfig, barrier: BatchBarrier) -> Engine:

@@ -103,8 +103,8 @@ def evaluate(
     A run is evaluated as it was trained: with its agent, sampling, engine, environment arguments and reward wrappers.
     Options of the policy are named as in a run's configuration: --sampling.temperature 0 --sampling.max-tokens 32
     --engine.max-batch 64 for runs too; --agent.context window --agent.format free_text --agent.show-admissible true for
-    models and endpoints; and --endpoint.timeout 30 for endpoints. A model's agent.max-context is its own limit, at most
-    8192, unless it is given.
+    models and endpoints; and --endpoint.timeout 30 for endpoints, see docs/endpoints.md. A model's agent.max-context is
+    its own limit, at most 8192, unless it is given.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ class ToolCall(ReplyFormat):
         if calls:
             action = calls[0] if len(calls) == 1 else f"[{', '.join(calls)}]"
             return Parsed(action or text.strip(), bool(action))
-        speech = _THOUGHTS.sub("", rest).strip()
+        speech = spoken(text)
         return Parsed(speech or text.strip(), bool(speech) and not is_call(speech))
 
     def render(self, action: str) -> str:
@@ -58,6 +58,11 @@ class ToolCall(ReplyFormat):
             return action
         calls = [json.dumps(call, ensure_ascii=False) for call in found] if isinstance(found, list) else [action]
         return "\n".join(f"<tool_call>\n{_TAG.sub(_escaped, call)}\n</tool_call>" for call in calls)
+
+
+def spoken(text: str) -> str:
+    """What a reply says, without its reasoning."""
+    return _THOUGHTS.sub("", _after_thoughts(text)).strip()
 
 
 def _escaped(tag: re.Match[str]) -> str:

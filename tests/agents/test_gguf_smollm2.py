@@ -66,7 +66,7 @@ def test_episodes_are_one_sequence_of_exactly_what_was_seen_and_said(smollm2, ro
             changed += template.encode(record.reply) != [i for i in ledger.reply(turn) if i not in template.end_ids]
             # Read as text, the prompt is what the template itself renders of the conversation.
             past = [(t.observation, t.reply) for t in episode.turns[:turn]]
-            rendered = template.conversation(config.system(instructions), past, record.observation)
+            rendered = template.conversation(config.system_text(instructions), past, record.observation)
             decode = smollm2.tokenizer.decode
             assert decode(ledger.prompt(turn)) == decode(rendered)
     print(f"{changed} of 20 replies would change if they were encoded again")

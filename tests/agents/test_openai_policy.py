@@ -2,103 +2,59 @@
 
 import asyncio
 import gzip
-import json
-import threading
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
+from chat_server import KEY, Server, completion
 
 pytest.importorskip("httpx", reason="pip install 'manyturn[openai]'")
 
 from manyturn.agents.agent import AgentConfig
-from manyturn.agents.engine import EngineError, Sampling
+from manyturn.agents.endpoint.asking import EndpointError
+from manyturn.agents.endpoint.completion import Completion
+from manyturn.agents.endpoint.options import Endpoint, EndpointSampling
+from manyturn.agents.endpoint.tokens import TokenCount
+from manyturn.agents.engine import EngineError, EngineRefused
 from manyturn.agents.episode import ContextFull, Ending, Episode
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import Patience, gather
-from manyturn.agents.openai_policy import Endpoint, OpenAIPolicy
+from manyturn.agents.openai_policy import OpenAIPolicy
 from manyturn.agents.usage import Usage
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.hosting.host import Answer
 from manyturn.envs.hosting.seats import open_seats
 
-KEY = "sk-not-to-be-seen-anywhere"
 EPISODE = EpisodeKey(0, "evaluate", "test/1", 0)
 
 
-def completion(text: Any, prompt: int = 10, reply: int = 3) -> bytes:
-    usage = {"prompt_tokens": prompt, "completion_tokens": reply}
-    return json.dumps({"choices": [{"message": {"role": "assistant", "content": text}}], "usage": usage}).encode()
-
-
-class Server:
-    """Answers request number n with ``script[n]``, the last entry for ever: (status, body, headers) or a function."""
-
-    def __init__(self) -> None:
-        self.script: list[Any] = [(200, completion("go north"), {})]
-        self.requests: list[dict[str, Any]] = []
-        self.times: list[float] = []
-        self.busy = self.busiest = 0
-        self._lock = threading.Lock()
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                with outer._lock:
-                    number = len(outer.requests)
-                    outer.requests.append({"path": self.path, "body": json.loads(body), "headers": dict(self.headers)})
-                    outer.times.append(time.monotonic())
-                    outer.busy += 1
-                    outer.busiest = max(outer.busiest, outer.busy)
-                try:
-                    answer = outer.script[min(number, len(outer.script) - 1)]
-                    status, content, headers = answer(self) if callable(answer) else answer
-                    if status:
-                        self.send_response(status)
-                        for name, value in {"Content-Length": str(len(content)), **headers}.items():
-                            self.send_header(name, value)
-                        self.end_headers()
-                        self.wfile.write(content)
-                except OSError:
-                    pass  # the client left
-                finally:
-                    with outer._lock:
-                        outer.busy -= 1
-
-            def log_message(self, *args: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    for name in ("NO_PROXY", "no_proxy"):
-        monkeypatch.setenv(name, "127.0.0.1")
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    server = Server()
-    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    yield server
-    server.close()
+def server(chat_server: Server) -> Server:
+    return chat_server
 
 
 def policy(config: AgentConfig | None = None, **endpoint: Any) -> OpenAIPolicy:
     settings = Endpoint(**{"attempts": 3, "first_wait": 0.01, "timeout": 5, **endpoint})
-    return OpenAIPolicy("some-model", config or AgentConfig(), Sampling(temperature=0.5, max_tokens=20), settings)
+    return OpenAIPolicy(
+        "some-model", config or AgentConfig(), EndpointSampling(temperature=0.5, max_tokens=20), settings
+    )
 
 
-def ask(policy: OpenAIPolicy) -> tuple[str, Usage]:
+def answered(server: Server, **endpoint: Any) -> OpenAIPolicy:
+    """A policy whose endpoint has answered once, so that it is known to be there."""
+    known = policy(**endpoint)
+    script, server.script = server.script, [(200, completion("hello"), {})]
+    ask(known)
+    server.script = script
+    server.requests.clear()
+    server.times.clear()
+    return known
+
+
+def ask(policy: OpenAIPolicy) -> Completion:
     return asyncio.run(policy.complete([{"role": "user", "content": "look"}], EPISODE, 0))
 
 
@@ -123,7 +79,7 @@ def slow(seconds: float) -> Callable[[BaseHTTPRequestHandler], tuple[int, bytes,
 
 
 def test_a_request_says_what_the_endpoint_needs_to_know(server):
-    assert ask(policy()) == ("go north", Usage(10, 3))
+    assert ask(policy()) == Completion("go north", (), False, TokenCount(10, 3), TokenCount(10, 3))
     (request,) = server.requests
     assert request["path"] == "/v1/chat/completions"
     assert request["headers"]["Authorization"] == f"Bearer {KEY}"
@@ -158,7 +114,7 @@ def test_the_seed_differs_by_turn_and_member_and_not_by_attempt(server):
         (200, b'"\xff\xfe"', {}),
         (200, completion(None), {}),
         (200, completion(["part"]), {}),
-        (200, completion("half a rep").replace(b'"message"', b'"finish_reason": "error", "message"'), {}),
+        (200, completion("half a rep", finish="error"), {}),
         (200, completion("half a rep").replace(b'"usage"', b'"error": {"code": 502}, "usage"'), {}),
         (200, b'{"choices": "none", "usage": 3}', {}),
         (200, b'{"choices": [["message"]]}', {}),
@@ -176,11 +132,12 @@ def test_the_seed_differs_by_turn_and_member_and_not_by_attempt(server):
 )
 def test_a_fault_that_passes_is_tried_again_and_one_that_stays_is_an_engine_error(server, fault):
     server.script = [fault, (200, completion("take key"), {})]
-    assert ask(policy())[0] == "take key"
+    asked = policy()
+    assert ask(asked).text == "take key"
     assert len(server.requests) == 2
     server.script = [fault]
     with pytest.raises(EngineError, match=r"127\.0\.0\.1.*\(3 attempts\)"):
-        ask(policy())
+        ask(asked)
     assert len(server.requests) == 5
 
 
@@ -197,8 +154,9 @@ def test_an_answer_that_comes_too_late_or_in_drips_is_given_up(server):
     for fault in (slow(2), drips):
         server.script = [fault]
         began = time.monotonic()
+        known = answered(server, timeout=0.2, attempts=2)
         with pytest.raises(EngineError, match="no answer within"):
-            ask(policy(timeout=0.2, attempts=2))
+            ask(known)
         assert time.monotonic() - began < 1.9
 
 
@@ -237,11 +195,10 @@ def damaged(seed: int) -> Callable[[BaseHTTPRequestHandler], tuple[int, bytes, d
 
 def test_an_answer_damaged_in_any_place_is_text_or_an_engine_error(server):
     server.script = [damaged(seed) for seed in range(150)]
-    asked, texts = policy(attempts=1, timeout=1), 0
+    asked, texts = answered(server, attempts=1, timeout=1), 0
     for _ in server.script:
         try:
-            text, _usage = ask(asked)
-            text.encode()
+            ask(asked).text.encode()
             texts += 1
         except (EngineError, ContextFull) as error:
             assert str(error).isprintable()
@@ -249,17 +206,18 @@ def test_an_answer_damaged_in_any_place_is_text_or_an_engine_error(server):
 
 
 def test_nobody_at_the_address_is_an_engine_error(server):
-    nobody = policy()
+    left = answered(server)
     server.close()
-    with pytest.raises(EngineError, match="ConnectError"):
-        ask(nobody)
+    with pytest.raises(EngineError, match=r"ConnectError.*\(3 attempts\)"):
+        ask(left)
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 301])
 def test_a_refusal_is_not_tried_again_and_never_shows_the_key(server, status):
     server.script = [(status, f'{{"error": "bad key {KEY}"}}'.encode(), {"Location": "http://127.0.0.1:1/"})]
-    with pytest.raises(EngineError, match=f"status {status}") as caught:
-        ask(policy())
+    known = answered(server)
+    with pytest.raises(EngineRefused, match=f"status {status}") as caught:
+        ask(known)
     assert len(server.requests) == 1
     assert KEY not in str(caught.value) and KEY not in repr(caught.value.__cause__)
 
@@ -268,7 +226,7 @@ def test_the_key_is_shown_nowhere(server, caplog):
     caplog.set_level("DEBUG")
     server.script = [(500, KEY.encode(), {})]
     asked = policy()
-    with pytest.raises(EngineError) as caught:
+    with pytest.raises(EndpointError) as caught:
         ask(asked)
     assert KEY not in f"{caught.value} {asked} {asked.endpoint} {caplog.text}"
 
@@ -276,7 +234,7 @@ def test_the_key_is_shown_nowhere(server, caplog):
 def test_a_key_that_is_cut_in_two_is_not_shown_either(server):
     for before in range(300 - len(KEY), 300, 3):
         server.script = [(403, b"x" * before + KEY.encode(), {})]
-        with pytest.raises(EngineError) as caught:
+        with pytest.raises(EndpointError) as caught:
             ask(policy())
         assert KEY[:4] not in str(caught.value)
 
@@ -313,8 +271,9 @@ def test_no_more_requests_are_under_way_than_allowed(server):
 
 def test_text_that_no_encoding_takes_is_repaired_in_both_directions(server):
     server.script = [(200, b'{"choices": [{"message": {"content": "a\\ud800b"}}]}', {})]
-    text, usage = asyncio.run(policy().complete([{"role": "user", "content": "x\ud800"}], EPISODE, 0))
-    assert (text, usage) == ("a\ufffdb", Usage())
+    player = policy().player(EPISODE, "")
+    act = asyncio.run(player.act(Answer("x\ud800"), None))  # type: ignore[arg-type]  # the seat is the expert's
+    assert (act.reply, act.usage) == ("a\ufffdb", Usage())
     assert server.requests[0]["body"]["messages"][0]["content"] == "x\ufffd"
 
 
@@ -369,8 +328,9 @@ def test_a_window_sends_the_goal_and_the_last_turns(server):
 
 
 def test_a_storm_of_errors_ends_episodes_as_errors_and_never_as_rewards(server):
+    storm = answered(server)
     server.script = [(500, b"storm", {})]
-    episodes = play(policy())
+    episodes = play(storm)
     assert {episode.ending for episode in episodes} == {Ending.INFRA_ERROR}
     assert all(episode.outcome != episode.outcome for episode in episodes), "an error has no return"
 
@@ -386,12 +346,11 @@ def test_usage_is_kept_by_turn_and_nonsense_in_it_is_ignored(server):
     server.script = [(200, completion("go", 7, 2), {}), (200, bad, {})]
     player = policy().player(EPISODE, "Rules.")
 
-    async def two() -> None:
-        for _ in range(2):
-            await player.act(Answer("look"), None)  # type: ignore[arg-type]  # the seat is the expert's business
+    async def two() -> list[Usage | None]:
+        acts = [await player.act(Answer("look"), None) for _ in range(2)]  # type: ignore[arg-type]  # no expert's seat
+        return [act.usage for act in acts]
 
-    asyncio.run(two())
-    assert player.usage == [Usage(7, 2), Usage()]
+    assert asyncio.run(two()) == [Usage(7, 2, cut=False), Usage()]
 
 
 def test_an_answer_that_is_packed_is_refused_before_it_fills_the_memory(server):
@@ -399,7 +358,7 @@ def test_an_answer_that_is_packed_is_refused_before_it_fills_the_memory(server):
     server.script = [(200, bomb, {"Content-Encoding": "gzip, gzip"})]
     tracemalloc.start()
     try:
-        with pytest.raises(EngineError, match="the answer comes as gzip, gzip, though"):
+        with pytest.raises(EndpointError, match="the answer comes as gzip, gzip, though"):
             ask(policy(attempts=1))
         assert tracemalloc.get_traced_memory()[1] < 20_000_000
     finally:

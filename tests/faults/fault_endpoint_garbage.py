@@ -52,9 +52,6 @@ GARBAGE: dict[str, bytes | Callable] = {
     "internal error": response(500, b"<html>oops</html>"),
     "bad gateway": response(502),
     "overloaded": response(503, b"", Retry_After="soon"),
-    "unauthorized": response(401, b'{"error": "\x1b[31mwho?"}'),
-    "not found": response(404),
-    "moved": response(307, b"", Location="http://127.0.0.1:1/v1/chat/completions"),
     "moved to nowhere": response(302, b"", Location="http:nowhere"),
     "no content": response(204),
     "no JSON": response(200, b"Sure! Here is"),
@@ -102,7 +99,8 @@ class Garbling:
     async def __call__(self, request: Request, writer: asyncio.StreamWriter) -> None:
         self._came[request["seed"]] += 1
         draw = generator("garbage", self.seed, request["seed"], self._came[request["seed"]]).random()
-        if draw >= _SHARE or self.sent.total() >= self.count:
+        # The very first request shows that there is an endpoint at all.
+        if draw >= _SHARE or self.sent.total() >= self.count or self._came.total() == 1:
             return await sound(request, writer)
         kind = self._order[self.sent.total() % len(self._order)]
         self.sent[kind] += 1

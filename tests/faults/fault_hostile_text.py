@@ -15,6 +15,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from manyturn.agents.agent import Agent, AgentConfig
+from manyturn.agents.endpoint.options import EndpointSampling
 from manyturn.agents.engine import Capabilities, Engine, Reply, Sampling
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.evaluate import evaluate
@@ -239,7 +240,7 @@ async def _echo(request: Request, writer: asyncio.StreamWriter) -> None:
 async def _wire(corpus: list[str]) -> list[list[str]]:
     """Sent to an endpoint and back."""
     with ServerThread(_echo) as server:
-        policy = OpenAIPolicy("echo", AgentConfig(), Sampling(), endpoint(server.url, timeout=20.0))
+        policy = OpenAIPolicy("echo", AgentConfig(), EndpointSampling(), endpoint(server.url, timeout=20.0))
         asked = [
             policy.complete([{"role": "user", "content": text}], EpisodeKey(0, "wire", "echo", number), 0)
             for number, text in enumerate(corpus)
@@ -250,5 +251,5 @@ async def _wire(corpus: list[str]) -> list[list[str]]:
         if isinstance(answer, BaseException):
             found.append([f"wire: {type(answer).__name__}: {answer}"])
         else:
-            found.append([] if answer[0] == well_formed(text + "\ud83d") else [f"wire: came as {answer[0][:30]!r}"])
+            found.append([] if answer.text == well_formed(text + "\ud83d") else [f"wire: came as {answer.text[:30]!r}"])
     return found

@@ -11,16 +11,15 @@ from endpoint import reply_to
 from tally import Tally
 
 from manyturn.agents.agent import AgentConfig
-from manyturn.agents.engine import Sampling
+from manyturn.agents.endpoint.options import Endpoint, EndpointSampling
 from manyturn.agents.episode import Episode, Policy
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import Patience, gather
-from manyturn.agents.openai_policy import Endpoint
 from manyturn.envs.hosting.seats import Seats, open_seats
 
 SIDE_BY_SIDE = 12
 CONFIG = AgentConfig(instructions=False, format="tagged")
-SAMPLING = Sampling(max_tokens=64)
+SAMPLING = EndpointSampling(max_tokens=64)
 
 
 def endpoint(url: str, **changes: float) -> Endpoint:

@@ -1,0 +1,336 @@
+"""``manyturn evaluate openai:MODEL`` against a real server: what it is asked, what it refuses, and what is played."""
+
+import json
+import shutil
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chat_server import KEY, Server, calling, completion, reading
+
+from manyturn import exits
+
+MAZE = "manyturn/Maze-v0"
+VAULT = '''
+import manyturn as mt
+from manyturn.envs.tools.told import told
+from manyturn.envs.tools.toolset import Toolset
+
+
+class Vault(mt.TextEnv):
+    """Two notes hold a code, which opens the vault."""
+
+    max_turns = 5
+
+    def __init__(self):
+        super().__init__()
+        self._toolset = Toolset([self.read_note, self.open_vault], most_calls=3)
+        self.tools = self._toolset.schemas
+        self.instructions = told("Open the vault.", self.tools)
+
+    def tasks(self, split):
+        codes = {"train": (111, 112), "validation": (121, 122), "test": (131, 132)}[split]
+        return [mt.Task(f"{split}/{code}", split, {"code": code}) for code in codes]
+
+    def begin(self, task, rng):
+        self._code, self._opened = task.params["code"], False
+        return "The vault is closed."
+
+    def respond(self, action):
+        answered = self._toolset.answer(action)
+        if self._opened:
+            return self.succeed(answered.text)
+        return self.go_on(answered.text) if answered.valid else self.invalid(answered.text)
+
+    def read_note(self, number: int) -> str:
+        """Read a note.
+
+        Args:
+            number: 1 or 2.
+        """
+        return f"note {number}: {str(self._code)[:2] if number == 1 else str(self._code)[2:]}"
+
+    def open_vault(self, code: int) -> str:
+        """Open the vault.
+
+        Args:
+            code: of three digits.
+        """
+        self._opened = code == self._code
+        return "open" if self._opened else "It stays closed."
+'''
+
+
+@pytest.fixture
+def vault(tmp_path) -> str:
+    (tmp_path / "vault.py").write_text(VAULT)
+    return f"{tmp_path / 'vault.py'}:Vault"
+
+
+@pytest.fixture
+def server(chat_server: Server) -> Server:
+    return chat_server
+
+
+def summary(out: Path) -> dict[str, Any]:
+    return json.loads((out / "summary.json").read_text())
+
+
+def free_port() -> int:
+    with socket.socket() as place:
+        place.bind(("127.0.0.1", 0))
+        return place.getsockname()[1]
+
+
+# ---- where it is --------------------------------------------------------------------------------------------
+
+
+def test_an_endpoint_that_is_not_there_ends_the_evaluation_at_once(command, server, monkeypatch):
+    refused = f"127.0.0.1:{free_port()}"
+    for address, said in ((refused, "Connection refused"), ("http://no-such-host.invalid/v1", "no-such-host")):
+        monkeypatch.setenv("OPENAI_BASE_URL", address)
+        found = command("evaluate", "openai:m", "--env", MAZE, "--limit", 4)
+        assert found.code == exits.BAD_INPUT and found.out == ""
+        (line,) = found.err.splitlines()  # a wait would have a line of its own
+        assert "cannot be reached" in line and said in line and "--endpoint.base-url" in line
+        assert "manyturn check" not in line
+    assert f"http://{refused}" in command("evaluate", "openai:m", "--env", MAZE, "--endpoint.base-url", refused).err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["openai"], "openai:MODEL"),
+        (["openai:"], "openai:MODEL"),
+        (["gpt-4o-mini"], "write openai:gpt-4o-mini"),
+        (["o3"], "write openai:o3"),
+        (["openai:m", "--endpoint.base-url", "example.org:8000/v1"], "write https://example.org:8000/v1"),
+        (["openai:m", "--endpoint.top-p", "0.5"], "set sampling.top_p instead"),
+        (["openai:m", "--sampling.extra-body", '{"stream": true}'], "read in one piece"),
+        (["openai:m", "--sampling.extra-body", "[1]"], "sampling.extra_body: "),
+        (["openai:m", "--endpoint.headers", '{"Host": "x"}'], "endpoint.headers: 'Host' cannot be set"),
+        (["openai:m", "--endpoint.headers", '{"X-Key" = "$NOT_SET_HERE"}'], "NOT_SET_HERE, which is not set"),
+        (["openai:m", "--endpoint.price-in", "1"], "price_in and price_out belong together"),
+        (["openai:m", "--agent.format", "native_tools"], "its instructions name none: use --agent.format tagged"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_is_asked(command, server, words, said):
+    found = command("evaluate", *words, "--env", MAZE)
+    assert found.code == exits.BAD_INPUT and said in found.err and len(found.err.splitlines()) == 1, found.err
+    assert not server.requests
+
+
+# ---- a server that says no ----------------------------------------------------------------------------------
+
+OPENAI = '{"error": {"message": "%s", "type": "invalid_request_error", "param": %s, "code": "unsupported_parameter"}}'
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "words", "fix"),
+    [
+        (401, '{"error": "no such key"}', [], "Check OPENAI_API_KEY"),
+        (403, '{"error": "not yours"}', [], "Check what the key is allowed to use"),
+        (404, '{"error": "no model m"}', [], "Check the model's name"),
+        (429, '{"error": {"code": "insufficient_quota"}}', [], "nothing left to spend"),
+        (301, "", [], "redirects"),
+        (400, OPENAI % ("Unsupported parameter: 'seed'", "null"), [], "--sampling.seed false leaves it out"),
+        (422, '[{"loc": ["body", "temperature"]}]', [], "--sampling.temperature none leaves it out"),
+        (
+            400,
+            OPENAI % ("'max_tokens' is not supported. Use 'max_completion_tokens' instead.", '"max_tokens"'),
+            [],
+            "--endpoint.length-field max_completion_tokens",
+        ),
+        (400, "max_tokens: 4096 > 2048, the most output tokens", [], "--sampling.max-tokens asks for shorter replies"),
+        (
+            400,
+            "'max_tokens' is too large: 4096. This model's maximum context length is 2048 tokens",
+            [],
+            "--sampling.max-tokens asks for shorter replies",
+        ),
+        (
+            400,
+            OPENAI % ("Unknown parameter: 'top_k'.", '"top_k"'),
+            ["--sampling.extra-body", '{"top_k": 5}'],
+            "top_k out of --sampling.extra-body",
+        ),
+    ],
+)
+def test_a_server_that_says_no_is_not_asked_again(command, server, status, body, words, fix):
+    server.script = [(status, body.encode(), {})]
+    found = command("evaluate", "openai:m", "--env", MAZE, "--limit", 4, *words)
+    assert found.code == exits.BAD_INPUT
+    (line,) = found.err.splitlines()
+    assert f"refused with status {status}" in line and fix in line, line
+    assert len(server.requests) == 1
+
+
+def test_a_web_page_is_no_endpoint(command, server):
+    server.script = [(200, b"<!doctype html><title>Welcome</title>", {"Content-Type": "text/html"})]
+    found = command("evaluate", "openai:m", "--env", MAZE, "--limit", 4)
+    assert found.code == exits.BAD_INPUT and "answers with a web page" in found.err
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_waiting_for_a_busy_server_is_seen_and_ends(command, server, status):
+    server.script = [(status, b"busy", {"Retry-After": "0.2"})]
+    found = command("evaluate", "openai:m", "--env", MAZE, "--limit", 4, "--endpoint.first-wait", 0.01)
+    assert found.code == exits.BAD_INPUT
+    *waits, last = found.err.splitlines()
+    assert len(waits) == 3 and all(f"status {status}: busy; attempt" in line for line in waits)
+    assert "(4 attempts)" in last and "manyturn check" not in last
+    assert len(server.requests) == 4
+
+
+def test_a_refusal_in_the_middle_ends_its_episode_and_no_other(command, server, tmp_path):
+    """A filter that refuses one prompt."""
+    count = iter(range(1000))
+
+    def answer(handler: Any) -> tuple[int, bytes, dict[str, str]]:
+        if next(count) == 1:
+            return 400, b"content_filter", {}
+        return 200, completion("<action>go north</action>"), {}
+
+    server.script = [answer]
+    found = command("evaluate", "openai:m", "--env", MAZE, "--limit", 10, "--out", tmp_path)
+    assert found.code == 0, found.err
+    ended = summary(tmp_path)
+    assert (ended["errors"]["n"], ended["retried"]["n"], ended["n_episodes"]) == (1, 0, 10)
+
+
+# ---- options ------------------------------------------------------------------------------------------------
+
+
+def test_options_of_sampling_headers_and_system_text_reach_the_server_and_no_secret_the_result(
+    command, server, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("OTHER_SECRET", "secret-of-the-environment")
+    options = {
+        "--sampling.temperature": "none",
+        "--sampling.top-p": 0.9,
+        "--sampling.stop": '["END"]',
+        "--sampling.seed": "false",
+        "--sampling.extra-body": '{"reasoning_effort": "low"}',
+        "--endpoint.headers": '{"X-Typed": "secret-on-the-line", "X-Other": "$OTHER_SECRET"}',
+        "--agent.system": "You are a mole.",
+    }
+    words = [word for pair in options.items() for word in pair]
+    found = command("evaluate", "openai:m", "--env", MAZE, "--limit", 1, "--out", tmp_path, *words)
+    assert found.code == 0, found.err
+    asked = server.requests[0]
+    body = asked["body"]
+    assert not {"temperature", "seed"} & body.keys()
+    assert (body["top_p"], body["stop"], body["reasoning_effort"], body["max_tokens"]) == (0.9, ["END"], "low", 4096)
+    assert body["messages"][0]["content"].startswith("You are a mole.\n\n")
+    assert asked["headers"]["X-Typed"] == "secret-on-the-line"
+    assert asked["headers"]["X-Other"] == "secret-of-the-environment"
+    assert summary(tmp_path)["sampling"]["extra_body"] == {"reasoning_effort": "low"}
+    written = b"".join(path.read_bytes() for path in tmp_path.iterdir()) + (found.out + found.err).encode()
+    assert b"secret-o" not in written and KEY.encode() not in written
+
+
+def test_an_evaluation_is_not_continued_with_other_sampling(command, server, tmp_path):
+    words = ("evaluate", "openai:m", "--env", MAZE, "--limit", 1, "--out", tmp_path)
+    assert command(*words).code == 0
+    refused = command(*words, "--sampling.top-p", 0.5)
+    assert refused.code == exits.BAD_INPUT and "top_p" in refused.err
+
+
+# ---- tokens and cost ----------------------------------------------------------------------------------------
+
+
+def test_tokens_and_cost_are_what_the_server_counted_failed_attempts_included(command, server, tmp_path):
+    served: list[tuple[int, int, int]] = []
+
+    def answer(body: dict[str, Any]) -> bytes:
+        number = len(served)
+        finish = "error" if number in (2, 5, 6) else "length" if number == 9 else "stop"
+        found = json.loads(completion("<action>go north</action>", 100 + number, 7, finish))
+        found["usage"]["prompt_tokens_details"] = {"cached_tokens": 10 * (number % 3)}
+        served.append((100 + number, 7, 10 * (number % 3)))
+        return json.dumps(found).encode()
+
+    server.script = [reading(answer)]
+    prices = ("--endpoint.price-in", 2, "--endpoint.price-out", 8, "--endpoint.price-cached", 1)
+    patience = ("--endpoint.first-wait", 0.01, "--endpoint.attempts", 2, "--endpoint.concurrency", 1)
+    found = command("evaluate", "openai:m", "--env", MAZE, "--limit", 2, "--out", tmp_path, *prices, *patience)
+    assert found.code == 0, found.err
+    result = summary(tmp_path)
+    prompts, replies, cached = (sum(column) for column in zip(*served, strict=True))
+    assert result["tokens"]["prompt_total"] + result["lost"]["prompt_tokens"] == prompts
+    assert result["tokens"]["reply_total"] + result["lost"]["reply_tokens"] == replies
+    cost = ((prompts - cached) * 2 + cached * 1 + replies * 8) / 1e6
+    assert result["cost"]["total"] + result["lost"]["cost"] == pytest.approx(cost)
+    assert result["retried"]["n"] == 1 and result["lost"]["reply_tokens"] > 0, "an episode was lost and played again"
+    assert 0 < result["cut_reply_rate"] < 0.1 and "cost" in found.out
+
+
+# ---- tools --------------------------------------------------------------------------------------------------
+
+
+def opens_the_vault(body: dict[str, Any]) -> bytes:
+    """Reads both notes in one reply, then opens with what they say."""
+    results = [message for message in body["messages"] if message["role"] == "tool"]
+    if not results:
+        return calling(("read_note", {"number": 1}), ("read_note", {"number": 2}), text="Both notes first.")
+    code = "".join(message["content"].partition(": ")[2] for message in results)
+    return calling(("open_vault", {"code": int(code)}), ids=["open"])
+
+
+def test_native_tool_calls_are_played_and_their_results_go_back_under_their_ids(command, server, vault, tmp_path):
+    server.script = [reading(opens_the_vault)]
+    out = tmp_path / "out"
+    found = command("evaluate", "openai:m", "--env", vault, "--agent.format", "native_tools", "--out", out)
+    assert found.code == 0, found.err
+    result = summary(out)
+    assert (result["success"]["mean"], result["turns"]["mean"], result["invalid_action_rate"]) == (1.0, 2.0, 0.0)
+    first, second = server.requests[0]["body"], server.requests[-1]["body"]
+    assert [tool["function"]["name"] for tool in first["tools"]] == ["read_note", "open_vault"]
+    assert [message["content"] for message in first["messages"]] == ["Open the vault.", "The vault is closed."]
+    said, *results = second["messages"][2:]
+    assert said["content"] == "Both notes first." and [call["id"] for call in said["tool_calls"]] == [
+        "call_0",
+        "call_1",
+    ]
+    assert [json.loads(call["function"]["arguments"]) for call in said["tool_calls"]] == [{"number": 1}, {"number": 2}]
+    assert [(message["role"], message["tool_call_id"]) for message in results] == [
+        ("tool", "call_0"),
+        ("tool", "call_1"),
+    ]
+    assert results[0]["content"].startswith("note 1: ") and results[1]["content"].startswith("note 2: ")
+
+
+def test_calls_that_cannot_be_read_are_invalid_turns_that_the_server_is_told_of(command, server, vault, tmp_path):
+    broken = [
+        calling(("read_note", '{"number": 1')),
+        calling(("no such tool", {}), ids=[""]),
+        calling(*[("read_note", {"number": 1})] * 4, ids=["same"] * 4),
+        completion("I would rather talk."),
+        completion(None, finish="length"),
+    ]
+    said = iter(broken)
+    server.script = [lambda handler: (200, next(said), {})]
+    out = tmp_path / "out"
+    words = ("--limit", 1, "--agent.format", "native_tools", "--out", out)
+    assert command("evaluate", "openai:m", "--env", vault, *words).code == 0
+    result = summary(out)
+    assert (result["turns"]["mean"], result["invalid_action_rate"]) == (5.0, 1.0)
+    messages = server.requests[-1]["body"]["messages"]
+    told = [message["content"] for message in messages if message["role"] == "tool"]
+    assert "not valid JSON" in told[0] and "no tool 'no such tool'" in told[1] and "4 calls at once" in told[5]
+    calls = [call for message in messages for call in message.get("tool_calls", ())]
+    assert calls[0]["function"]["arguments"] == "{}" and calls[1]["function"]["name"] == "no_such_tool"
+    ids = [call["id"] for call in calls]
+    assert len(set(ids)) == len(ids) and all(ids)
+    assert messages[-1]["role"] == "user", "words without a call are answered with words"
+
+
+def test_native_tools_are_of_endpoints_alone(command, tiny_run, vault):
+    model = tiny_run / "checkpoints" / "step_000001" / "model"
+    copied = Path(vault.partition(":")[0]).parent / "copied"
+    shutil.copytree(model, copied)
+    for words in (["evaluate", copied, "--env", vault], ["train", vault]):
+        found = command(*words, "--agent.format", "native_tools")
+        assert found.code == exits.BAD_INPUT and "set agent.format to tool_call" in found.err, found.err
