@@ -12,7 +12,7 @@ import pytest
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # read at import: a name that is no model is an error at once, not after three tries
 
-pytest_plugins = ["needs_engine", "needs_browser", "needs_files", "needs_sources", "chat_server"]
+pytest_plugins = ["needs_engine", "needs_browser", "needs_files", "needs_sources", "needs_endpoint"]
 
 _SHOWN = ("injected", "survived", "lost", "duplicated", "misattributed", "orphans", "bit_exact", "resumes")
 

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
-from chat_server import KEY, Server, completion
+from needs_endpoint import KEY, Server, completion
 
 pytest.importorskip("httpx", reason="pip install 'manyturn[openai]'")
 
@@ -32,8 +32,8 @@ EPISODE = EpisodeKey(0, "evaluate", "test/1", 0)
 
 
 @pytest.fixture
-def server(chat_server: Server) -> Server:
-    return chat_server
+def server(endpoint_server: Server) -> Server:
+    return endpoint_server
 
 
 def policy(config: AgentConfig | None = None, **endpoint: Any) -> OpenAIPolicy:

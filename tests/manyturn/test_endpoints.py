@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_server import KEY, Server, calling, completion, reading
+from needs_endpoint import KEY, Server, calling, completion, reading
 
 from manyturn import exits
 
@@ -69,8 +69,8 @@ def vault(tmp_path) -> str:
 
 
 @pytest.fixture
-def server(chat_server: Server) -> Server:
-    return chat_server
+def server(endpoint_server: Server) -> Server:
+    return endpoint_server
 
 
 def summary(out: Path) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def reading(answer: Any) -> Any:
 
 
 @pytest.fixture
-def chat_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+def endpoint_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """A server, to which the environment variables lead, with a key that must not be seen."""
     pytest.importorskip("httpx", reason="pip install 'manyturn[openai]'")
     for name in ("NO_PROXY", "no_proxy"):
