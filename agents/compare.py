@@ -20,7 +20,7 @@ from manyturn.agents.statistics import (
 )
 from manyturn.envs.contract.panel import Panel, PanelError, portable_name
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 METRICS = ("success", "success_errors_as_failures", "return")
 _ERRORS = frozenset(ending.value for ending in Ending if ending.is_error)
 _SAID = ("seed", "repeats", "max_turns", "args", "sampling")
@@ -136,6 +136,16 @@ def values_over(rows: Sequence[Row], metric: str, tasks: Mapping[str, str]) -> d
     return values
 
 
+def part_values(rows: Sequence[Row], part: str, tasks: Mapping[str, str]) -> dict[str, list[float]]:
+    """The same of a reward part's sums; an episode that does not have the part earned nothing by it."""
+    values: dict[str, list[float]] = {}
+    for row in rows:
+        value = None if row["ending"] in _ERRORS else row["parts"].get(part, 0.0)
+        if value is not None and row["content"] in tasks:
+            values.setdefault(tasks[row["content"]], []).append(float(value))
+    return values
+
+
 def compare(evaluations: Sequence[Evaluated], shared: bool = False) -> dict[str, Any]:
     """Each evaluation against the first, as plain values for JSON.
 
@@ -145,7 +155,7 @@ def compare(evaluations: Sequence[Evaluated], shared: bool = False) -> dict[str,
     these tasks would show in four of five times. The test never calls alike policies different more often than it says,
     which makes it cautious where most tasks are ties; the interval comes closer (benchmarks/coverage.py).
     ``regressions`` are all tasks with a loss, worst first, by success or, where success is not known, by return.
-    ``left_out`` names tasks on which one side had nothing but errors.
+    ``left_out`` names tasks on which one side had nothing but errors. ``parts`` holds the same of each reward part.
 
     Raises:
         CompareError: see ``same_tasks``.
@@ -154,11 +164,12 @@ def compare(evaluations: Sequence[Evaluated], shared: bool = False) -> dict[str,
         raise CompareError("a comparison takes two evaluations at least")
     tasks = same_tasks(evaluations, shared)
     first, *others = evaluations
-    comparisons = [_compare(first, other, tasks) for other in others]
+    parts = sorted({part for evaluation in evaluations for row in evaluation.rows for part in row["parts"]})
+    comparisons = [_compare(first, other, tasks, parts) for other in others]
     for metric in METRICS:
-        adjusted = holm([_nan(found[metric]["p"]) for found in comparisons])
-        for found, p in zip(comparisons, adjusted, strict=True):
-            found[metric]["p_holm"] = _known(p)
+        _adjust([found[metric] for found in comparisons])
+    for part in parts:
+        _adjust([found["parts"][part] for found in comparisons])
     return {
         "schema_version": SCHEMA_VERSION,
         "env": first.panel.env,
@@ -166,32 +177,41 @@ def compare(evaluations: Sequence[Evaluated], shared: bool = False) -> dict[str,
         "n_tasks": len(tasks),
         "shared": any(e.panel.hash != first.panel.hash for e in others),
         "notes": _notes(evaluations),
-        "policies": [_policy(evaluation, tasks) for evaluation in evaluations],
+        "policies": [_policy(evaluation, tasks, parts) for evaluation in evaluations],
         "comparisons": comparisons,
     }
 
 
-def _policy(evaluation: Evaluated, tasks: Mapping[str, str]) -> dict[str, Any]:
+def _adjust(tests: Sequence[dict[str, Any]]) -> None:
+    """Holm's adjustment of the p-values of one metric in several comparisons."""
+    adjusted = holm([_nan(found["p"]) for found in tests])
+    for found, p in zip(tests, adjusted, strict=True):
+        found["p_holm"] = _known(p)
+
+
+def _policy(evaluation: Evaluated, tasks: Mapping[str, str], parts: Sequence[str]) -> dict[str, Any]:
     """What one evaluation found on the tasks that are compared."""
     rows = [row for row in evaluation.rows if row["content"] in tasks]
-    found = {
+    found: dict[str, Any] = {
         metric: _interval(mean_interval(values_over(rows, metric, tasks), proportion=metric != "return"))
         for metric in METRICS
     }
+    found["parts"] = {part: _interval(mean_interval(part_values(rows, part, tasks))) for part in parts}
     said = {name: evaluation.summary.get(name) for name in _SAID}
     errors = sum(row["ending"] in _ERRORS for row in rows)
     folder, policy = str(evaluation.folder), evaluation.summary["policy"]
     return {"folder": folder, "policy": policy, **said, "n_episodes": len(rows), "errors": errors, **found}
 
 
-def _compare(first: Evaluated, other: Evaluated, tasks: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {"folder": str(other.folder), "against": str(first.folder)}
+def _compare(first: Evaluated, other: Evaluated, tasks: Mapping[str, str], parts: Sequence[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {"folder": str(other.folder), "against": str(first.folder), "parts": {}}
     scored = {}
     for metric in METRICS:
-        a, b = (values_over(side.rows, metric, tasks) for side in (first, other))
-        both = sorted(a.keys() & b.keys())
-        scored[metric] = a, b = {task: a[task] for task in both}, {task: b[task] for task in both}
+        scored[metric] = a, b = _both(*(values_over(side.rows, metric, tasks) for side in (first, other)))
         found[metric] = _paired(a, b, proportion=metric != "return")
+    for part in parts:
+        a, b = _both(*(part_values(side.rows, part, tasks) for side in (first, other)))
+        found["parts"][part] = _paired(a, b, proportion=False)
     worst = "success" if scored["success"][0] else "return"
     a, b = scored[worst]
     return {
@@ -204,6 +224,12 @@ def _compare(first: Evaluated, other: Evaluated, tasks: Mapping[str, str]) -> di
         "regressions_by": worst,
         "left_out": [task for task in tasks.values() if task not in a],
     }
+
+
+def _both(a: Values, b: Values) -> tuple[Values, Values]:
+    """Of each side the tasks that both have."""
+    both = sorted(a.keys() & b.keys())
+    return {task: a[task] for task in both}, {task: b[task] for task in both}
 
 
 def _paired(a: Values, b: Values, proportion: bool) -> dict[str, Any]:

@@ -81,7 +81,7 @@ _COLUMNS: dict[str, _Shown] = {
 
 
 def _print_parts(summaries: Mapping[str, Mapping[str, Any]], parts: Iterable[str], console: Console) -> None:
-    table = Table(title="reward parts, mean of an episode", title_justify="left")
+    table = Table(title="reward parts", title_justify="left")
     table.add_column("policy", justify="left", overflow="fold")
     for part in parts:
         table.add_column(Text(part), justify="right")

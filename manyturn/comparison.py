@@ -125,6 +125,12 @@ def _print_policies(found: Mapping[str, Any], letters: Sequence[str], over: str,
         ends = _ends(success, "{:.1%}")
         table.add_row(letter, _percent(success["mean"]), ends, returned, str(policy["n_episodes"]), errors)
     console.print(table)
+    parts = found["policies"][0]["parts"]
+    if len(parts) > 1:
+        table = _table("reward parts", "", *parts)
+        for letter, policy in zip(letters, found["policies"], strict=True):
+            table.add_row(letter, *(_plain(policy["parts"][part]["mean"]) for part in parts))
+        console.print(table)
 
 
 def _print_differences(found: Mapping[str, Any], letters: Sequence[str], console: Console) -> None:
@@ -133,15 +139,16 @@ def _print_differences(found: Mapping[str, Any], letters: Sequence[str], console
     table = _table("against A, paired by task", *heads, "won", "lost", "tied", "could have shown")
     with_errors = any(policy["errors"] for policy in found["policies"])
     for letter, comparison in zip(letters[1:], found["comparisons"], strict=True):
-        for metric, name in _NAMES.items():
-            one = comparison[metric]
+        parts = comparison["parts"] if len(comparison["parts"]) > 1 else {}
+        shown = [(metric, name, comparison[metric]) for metric, name in _NAMES.items()]
+        for metric, name, one in [*shown, *(("part", f"part {part}", of_part) for part, of_part in parts.items())]:
             if not one["n_tasks"] or (metric == "success_errors_as_failures" and not with_errors):
                 continue
-            form = "{:+.3g}" if metric == "return" else "{:+.1%}"
+            form = "{:+.3g}" if metric in ("return", "part") else "{:+.1%}"
             told = [_shown(one["difference"], form), _ends(one, form), _shown(one["p"], "{:.4f}")]
             told += [_shown(one["p_holm"], "{:.4f}")] if many else []
             counts = [str(one[key]) for key in ("wins", "losses", "ties")]
-            table.add_row(letter, name, *told, *counts, _shown(one["detectable"], form.replace("+", "")))
+            table.add_row(letter, _text(name), *told, *counts, _shown(one["detectable"], form.replace("+", "")))
     console.print(table)
     _say(
         console,

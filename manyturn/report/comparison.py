@@ -23,7 +23,12 @@ def comparison_head(evaluations: Sequence[Evaluated], shared: bool = False) -> H
         facts=_facts(found, evaluations),
         warnings=list(_warnings(found, others)),
         figures=list(_figures(found, names, others)),
-        tables=[_policies(found, names), *_differences(found, others), *_regressions(others)],
+        tables=[
+            _policies(found, names),
+            *_parts(found, names, others),
+            *_differences(found, others),
+            *_regressions(others),
+        ],
     )
 
 
@@ -76,6 +81,23 @@ def _policies(found: Plain, names: Sequence[str]) -> Plain:
         for name, policy in zip(names, found["policies"], strict=True)
     ]
     return table("Policies", columns, rows)
+
+
+def _parts(found: Plain, names: Sequence[str], others: Sequence[tuple[str, Plain]]) -> Iterator[Plain]:
+    """What each named part of the reward comes to, and its differences; nothing where the outcome is all there is."""
+    parts = list(found["policies"][0]["parts"])
+    if len(parts) < 2:
+        return
+    rows = [
+        [name, *(policy["parts"][part]["mean"] for part in parts)]
+        for name, policy in zip(names, found["policies"], strict=True)
+    ]
+    yield table("Reward parts, mean of an episode", {"policy": "text", **dict.fromkeys(parts, "number")}, rows)
+    counts = {"p": "number", "p, Holm": "number", "won": "number", "lost": "number", "tied": "number"}
+    head = {"policy": "text", "part": "text", "difference": "number", "low": "number", "high": "number", **counts}
+    told = [(name, part, one["parts"][part]) for name, one in others for part in parts]
+    rows = [[name, part, *ends(of_part, "difference"), *_counts(of_part)] for name, part, of_part in told]
+    yield table("Reward parts against the first, paired by task", head, rows)
 
 
 def _differences(found: Plain, others: Sequence[tuple[str, Plain]]) -> Iterator[Plain]:

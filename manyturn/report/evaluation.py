@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from manyturn.agents.compare import Evaluated
+from manyturn.agents.remarks import remarks
 from manyturn.envs.contract.panel import portable_name
 from manyturn.report.head import Head, Plain, ReportError, ends, figure, number, read_json, said, table
 
@@ -18,7 +19,7 @@ def evaluation_head(evaluated: Evaluated) -> Head:
             title=f"{summary['policy']} on {summary['panel']['id']}",
             sources=[str(summary["policy"])],
             facts=_facts(summary, evaluated.folder),
-            warnings=error_warnings(summary),
+            warnings=[*error_warnings(summary), *remarks(summary)],
             figures=list(_figures(summary)),
             tables=evaluation_tables(summary),
         )
@@ -29,10 +30,14 @@ def evaluation_head(evaluated: Evaluated) -> Head:
 
 
 def evaluation_tables(summary: Mapping[str, Any], prefix: str = "") -> list[Plain]:
-    """Success by difficulty and tag, attempts, endings and limits, as far as there are any."""
+    """Reward parts, success by difficulty and tag, attempts, endings and limits, as far as there are any."""
     success = prefix + ("success" if prefix else "Success")
     found = [_broken_down(f"{success} by {name}", name, summary[f"by_{name}"]) for name in ("difficulty", "tag")]
-    return [one for one in (*found, _attempts(summary, prefix), _endings(summary, prefix)) if one["rows"]]
+    return [
+        one
+        for one in (_parts(summary, prefix), *found, _attempts(summary, prefix), _endings(summary, prefix))
+        if one["rows"]
+    ]
 
 
 def error_warnings(summary: Mapping[str, Any], of: str = "") -> list[str]:
@@ -56,8 +61,12 @@ def _figures(summary: Mapping[str, Any]) -> Iterator[Plain]:
             yield figure(f"{sign}{k}", summary[key][k]["mean"], n=summary[key][k]["n_tasks"])
     yield figure("turns an episode", summary["turns"]["mean"], percent=False)
     yield figure("invalid actions", summary["invalid_action_rate"])
+    if summary["cut_reply_rate"] is not None:
+        yield figure("cut replies", summary["cut_reply_rate"])
     if summary["tokens"]["reply_mean"] is not None:
         yield figure("reply tokens an episode", summary["tokens"]["reply_mean"], percent=False)
+    if summary["cost"]["total"] is not None:
+        yield figure("cost", summary["cost"]["total"], percent=False)
 
 
 def _facts(summary: Mapping[str, Any], folder: Path) -> list[list[str]]:
@@ -93,6 +102,14 @@ def _broken_down(title: str, label: str, found: Mapping[str, Any]) -> Plain:
     columns = {label: "text", "success": "interval", "tasks": "number", "episodes": "number"}
     rows = [[name, ends(o["success"]), o["success"]["n_tasks"], o["n_episodes"]] for name, o in found.items()]
     return table(title, columns, rows)
+
+
+def _parts(summary: Mapping[str, Any], prefix: str) -> Plain:
+    """What each named part of the reward comes to; nothing where the outcome is all there is."""
+    columns = {"part": "text", "mean of an episode": "number", "low": "number", "high": "number", "tasks": "number"}
+    parts = summary["parts"] if len(summary["parts"]) > 1 else {}
+    rows = [[name, *ends(found), found["n_tasks"]] for name, found in parts.items()]
+    return table(f"{prefix}reward parts" if prefix else "Reward parts", columns, rows)
 
 
 def _attempts(summary: Mapping[str, Any], prefix: str) -> Plain:

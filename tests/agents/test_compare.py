@@ -23,9 +23,9 @@ from manyturn.envs.hosting.seats import open_seats
 MAZE = "manyturn/Maze-v0"
 
 
-def play(out, noise, tasks=None, **settings):
+def play(out, noise, tasks=None, wrappers=(), **settings):
     async def run():
-        async with open_seats(MAZE, limit=8) as seats:
+        async with open_seats(MAZE, wrappers=wrappers, limit=8) as seats:
             chosen = tasks if tasks is not None else seats.tasks("test")[:20]
             options = {"repeats": 2, "seed": 1, "max_turns": 50, **settings}
             await evaluate(seats, Scripted(noise), make_panel(chosen, MAZE, "test"), out=out, **options)
@@ -128,6 +128,21 @@ def test_several_comparisons_pay_for_their_number(folders):
     assert adjusted == holm(raw) and max(adjusted) > min(raw)
     assert "Holm" in text
     assert "Holm" not in said(compare_evaluations, folders[:2])[1]
+
+
+def test_reward_parts_are_compared_each_by_itself(tmp_path):
+    wrappers = [{"name": "turn_cost", "cost": 0.25}]
+    expert, noisy = (play(tmp_path / str(noise), noise, wrappers=wrappers) for noise in (0.0, 0.5))
+    found, text = said(compare_evaluations, [expert, noisy])
+    a, b = (policy["parts"] for policy in found["policies"])
+    one = found["comparisons"][0]
+    assert one["parts"].keys() == a.keys() == {"outcome", "turn"}
+    for part in a:
+        assert one["parts"][part]["difference"] == pytest.approx(b[part]["mean"] - a[part]["mean"])
+    both = sum(one["parts"][part]["difference"] for part in a)
+    assert one["return"]["difference"] == pytest.approx(both), "parts sum to the reward"
+    assert one["parts"]["turn"]["p_holm"] == one["parts"]["turn"]["p"]
+    assert "reward parts" in text and "part turn" in text
 
 
 def test_other_tasks_are_refused_with_the_mend_and_compared_over_what_is_shared(folders, tmp_path):

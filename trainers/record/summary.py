@@ -17,6 +17,7 @@ def measured(evaluation: Evaluation) -> dict[str, Any]:
         "ci_low": found["ci_low"],
         "ci_high": found["ci_high"],
         **({"measures": {name: mean["mean"] for name, mean in measures.items()}} if measures else {}),
+        "parts": {name: mean["mean"] for name, mean in evaluation.summary["parts"].items()},
         "by_task": values_by_task(evaluation.episodes, "success"),
     }
 

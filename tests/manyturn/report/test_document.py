@@ -367,6 +367,30 @@ def test_a_comparison_pairs_episodes_of_the_same_task(evaluations):
     assert [row[0] for row in worse["rows"]] == [task["task"] for task in found["regressions"]]
 
 
+def test_reward_parts_stand_in_reports_of_evaluations_and_comparisons(tmp_path, evaluations):
+    async def play(name, noise):
+        async with open_seats(MAZE, wrappers=[{"name": "turn_cost", "cost": 0.25}], limit=8) as seats:
+            panel = make_panel(seats.tasks("test"), MAZE, "test", 3)
+            options = {"repeats": 1, "seed": 1, "max_turns": 50, "label": name}
+            return await evaluate(seats, Scripted(noise), panel, out=tmp_path / name, **options)
+
+    expert, chance = (asyncio.run(play(*policy)).summary["parts"] for policy in (("expert", 0.0), ("chance", 1.0)))
+    tables = {found["title"]: found["rows"] for found in document_of(tmp_path / "expert").plain["tables"]}
+    assert [row[0] for row in tables["Reward parts"]] == ["outcome", "turn"]
+    assert tables["Reward parts"][1][1] == pytest.approx(expert["turn"]["mean"], rel=1e-4)
+    both = comparison_document([tmp_path / "expert", tmp_path / "chance"])
+    checked(both)
+    tables = {found["title"]: found["rows"] for found in both.plain["tables"]}
+    means = tables["Reward parts, mean of an episode"]
+    assert [row[2] for row in means] == pytest.approx([expert["turn"]["mean"], chance["turn"]["mean"]], rel=1e-4)
+    [outcome, turn] = tables["Reward parts against the first, paired by task"]
+    assert turn[:2] == ["chance", "turn"]
+    assert turn[2] == pytest.approx(chance["turn"]["mean"] - expert["turn"]["mean"], rel=1e-4)
+    assert outcome[2] == pytest.approx(chance["outcome"]["mean"] - 1, rel=1e-4)
+    alone = [found["title"] for found in document_of(evaluations[0]).plain["tables"]]
+    assert "Reward parts" not in alone, "the outcome is all there is"
+
+
 def test_a_comparison_calls_one_task_by_one_name(evaluations, tmp_path):
     """Panels may give one problem two names; episodes are paired by the problem."""
     other = shutil.copytree(evaluations[1], tmp_path / "other")
