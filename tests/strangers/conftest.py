@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-from chat_server import Server, reading
 from doors_model import DoorsModel
+from needs_endpoint import Server, reading
 
 README = Path(__file__).parents[2] / "README.md"
 

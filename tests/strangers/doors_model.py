@@ -4,7 +4,7 @@ import re
 import threading
 from typing import Any
 
-from chat_server import completion
+from needs_endpoint import completion
 
 _TOKEN = re.compile(r"\S+|\s+")  # a word, or the blank between two
 

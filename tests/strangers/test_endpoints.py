@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_server import reading
+from needs_endpoint import reading
 
 
 def summary(out: Path) -> dict[str, Any]:
