@@ -19,8 +19,8 @@ def doors(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def model(chat_server: Server) -> DoorsModel:
+def model(endpoint_server: Server) -> DoorsModel:
     """Behind the endpoint to which the environment variables lead."""
     model = DoorsModel()
-    chat_server.script = [reading(model)]
+    endpoint_server.script = [reading(model)]
     return model
