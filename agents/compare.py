@@ -18,6 +18,7 @@ from manyturn.agents.statistics import (
     paired_difference,
     sign_flip_p,
 )
+from manyturn.agents.tables import table_in
 from manyturn.envs.contract.panel import Panel, PanelError, portable_name
 
 SCHEMA_VERSION = 2
@@ -66,7 +67,7 @@ def read_evaluation(path: Path) -> Evaluated:
     try:
         panel = Panel.from_json((folder / "panel.json").read_text(encoding="utf-8"))
         summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-        rows = read_episodes(folder / "episodes.parquet")
+        rows = read_episodes(table_in(folder, "episodes"))
         fits = summary["panel"]["hash"] == panel.hash and {row["content"] for row in rows} == set(panel.contents)
     except PanelError as error:
         raise CompareError(f"{folder}/panel.json: {error}") from None

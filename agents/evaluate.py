@@ -5,7 +5,7 @@ import importlib.metadata
 import json
 import platform
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,15 +19,16 @@ from manyturn.agents.gather import Patience, gather
 from manyturn.agents.journal import Journal
 from manyturn.agents.kept import Kept, Progress
 from manyturn.agents.metered import Metered
-from manyturn.agents.records import EPISODES, TURNS, Row, write_table
+from manyturn.agents.records import EPISODES, TURNS, Row
 from manyturn.agents.records import SCHEMA_VERSION as RECORDS_VERSION
 from manyturn.agents.summary import scored_rows, spent_on, summarise
+from manyturn.agents.tables import replace_table
 from manyturn.envs.contract.durable import replace_text
 from manyturn.envs.contract.panel import Panel, PanelError, overlap, portable_name
 from manyturn.envs.hosting.seats import Seats
 
 STAGE = "evaluate"
-_FILES = ("panel.json", "episodes.parquet", "turns.parquet", "summary.json")
+_FILES = ("panel.json", "summary.json")
 
 
 class NotHeldOut(ValueError):
@@ -97,7 +98,8 @@ async def evaluate(
         patience: what to do about errors; None: the usual.
         label: the name of the policy in tables, and by which an interrupted evaluation knows it again; it must
             differ where the weights differ. Default: the policy's name.
-        out: folder for summary.json, episodes.parquet, turns.parquet, panel.json, manifest.json and the journal.
+        out: folder for summary.json, panel.json, manifest.json, the journal, and the tables of episodes and turns, in
+            Parquet if pyarrow is installed.
         on_progress: called at the start, and when an episode has ended.
 
     Raises:
@@ -171,20 +173,24 @@ def _journal(out: Path | None, about: Mapping[str, Any]) -> Journal | nullcontex
 
 def _write(out: Path, evaluation: Evaluation) -> None:
     evaluation.panel.save(out / "panel.json")
-    write_table(out / "episodes.parquet", evaluation.episodes, EPISODES)
-    write_table(out / "turns.parquet", evaluation.turns, TURNS)
+    tables = [
+        replace_table(out, rows, schema)
+        for rows, schema in ((evaluation.episodes, EPISODES), (evaluation.turns, TURNS))
+    ]
     replace_text(out / "summary.json", json.dumps(evaluation.summary, indent=1, allow_nan=False) + "\n")
-    replace_text(out / "manifest.json", json.dumps(_manifest(out), indent=1) + "\n")
+    replace_text(
+        out / "manifest.json", json.dumps(_manifest([*(out / name for name in _FILES), *tables]), indent=1) + "\n"
+    )
 
 
-def _manifest(out: Path) -> dict[str, Any]:
+def _manifest(paths: Sequence[Path]) -> dict[str, Any]:
     """By what, when and where the files were made, and their hashes."""
     # Only what is loaded can have had a part in it, and asking for more would import it.
     packages = ("manyturn", "gymnasium", "numpy", "scipy", "pyarrow", "torch", "transformers", "peft", "vllm")
     files = {}
-    for name in _FILES:
-        content = (out / name).read_bytes()
-        files[name] = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+    for path in paths:
+        content = path.read_bytes()
+        files[path.name] = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
     return {
         "schema_version": 1,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -1,42 +1,35 @@
-"""Tables of what was played: a row an episode, a row a turn, as Parquet files with a fixed schema."""
+"""Tables of what was played: a row an episode, a row a turn, with a fixed schema."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import ArrayLike
 
 from manyturn.agents.episode import Episode, TurnRecord
+from manyturn.agents.tables import Kind, RecordsError, Row, Schema, open_table, write_table
 from manyturn.agents.usage import Spent, Usage
-from manyturn.envs.contract.durable import replace_file
 
-Row = dict[str, Any]
 SCHEMA_VERSION = 6
 
-_TEXT, _INT, _FLOAT, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
-
-
-class RecordsError(ValueError):
-    """The rows or the file do not fit the schema."""
-
-
-def _schema(table: str, fields: Mapping[str, pa.DataType], nullable: Iterable[str]) -> pa.Schema:
-    metadata = {"schema_version": str(SCHEMA_VERSION), "table": table}
-    return pa.schema([pa.field(n, kind, nullable=n in nullable) for n, kind in fields.items()], metadata=metadata)
-
+_TEXT: Kind = "text"
+_INT: Kind = "int"
+_FLOAT: Kind = "float"
+_FLAG: Kind = "flag"
+_TEXTS: Kind = "texts"
+_FLOAT32S: Kind = "float32s"
+_FIGURES: Kind = "figures"
 
 _COUNTED = ("prompt_tokens", "reply_tokens", "cost", "cut_replies")
-EPISODES = _schema(
+EPISODES = Schema(
     "episodes",
+    SCHEMA_VERSION,
     {
         "task": _TEXT,
         "content": _TEXT,  # hash of the problem
         "split": _TEXT,
         "difficulty": _TEXT,
-        "tags": pa.list_(_TEXT),
+        "tags": _TEXTS,
         "member": _INT,
         "stage": _TEXT,
         "seed": _INT,  # the run's
@@ -54,15 +47,17 @@ EPISODES = _schema(
         "cut_replies": _INT,  # replies that ended at their limit of tokens; null where that is not known
         "invalid_actions": _INT,
         "choices": _FLOAT,  # mean number of admissible commands, over the turns that list them; null if none does
-        "parts": pa.map_(_TEXT, _FLOAT),  # sum of each reward part over the turns; null where it is no finite number
+        "parts": _FIGURES,  # sum of each reward part over the turns; null where it is no finite number
         "last": _TEXT,  # the final observation
-        "measures": pa.map_(_TEXT, _FLOAT),  # further figures of the environment's
+        "measures": _FIGURES,  # further figures of the environment's
         "seconds_policy": _FLOAT,
         "seconds_env": _FLOAT,
     },
-    nullable=("difficulty", "success", "return", *_COUNTED, "last_prompt_tokens", "computed_tokens", "choices"),
+    nullable=frozenset(
+        ("difficulty", "success", "return", *_COUNTED, "last_prompt_tokens", "computed_tokens", "choices")
+    ),
 )
-_TURN_FIELDS = {
+_TURN_FIELDS: dict[str, Kind] = {
     "task": _TEXT,
     "stage": _TEXT,
     "member": _INT,
@@ -73,7 +68,7 @@ _TURN_FIELDS = {
     "action": _TEXT,
     "valid": _FLAG,
     "reward": _FLOAT,
-    "reward_parts": pa.map_(_TEXT, _FLOAT),
+    "reward_parts": _FIGURES,
     "anchor": _TEXT,
     "progress": _FLOAT,
     "return_to_go": _FLOAT,  # sum of this reward and all later ones, undiscounted; null after an error
@@ -83,21 +78,24 @@ _TURN_FIELDS = {
     "cut": _FLAG,  # whether the reply ended at its limit of tokens
     "cost": _FLOAT,
     "logprob_mean": _FLOAT,  # of the reply's tokens, as the engine gave them
-    "tokens": pa.list_(_TEXT),  # the reply token by token; this and the next two are null for policies without tokens
-    "logprobs": pa.list_(pa.float32()),  # of each token, as the engine gave them
-    "entropies": pa.list_(pa.float32()),  # in nats, of what each token was drawn from; null where unknown
+    "tokens": _TEXTS,  # the reply token by token; this and the next two are null for policies without tokens
+    "logprobs": _FLOAT32S,  # of each token, as the engine gave them
+    "entropies": _FLOAT32S,  # in nats, of what each token was drawn from; null where unknown
     "policy_version": _INT,
     "seconds_policy": _FLOAT,
     "seconds_env": _FLOAT,
 }
 _OF_TOKENS = ("logprob_mean", "tokens", "logprobs", "entropies", "policy_version")
 _TURN_NULLABLE = ("progress", "return_to_go", "choices", *Usage._fields, *_OF_TOKENS)
-TURNS = _schema("turns", _TURN_FIELDS, _TURN_NULLABLE)
 
 
-def turn_schema(extra: Iterable[str] = ()) -> pa.Schema:
+def turn_schema(extra: Iterable[str] = ()) -> Schema:
     """The schema of turns, followed by further columns of numbers."""
-    return _schema("turns", {**_TURN_FIELDS, **dict.fromkeys(extra, _FLOAT)}, (*_TURN_NULLABLE, *extra))
+    kinds = {**_TURN_FIELDS, **dict.fromkeys(extra, _FLOAT)}
+    return Schema("turns", SCHEMA_VERSION, kinds, frozenset((*_TURN_NULLABLE, *extra)))
+
+
+TURNS = turn_schema()
 
 
 def episode_rows(episodes: Sequence[Episode]) -> list[Row]:
@@ -124,63 +122,24 @@ def turn_rows(episodes: Sequence[Episode], extra_columns: Mapping[str, ArrayLike
     return rows
 
 
-def write_table(path: Path, rows: Sequence[Row], schema: pa.Schema) -> None:
-    """Write rows to a Parquet file, completely or not at all; raises RecordsError if a row has other columns."""
-    names = set(schema.names)
-    for row in rows:
-        if row.keys() != names:
-            raise RecordsError(f"{path}: columns {sorted(row.keys() ^ names)} are in the row or the schema only")
-    try:
-        table = pa.Table.from_pylist(list(rows), schema=schema)
-    except (pa.ArrowException, OverflowError) as error:
-        raise RecordsError(f"{path}: a value does not fit its column: {error}") from error
-    for field in schema:
-        if not field.nullable and table[field.name].null_count:
-            raise RecordsError(f"{path}: the column {field.name!r} has a row without a value")
-    replace_file(path, lambda aside: pq.write_table(table, aside, compression="zstd", write_page_checksum=True))
-
-
 def write_episodes(path: Path, episodes: Sequence[Episode]) -> None:
-    """Write E episodes to a Parquet file."""
+    """Write E episodes to a file."""
     write_table(path, episode_rows(episodes), EPISODES)
 
 
 def write_turns(path: Path, episodes: Sequence[Episode], extra_columns: Mapping[str, ArrayLike] | None = None) -> None:
-    """Write the K turns of episodes to a Parquet file; see ``turn_rows``."""
+    """Write the K turns of episodes to a file; see ``turn_rows``."""
     write_table(path, turn_rows(episodes, extra_columns), turn_schema(extra_columns or ()))
 
 
 def read_episodes(path: Path) -> list[Row]:
-    """The rows of a file of episodes."""
-    return _read(path, "episodes").to_pylist(maps_as_pydicts="strict")
+    """The rows of a file of episodes; raises RecordsError if it is none, or damaged."""
+    return open_table(path, EPISODES).read().rows()
 
 
 def read_turns(path: Path) -> list[Row]:
-    """The rows of a file of turns, extra columns included."""
-    return _read(path, "turns").to_pylist(maps_as_pydicts="strict")
-
-
-def _read(path: Path, table: str) -> pa.Table:
-    """A file of episodes or turns as a table; raises RecordsError if it is none, or of another schema."""
-    try:
-        found = pq.read_table(path, page_checksum_verification=True)
-        found.validate(full=True)  # a flipped bit may leave text that is none
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise RecordsError(f"{path} is not an intact Parquet file: {error}") from error
-    metadata = found.schema.metadata or {}
-    kind, version = (metadata.get(key, b"?").decode(errors="replace") for key in (b"table", b"schema_version"))
-    if (kind, version) != (table, str(SCHEMA_VERSION)):
-        raise RecordsError(
-            f"{path} holds {kind} of schema version {version}, not {table} of version {SCHEMA_VERSION}: "
-            "read it with the manyturn that wrote it"
-        )
-    # No checksum covers a file's own description of its columns.
-    for field in EPISODES if table == "episodes" else TURNS:
-        if field.name not in found.schema.names or found.schema.field(field.name).type != field.type:
-            raise RecordsError(
-                f"{path} is not an intact Parquet file: the column {field.name!r} is not as it was written"
-            )
-    return found
+    """The rows of a file of turns, extra columns included; raises RecordsError if it is none, or damaged."""
+    return open_table(path, TURNS).read().rows()
 
 
 def _clean(text: str) -> str:

@@ -34,9 +34,10 @@ class Replay:
     def of(cls, folder: Path) -> Self:
         """The replay of an evaluation. Raises RecordsError if the folder's turns cannot be read."""
         from manyturn.agents.records import read_turns
+        from manyturn.agents.tables import table_in
 
         actions: dict[tuple[str, int], list[str]] = {}
-        for row in read_turns(folder / "turns.parquet"):
+        for row in read_turns(table_in(folder, "turns")):
             actions.setdefault((row["task"], row["member"]), []).append(row["action"])
         return cls(actions, str(folder))
 

@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,10 +16,11 @@ LABEL = "manyturn"
 _SECONDS = 60
 _REMOVAL_SECONDS = 10
 _PAUSE = 0.02
-_REMEDIES = (
-    "start Docker or Podman's socket service, set DOCKER_HOST to an engine's socket (unix:///path), "
-    "or run `.ci/engine start` in a checkout"
-)
+_NO_CLIENT = "sandboxes need the package docker: pip install 'manyturn[docker]'"
+_IN_CHECKOUT = Path(__file__).resolve().parents[1] / ".ci" / "engine"  # no wheel has it
+_REMEDIES = "start Docker or Podman's socket service, or set DOCKER_HOST to an engine's socket (unix:///path)"
+if _IN_CHECKOUT.is_file():
+    _REMEDIES += ", or run `.ci/engine start`"
 
 
 class ContainerEngine(BaseModel):
@@ -55,10 +57,12 @@ def client() -> Any:
 
 @contextlib.contextmanager
 def engine_errors(doing: str) -> Iterator[None]:
-    """Errors of the engine's become EngineUnavailable."""
-    from docker.errors import APIError, DockerException
-    from requests.exceptions import RequestException
-
+    """Errors of the engine's become EngineUnavailable, and so does the lack of its client."""
+    try:
+        from docker.errors import APIError, DockerException
+        from requests.exceptions import RequestException
+    except ImportError as error:
+        raise EngineUnavailable(_NO_CLIENT) from error
     try:
         yield
     except APIError as error:
@@ -104,7 +108,7 @@ def _connect() -> Any:
         from docker import APIClient
         from docker.utils import kwargs_from_env
     except ImportError as error:
-        raise EngineUnavailable("sandboxes need the package docker: pip install 'manyturn[docker]'") from error
+        raise EngineUnavailable(_NO_CLIENT) from error
     with engine_errors("be reached"):
         # kwargs_from_env reads DOCKER_HOST and the TLS variables, as every client does.
         return APIClient(version="auto", timeout=_SECONDS, **kwargs_from_env())

@@ -131,9 +131,9 @@ def images() -> list[ImageFacts]:
 
 
 def _inspected(name: str) -> dict[str, Any] | None:
-    from docker.errors import ImageNotFound
-
     with engine_errors(f"look for the image {name}"):
+        from docker.errors import ImageNotFound
+
         try:
             return client().inspect_image(name)
         except ImageNotFound:

@@ -16,10 +16,10 @@ def reap(everyone: bool = False) -> list[str]:
     Raises:
         EngineUnavailable: no engine answers.
     """
-    from docker.errors import APIError
-
     removed = []
     with engine_errors("list containers"):
+        from docker.errors import APIError
+
         for found in client().containers(all=True, filters={"label": f"{LABEL}=1"}):
             owner = read_labels(found.get("Labels") or {})
             if everyone or (owner is not None and owner.dead):

@@ -1,6 +1,6 @@
 """manyturn: a gym for language-model agents that take many turns.
 
-Importing it registers the environment ids and does nothing else; names load when first used.
+Importing it registers the environment ids and does nothing else; names load when first used. docs/python.md shows them.
 """
 
 import importlib
@@ -9,31 +9,61 @@ from typing import TYPE_CHECKING, Any
 from manyturn.envs.contract.catalog import register_all
 
 if TYPE_CHECKING:
+    from manyturn import credit
+    from manyturn.comparison import compare_folders as compare
+    from manyturn.envs.conformance.check import check
     from manyturn.envs.contract.environments import make, register
     from manyturn.envs.contract.space import TextSpace
     from manyturn.envs.contract.task import GeneratedTasks, Task
     from manyturn.envs.contract.text_env import TextEnv
     from manyturn.envs.contract.turn import Turn
     from manyturn.envs.tools import Toolset
+    from manyturn.training import resume, train
 
 _HOMES = {
-    "make": "manyturn.envs.contract.environments",
-    "register": "manyturn.envs.contract.environments",
-    "TextSpace": "manyturn.envs.contract.space",
-    "Task": "manyturn.envs.contract.task",
-    "GeneratedTasks": "manyturn.envs.contract.task",
-    "TextEnv": "manyturn.envs.contract.text_env",
-    "Turn": "manyturn.envs.contract.turn",
-    "Toolset": "manyturn.envs.tools",
+    "GeneratedTasks": "manyturn.envs.contract.task:GeneratedTasks",
+    "Task": "manyturn.envs.contract.task:Task",
+    "TextEnv": "manyturn.envs.contract.text_env:TextEnv",
+    "TextSpace": "manyturn.envs.contract.space:TextSpace",
+    "Toolset": "manyturn.envs.tools:Toolset",
+    "Turn": "manyturn.envs.contract.turn:Turn",
+    "check": "manyturn.envs.conformance.check:check",
+    "compare": "manyturn.comparison:compare_folders",
+    "credit": "manyturn.credit",
+    "make": "manyturn.envs.contract.environments:make",
+    "register": "manyturn.envs.contract.environments:register",
+    "resume": "manyturn.training:resume",
+    "train": "manyturn.training:train",
 }
 __version__ = "0.1.0"
-__all__ = ["GeneratedTasks", "Task", "TextEnv", "TextSpace", "Toolset", "Turn", "__version__", "make", "register"]
+__all__ = [
+    "GeneratedTasks",
+    "Task",
+    "TextEnv",
+    "TextSpace",
+    "Toolset",
+    "Turn",
+    "__version__",
+    "check",
+    "compare",
+    "credit",
+    "make",
+    "register",
+    "resume",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'manyturn' has no attribute {name!r}; it has {', '.join(__all__)}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    module, _, member = _HOMES[name].partition(":")
+    found = importlib.import_module(module)
+    return getattr(found, member) if member else found
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
 
 
 register_all()

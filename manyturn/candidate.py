@@ -214,15 +214,19 @@ def _engine(language: "LanguageModel", config: EngineConfig, barrier: BatchBarri
 
 def _loaded(path: str) -> "LanguageModel":
     """A model's folder or id, to play with."""
-    from huggingface_hub.utils import logging as hub_logging
-    from transformers.utils.logging import disable_progress_bar
-
     from manyturn.agents.language_model import load_pretrained
     from manyturn.trainers.run.run import choose_device
 
+    _quiet_libraries()
+    return load_pretrained(path, choose_device("auto"))
+
+
+def _quiet_libraries() -> None:
+    from huggingface_hub.utils import logging as hub_logging
+    from transformers.utils.logging import disable_progress_bar
+
     disable_progress_bar()
     hub_logging.set_verbosity_error()  # the error says once what the hub could not do
-    return load_pretrained(path, choose_device("auto"))
 
 
 def _is_path(word: str) -> bool:

@@ -16,6 +16,7 @@ from manyturn.cli_containers import containers_app, images_app
 from manyturn.cli_envs import arguments_table, check, data_app, envs, new_env, panel_app, play, shop
 from manyturn.cli_tasks import tasks_app
 from manyturn.envs.hosting.watchdog import STATUS
+from manyturn.visible import visible
 
 app = App(
     name="manyturn",
@@ -43,7 +44,10 @@ def quickstart(*overrides: Overrides, out: Path = Path("runs/quickstart"), seed:
     seed
         All randomness derives from it.
     """
-    _train(_recipe(("quickstart",), overrides, {"seed": seed}), out)
+    from manyturn.overrides import parse_overrides
+    from manyturn.training import configured
+
+    _train(configured(("quickstart",), parse_overrides(overrides), seed=seed), out)
 
 
 @app.command
@@ -78,9 +82,12 @@ def train(
         return
     if accept_config:
         raise ValueError("--accept-config has no effect: it belongs to --resume RUN")
+    from manyturn.overrides import parse_overrides
+    from manyturn.training import configured, fresh_folder
+
     env = words[0] if words and not words[0].startswith("--") else None
-    config = _recipe(recipe, words[1:] if env else words, {"env": {"id": env}} if env else {})
-    _train(config, out or _fresh_folder(config.env.id))
+    config = configured(recipe, parse_overrides(words[1:] if env else words), env)
+    _train(config, out or fresh_folder(config.env.id))
 
 
 @app.command
@@ -249,28 +256,6 @@ def recipes(name: str | None = None) -> None:
         print_page(name, Console(highlight=False))
 
 
-def _recipe(names: tuple[str, ...], words: tuple[str, ...], given: dict[str, Any]) -> Any:
-    from manyturn.overrides import parse_overrides
-    from manyturn.recipes import load_recipe
-    from manyturn.recipes.stack import named_env, stacked
-    from manyturn.trainers.recipe.config import configure
-
-    changes, recipes = parse_overrides(words), [load_recipe(name) for name in names]
-    env = named_env(changes, given)
-    if env is None and named_env(*recipes) is None:
-        raise ValueError(
-            "which environment? Name one, such as manyturn/Maze-v0 (see manyturn envs), or give --recipe with the "
-            "recipe of a complete run (see manyturn recipes)"
-        )
-    return configure(stacked(recipes, env), given, changes)
-
-
-def _fresh_folder(env: str) -> Path:
-    stem = env.rpartition(":")[2].rpartition("/")[2].lower()
-    numbers = (n for n in range(1, 10_000) if not Path(f"runs/{stem}-{n}").exists())
-    return Path(f"runs/{stem}-{next(numbers)}")
-
-
 def _without_foreign_bars() -> None:
     from transformers.utils.logging import disable_progress_bar
 
@@ -308,7 +293,7 @@ def _train(config: Any, out: Path, **resumed: Any) -> None:
 def main() -> None:
     """Entry point: an error is one line that names the fix; MANYTURN_DEBUG=1 shows where it came from."""
     gc.set_threshold(10_000, 10, 10)  # thousands of episodes live together, and looking for cycles among them costs
-    with exits.SignalWatch() as ending:
+    with exits.SignalWatch() as ending, exits.warnings_in_one_line():
         try:
             app(sys.argv[1:], print_error=False, exit_on_error=False)
         except KeyboardInterrupt as interrupted:
@@ -320,8 +305,6 @@ def main() -> None:
         except Exception as error:
             if os.environ.get("MANYTURN_DEBUG"):
                 raise
-            from manyturn.visible import visible
-
             first = exits.innermost(error)
             print(visible(f"manyturn: {exits.line_of(first)}"), file=sys.stderr)
             sys.exit(exits.code_of(first))

@@ -1,10 +1,14 @@
 """Commands about environments and their tasks."""
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import Any
 
 from cyclopts import App
+
+from manyturn import exits
+from manyturn.visible import visible
 
 data_app = App(name="data", help="External data: check and prepare it.", help_format="plaintext")
 panel_app = App(name="panel", help="Fixed lists of tasks on which results are reported.", help_format="plaintext")
@@ -206,23 +210,24 @@ def check(env: str, *, env_args: str | None = None, samples: int = 20, timeout: 
 def _list_envs() -> None:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    from manyturn.envs.contract.environments import NeedsSetup, env_ids
+    from manyturn.envs.contract.environments import env_ids
     from manyturn.envs.hosting.host import Host
 
-    table = Table("environment", "splits (tasks)", "most turns", "expert")
+    table, lacking = Table("environment", "splits (tasks)", "most turns", "expert"), []
     for name in env_ids():
         try:
-            host = Host(name)
-        except NeedsSetup as reason:
-            table.add_row(name, str(reason), "", "")
-            continue
-        sizes = ", ".join(f"{split} {len(host.tasks(split)):,}" for split in host.splits)
-        table.add_row(
-            name, sizes, str(getattr(host.env.unwrapped, "max_turns", "-")), "yes" if host.has_expert else "no"
-        )
-        host.close()
-    Console().print(table)
+            with contextlib.closing(Host(name)) as host:
+                sizes = ", ".join(f"{split} {len(host.tasks(split)):,}" for split in host.splits)
+                most = str(getattr(host.env.unwrapped, "max_turns", "-"))
+                table.add_row(name, sizes, most, "yes" if host.has_expert else "no")
+        except Exception as error:  # what one environment lacks, or does wrong, costs its own line and no other
+            lacking.append(f"{name}: {exits.lack_of(error)}")
+    console = Console(highlight=False)
+    console.print(table)
+    if lacking:
+        console.print("not ready here:", *(Text(visible(line)) for line in lacking), sep="\n  ", soft_wrap=True)
 
 
 def _pages(names: tuple[str, ...], env_args: str | None, cards: bool) -> None:
@@ -231,7 +236,15 @@ def _pages(names: tuple[str, ...], env_args: str | None, cards: bool) -> None:
 
     if env_args or cards:
         raise ValueError("--markdown prints what is written of an environment: leave out --long, --json and --env-args")
-    print("\n".join(page(name) for name in names or env_ids()), end="")
+    pages = []
+    for name in names or env_ids():
+        try:
+            pages.append(page(name))
+        except Exception as error:
+            if names:
+                raise
+            print(visible(f"{name} is left out: {exits.lack_of(error)}"), file=sys.stderr)
+    print("\n".join(pages), end="")
 
 
 def _cards(names: tuple[str, ...], as_json: bool, samples: int, env_args: dict[str, Any], timeout: float) -> None:
@@ -241,7 +254,7 @@ def _cards(names: tuple[str, ...], as_json: bool, samples: int, env_args: dict[s
     from rich.console import Console
 
     from manyturn.cards import card, print_card
-    from manyturn.envs.contract.environments import NeedsSetup, env_ids
+    from manyturn.envs.contract.environments import env_ids
 
     if env_args and not names:
         raise ValueError("--env-args needs an environment that they are for: name it, such as manyturn/Maze-v0")
@@ -250,10 +263,10 @@ def _cards(names: tuple[str, ...], as_json: bool, samples: int, env_args: dict[s
         for name in names or env_ids():
             try:
                 yield card(name, env_args, samples, timeout)
-            except NeedsSetup as error:
+            except Exception as error:
                 if names:
                     raise
-                print(f"{name} is left out: {error}", file=sys.stderr)
+                print(visible(f"{name} is left out: {exits.lack_of(error)}"), file=sys.stderr)
 
     found = cards()
     if as_json:

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,19 @@ def verify_panel_file(path: Path, env: str | None = None, console: Console | Non
         host.close()
     _say_panel(panel, console or Console())
     return panel
+
+
+def compare_folders(*folders: str | PathLike[str], shared: bool = False) -> dict[str, Any]:
+    """Compare evaluations with the first on the same tasks, as plain values; see ``agents.compare.compare``.
+
+    Args:
+        folders: of evaluations, or of runs, whose evaluation is meant then.
+        shared: compare over the tasks that all have, where panels differ.
+
+    Raises:
+        CompareError: there are fewer than two, or they are of different tasks.
+    """
+    return compare([read_evaluation(Path(folder)) for folder in folders], shared)
 
 
 def compare_evaluations(

@@ -15,10 +15,15 @@ from rich.text import Text
 from manyturn.machine import Diagnosis, folders, hardware, hub
 
 _EXTRAS = {
+    "parquet": "tables as Parquet files, such as those of runs",
     "train": "training, and models as policies",
     "gguf": "models in GGUF files",
-    "openai": "policies served by an endpoint",
-    "web": "manyturn view, a run in the browser",
+    "web": "manyturn view, and shops and pages in a browser",
+    "miniwob": "MiniWoB++",
+    "docker": "containers, for environments that run code",
+    "mcp": "tools of MCP servers",
+    "bfcl": "the mathematics of BFCL's tools",
+    "webshop": "WebShop's nouns",
     "test": "the tests of manyturn itself",
 }
 _COMPARE = {">=": operator.ge, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt}
@@ -137,13 +142,13 @@ def engines(installed: Iterable[Diagnosis]) -> list[Diagnosis]:
     """What can compute replies here, given the findings about extras."""
     whole = {found.subject.removeprefix("extra ") for found in installed if found.status == "ok"}
     found = []
-    for name, extra, use in (
-        ("scripted", "train", "the policies expert and random"),
-        ("transformers", "train", "tiny and Hugging Face models, in this process"),
-        ("gguf", "gguf", "models in GGUF files, by way of transformers"),
-        ("openai", "openai", "openai:MODEL, any endpoint that speaks its protocol"),
+    for name, needs, use in (
+        ("scripted", (), "the policies expert and random"),
+        ("openai", (), "openai:MODEL, any endpoint that speaks its protocol"),
+        ("transformers", ("train",), "tiny and Hugging Face models, in this process"),
+        ("gguf", ("train", "gguf"), "models in GGUF files, by way of transformers"),
     ):
-        missing = [needed for needed in dict.fromkeys(("train", extra)) if needed not in whole]
+        missing = [needed for needed in needs if needed not in whole]
         if name == "openai" and not missing and not os.environ.get("OPENAI_BASE_URL"):
             use += "; set OPENAI_BASE_URL to its address, such as http://127.0.0.1:8000/v1"
         text = f"cannot be used: see extra {' and extra '.join(missing)}" if missing else use

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import gymnasium
 from gymnasium.envs.registration import load_env_creator
 
-from manyturn.envs.contract.environments import UnknownEnv, arguments_of, load_plugins
+from manyturn.envs.contract.environments import UnknownEnv, arguments_of
+from manyturn.envs.contract.plugins import load_plugins, where_else
 
 SECTIONS = ("Task", "Observation", "Actions", "Reward", "End", "Splits", "Expert", "Floors")
 """What the docstring of a registered environment says, in this order, before ``Args``."""
@@ -99,7 +100,9 @@ def page(name: str) -> str:
     load_plugins()
     spec = gymnasium.registry.get(name)
     if spec is None or spec.entry_point is None:
-        raise UnknownEnv(f"no registered environment {name!r}: a page needs an id that manyturn envs lists")
+        raise UnknownEnv(
+            f"no registered environment {name!r}: a page needs an id that manyturn envs lists{where_else()}"
+        )
     cls = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
     if not isinstance(cls, type):
         raise UnknownEnv(f"{name} is made by a function, which has no page: register its class")

@@ -6,13 +6,18 @@ import importlib.metadata
 import linecache
 import re
 import signal
+import sys
 import traceback
-from collections.abc import Callable, Coroutine
+import warnings
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self, TypeVar
 
 from manyturn.envs.contract.place import is_of_file, place_of
+from manyturn.envs.contract.plugins import PluginWarning
 from manyturn.envs.hosting.watchdog import Interrupted, arm, watchdog
+from manyturn.visible import visible
 
 Result = TypeVar("Result")
 
@@ -95,6 +100,22 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
     return ending.run(work) if isinstance(ending, SignalWatch) else asyncio.run(work)
 
 
+@contextmanager
+def warnings_in_one_line() -> Iterator[None]:
+    """Print warnings that are meant for the user as errors are printed, without a place in our code."""
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def show(message: Any, category: type[Warning], *rest: Any, **named: Any) -> None:
+            if issubclass(category, PluginWarning):
+                print(visible(f"manyturn: warning: {message}"), file=sys.stderr)
+            else:
+                usual(message, category, *rest, **named)
+
+        warnings.showwarning = show
+        yield
+
+
 def innermost(error: BaseException) -> BaseException:
     """The first error of a group, or of a group in it."""
     while isinstance(error, BaseExceptionGroup):
@@ -125,6 +146,13 @@ def line_of(error: BaseException) -> str:
     if place := _place_in_file(error):
         return f"{place}, raised {text}: fix the file"
     return f"{text} (MANYTURN_DEBUG=1 shows where)"
+
+
+def lack_of(error: BaseException) -> str:
+    """What an error says is missing, as short as a table wants it: the extra to install, or else its line."""
+    text = line_of(error)
+    extra = re.search(r"pip install '(manyturn\[[^']+\])'", text)
+    return f"needs {extra[1]}" if extra else text
 
 
 def _is_foreseen(error: BaseException) -> bool:

@@ -35,11 +35,12 @@ def parse_overrides(words: Sequence[str]) -> dict[str, Any]:
             if not rest:
                 raise OverrideError(f"--{name} has no value")
             value = rest.pop(0)
-        _put(found, name.replace("-", "_"), read_value(value))
+        put_option(found, name.replace("-", "_"), read_value(value))
     return found
 
 
-def _put(found: dict[str, Any], name: str, value: Any) -> None:
+def put_option(found: dict[str, Any], name: str, value: Any) -> None:
+    """Enter an option by its name, whose sections are separated by dots; raises OverrideError if it is there."""
     place = found
     *sections, last = name.split(".")
     for section in sections:

@@ -6,7 +6,7 @@ import re
 import secrets
 from pathlib import Path
 
-from manyturn.agents.records import RecordsError
+from manyturn.agents.tables import RecordsError
 from manyturn.envs.web.loopback import listening
 from manyturn.report.follow import Follower
 from manyturn.report.head import ReportError

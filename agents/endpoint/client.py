@@ -6,13 +6,10 @@ import ssl
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import httpx
+
 from manyturn.agents.endpoint.address import completions_url, shown
 from manyturn.agents.endpoint.options import Endpoint
-
-try:
-    import httpx
-except ImportError as error:
-    raise ImportError("an openai: policy needs the package httpx: pip install 'manyturn[openai]'") from error
 
 _LONGEST_ANSWER = 4 * 2**20  # bytes
 _CONNECT = 10.0  # seconds; who does not take the connection by then is not there

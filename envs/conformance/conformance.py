@@ -14,8 +14,8 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 
 from manyturn.envs.conformance.probe import ODD_ACTIONS, ProbedEpisode, Subject, by_random_policy, by_whim, text_env_of
-from manyturn.envs.contract.environments import load_plugins
 from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.plugins import load_plugins
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.turn import OUTCOME
 from manyturn.envs.hosting.deadline import beat

@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Iterable
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Unpack, get_args, get_origin, get_type_hints
@@ -17,8 +16,8 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.place import OF_A_FILE
+from manyturn.envs.contract.plugins import load_plugins, where_else
 
-PLUGINS = "manyturn.plugins"
 _registered: set[str] = set()
 
 
@@ -28,10 +27,6 @@ class UnknownEnv(ValueError):
 
 class UnknownArgument(ValueError):
     """The environment's constructor does not take the argument."""
-
-
-class PluginError(ValueError):
-    """An installed plugin cannot be loaded; the text says which, and why."""
 
 
 class NeedsSetup(ValueError):
@@ -54,33 +49,6 @@ def register(id: str, entry_point: Any, **kwargs: Any) -> None:
     _registered.add(id)
     # TextEnv sees itself to reset before step; Gymnasium's wrapper for it would refuse a step after restore.
     gymnasium.register(id, entry_point, order_enforce=False, kwargs=kwargs)
-
-
-@cache
-def load_plugins() -> tuple[str, ...]:
-    """Import every module that installed packages announce under the entry-point group ``manyturn.plugins``.
-
-    Raises:
-        PluginError: one of them cannot be imported.
-    """
-    found = sorted(entry_points(group=PLUGINS), key=lambda point: point.name)
-    for point in found:
-        _load_plugin(point)
-    return tuple(point.name for point in found)
-
-
-@cache  # so that those that are sound are loaded once, however often a broken one is tried
-def _load_plugin(point: EntryPoint) -> None:
-    try:
-        loaded = point.load()
-        if callable(loaded):
-            loaded()
-    except (Exception, SystemExit) as error:
-        package = point.dist.name if point.dist is not None else "an unknown package"
-        raise PluginError(
-            f"the plugin {point.name!r} of {package} cannot be loaded from {point.value}: "
-            f"{type(error).__name__}: {error}; fix the package, or uninstall it"
-        ) from error
 
 
 @cache
@@ -166,7 +134,7 @@ def unknown_env(name: str) -> UnknownEnv:
     near = [id for id in ids if word and word in id.rpartition("/")[2].lower()]
     near += [id for id in difflib.get_close_matches(name, ids, n=3, cutoff=0.5) if id not in near]
     hint = f"did you mean {', '.join(near[:5])}?" if near else "manyturn envs lists them."
-    return UnknownEnv(f"no environment {name!r}; {hint} A file is named FILE.py:Class")
+    return UnknownEnv(f"no environment {name!r}; {hint} A file is named FILE.py:Class{where_else()}")
 
 
 def _check_arguments(name: str, maker: Any, given: Iterable[str]) -> None:

@@ -25,8 +25,8 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_ori
 
 from pydantic import BeforeValidator, ValidationInfo
 
-from manyturn.envs.contract.environments import load_plugins
 from manyturn.envs.contract.options import Options, unknown
+from manyturn.envs.contract.plugins import load_plugins, where_else
 
 Memory = Mapping[str, Any]  # what entries remember from call to call: plain JSON values
 R = TypeVar("R")
@@ -89,7 +89,7 @@ class Registry(Generic[R]):
         if name not in self._entries:
             load_plugins()
         if name not in self._entries:
-            raise ValueError(unknown(self.kind, name, self._entries))
+            raise ValueError(unknown(self.kind, name, self._entries) + where_else())
         return self._entries[name]
 
     def parse(self, value: Any, context: Mapping[str, Any] | None = None) -> Any:

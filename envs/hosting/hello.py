@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
 from pathlib import Path
@@ -11,6 +12,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from manyturn.envs.contract.environments import spec_of
+from manyturn.envs.contract.plugins import PluginWarning
 from manyturn.envs.contract.turn_reward import plain_wrappers
 
 KEEPER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("keeper.py")))
@@ -47,6 +49,7 @@ def hello_of(name: str, kwargs: Mapping[str, Any] | None = None, wrappers: Seque
 
 def heed(hello: Mapping[str, Any]) -> None:
     """Make this process know the environment that ``hello_of`` described."""
+    warnings.simplefilter("ignore", PluginWarning)  # the process that started this one has said it
     sys.path += [entry for entry in hello["path"] if entry not in sys.path]
     for spec in map(EnvSpec.from_json, hello["register"]):
         if spec_of(spec.id) is None:

@@ -52,7 +52,6 @@ def complete(url: str, key: str, body: Mapping[str, Any], seconds: float) -> Cho
     Raises:
         Passing: no or a broken answer: it may pass.
         EndpointRefused: another status than 200 that will not pass.
-        ImportError: httpx is missing.
     """
     # A thread of its own, because an environment may run inside somebody's event loop.
     with ThreadPoolExecutor(1) as thread:
@@ -66,10 +65,7 @@ def complete(url: str, key: str, body: Mapping[str, Any], seconds: float) -> Cho
 
 
 async def _ask(url: str, key: str, body: Mapping[str, Any], seconds: float) -> tuple[int, bytes]:
-    try:
-        import httpx
-    except ImportError as error:
-        raise ImportError("a model user needs the package httpx: pip install 'manyturn[openai]'") from error
+    import httpx
 
     headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {key}"} if key else {})
     raw = bytearray()

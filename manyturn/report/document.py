@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from manyturn.agents.compare import read_evaluation, same_tasks
-from manyturn.agents.records import RecordsError
+from manyturn.agents.tables import RecordsError, table_in
 from manyturn.report.comparison import comparison_head
 from manyturn.report.evaluation import evaluation_head
 from manyturn.report.head import Head, Plain, ReportError, number
@@ -104,7 +104,7 @@ def comparison_document(paths: Sequence[Path], shared: bool = False) -> Document
     # A task is left out for all policies or for none, so that each episode has those to compare it with.
     groups: dict[str, list[tuple[int, int]]] = {content: [] for content in tasks}
     for source, side in enumerate(sides):
-        for row, content in enumerate(side.episodes["content"].to_pylist()):
+        for row, content in enumerate(side.episodes.column("content")):
             if content in groups:
                 groups[content].append((source, row))
     total = sum(map(len, groups.values()))
@@ -133,7 +133,7 @@ class _Pair(NamedTuple):
 
 
 def _of_evaluation(folder: Path) -> _Pair:
-    return _Pair(_EVALUATION, folder / "episodes.parquet", folder / "turns.parquet")
+    return _Pair(_EVALUATION, table_in(folder, "episodes"), table_in(folder, "turns"))
 
 
 def _of_run(run: Path) -> list[_Pair]:
@@ -198,7 +198,7 @@ def _document(head: Head, picks: Iterable[Pick]) -> Document:
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     places: list[tuple[Played, int]] = []
     for pick in picks:
-        found = pick.played.episodes.take(pick.rows).to_pydict()
+        found = pick.played.episodes.take(pick.rows).columns()
         places += ((pick.played, row) for row in pick.rows)
         columns["source"] += [pick.source] * len(pick.rows)
         ids = zip(found["content"], found["task"], strict=True)

@@ -1,5 +1,6 @@
-"""Episodes and turns in columns, read from a pair of Parquet files; a trace is cut out when it is opened."""
+"""Episodes and turns in columns, read from a pair of files; a trace is cut out when it is opened."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -7,11 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from manyturn.agents.records import EPISODES, SCHEMA_VERSION, TURNS, RecordsError
+from manyturn.agents.records import EPISODES, TURNS
+from manyturn.agents.tables import RecordsError, Table, open_table
 from manyturn.report.head import ReportError, number
 
 Trace = dict[str, Any]
@@ -46,19 +46,19 @@ class Played:
         turns_file: where the turns are.
     """
 
-    episodes: pa.Table
+    episodes: Table
     starts_E: NDArray[np.int64]
     credit: Sequence[float | None]
     turns_file: File
 
     def __len__(self) -> int:
-        return self.episodes.num_rows
+        return len(self.episodes)
 
     @cached_property
     def groups(self) -> list[list[int]]:
         """Rows of the episodes of one stage and task, in the order in which groups begin."""
         found: dict[tuple[str, str], list[int]] = {}
-        for row, name in enumerate(zip(*(self.episodes[key].to_pylist() for key in ("stage", "task")), strict=True)):
+        for row, name in enumerate(zip(self.episodes.column("stage"), self.episodes.column("task"), strict=True)):
             found.setdefault(name, []).append(row)
         return list(found.values())
 
@@ -67,13 +67,14 @@ class Played:
         if File.at(self.turns_file.path) != self.turns_file:
             raise ReportError(f"{self.turns_file.path} has changed: read the report's list again")
         first, end = self.starts_E[row : row + 2].tolist()
-        return _trace(_turns(self.turns_file).slice(first, end - first), self.episodes["last"][row].as_py())
+        [last] = self.episodes.take([row]).column("last")
+        return _trace(_turns(self.turns_file).cut(first, end), last)
 
 
 @lru_cache(maxsize=65_536)
 def count(file: File) -> int:
-    """How many rows a Parquet file has."""
-    return _open(file).metadata.num_rows
+    """How many rows a file of episodes has."""
+    return open_table(file.path, EPISODES).n_rows
 
 
 @lru_cache(maxsize=4_096)
@@ -83,24 +84,29 @@ def played(episodes: File, turns: File) -> Played:
     Raises:
         RecordsError: a file is damaged, or the two do not belong together.
     """
-    table = _read(episodes, EPISODES)
-    extra = [name for name in _open(turns).schema_arrow.names if name not in TURNS.names]
+    table, of_turns = open_table(episodes.path, EPISODES).read(), open_table(turns.path, TURNS)
+    extra = [name for name in of_turns.names if name not in TURNS.names]
     credit = "advantage" if "advantage" in extra else extra[0] if extra else None
-    names = _read(turns, TURNS, [*_NAME, "turn", *([credit] if credit else [])])
-    counts_E = table["turns"].to_numpy()
+    names = of_turns.read([*_NAME, *([credit] if credit else [])])
+    counts_E = np.array(table.column("turns"), np.int64)
     starts_E = np.concatenate([[0], np.cumsum(counts_E)])
-    owner_K = np.repeat(np.arange(len(counts_E)), counts_E)
-    together = counts_E.min(initial=0) >= 0 and starts_E[-1] == names.num_rows
-    if not together or any(names[key] != table[key].take(pa.array(owner_K)) for key in _NAME):
+    together = counts_E.min(initial=0) >= 0 and starts_E[-1] == len(names)
+    if not together or any(names.column(key) != _repeated(table.column(key), counts_E) for key in _NAME):
         raise RecordsError(f"{turns.path} does not hold the turns of {episodes.path}: restore both from one source")
-    means = _means(names[credit].to_numpy(zero_copy_only=False), owner_K, counts_E) if credit else [None] * len(table)
-    return Played(table, starts_E, means, turns)
+    if credit is None:
+        return Played(table, starts_E, [None] * len(table), turns)
+    values_K = np.array([math.nan if value is None else value for value in names.column(credit)], np.float64)
+    return Played(table, starts_E, _means(values_K, counts_E), turns)
 
 
-def _means(
-    values_K: NDArray[np.float64], owner_K: NDArray[np.int64], counts_E: NDArray[np.int64]
-) -> list[float | None]:
+def _repeated(values: Sequence[Any], counts_E: NDArray[np.int64]) -> list[Any]:
+    """The value of its episode for each turn."""
+    return [value for value, count in zip(values, counts_E.tolist(), strict=True) for _ in range(count)]
+
+
+def _means(values_K: NDArray[np.float64], counts_E: NDArray[np.int64]) -> list[float | None]:
     """Mean of each episode; None if it has no turn, or one without a value."""
+    owner_K = np.repeat(np.arange(len(counts_E)), counts_E)
     with np.errstate(invalid="ignore", divide="ignore"):
         means_E = np.bincount(owner_K, weights=values_K, minlength=len(counts_E)) / counts_E
     return [number(mean) for mean in means_E.tolist()]
@@ -108,42 +114,13 @@ def _means(
 
 # Few, for turns are large; a reader goes through the episodes of one step after another.
 @lru_cache(maxsize=4)
-def _turns(file: File) -> pa.Table:
-    return _read(file, TURNS)
+def _turns(file: File) -> Table:
+    return open_table(file.path, TURNS).read()
 
 
-def _read(file: File, schema: pa.Schema, columns: list[str] | None = None) -> pa.Table:
-    """A table whose schema is of this version; raises RecordsError if it is not, or the file is damaged."""
-    found = _open(file)
-    told, wanted = (one.metadata or {} for one in (found.schema_arrow, schema))
-    kind, version = (told.get(key, b"?").decode(errors="replace") for key in (b"table", b"schema_version"))
-    if (kind, version) != (wanted[b"table"].decode(), str(SCHEMA_VERSION)):
-        raise RecordsError(
-            f"{file.path} holds {kind} of schema version {version}, not {wanted[b'table'].decode()} of version "
-            f"{SCHEMA_VERSION}: read it with the manyturn that wrote it"
-        )
-    if missing := [name for name in schema.names if name not in found.schema_arrow.names]:
-        raise RecordsError(f"{file.path} has no column {missing[0]!r}: make it again")
-    try:
-        return found.read(columns)
-    except (pa.ArrowException, OSError) as error:
-        raise _damaged(file, error) from None
-
-
-def _open(file: File) -> pq.ParquetFile:
-    try:
-        return pq.ParquetFile(file.path, page_checksum_verification=True)
-    except (pa.ArrowException, OSError) as error:
-        raise _damaged(file, error) from None
-
-
-def _damaged(file: File, error: Exception) -> RecordsError:
-    return RecordsError(f"{file.path} is not an intact Parquet file ({error}): restore it, or make it again")
-
-
-def _trace(turns: pa.Table, last: str) -> Trace:
+def _trace(turns: Table, last: str) -> Trace:
     """K turns as columns."""
-    column = turns.to_pydict(maps_as_pydicts="strict")
+    column = turns.columns()
     seconds = zip(column["seconds_policy"], column["seconds_env"], strict=True)
     return {
         "observations": column["observation"],

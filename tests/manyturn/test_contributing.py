@@ -7,7 +7,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from manyturn.envs.contract import environments, registry
+from manyturn.envs.contract import plugins, registry
 from manyturn.trainers.recipe.config import configure
 
 ROOT = Path(__file__).parents[2]
@@ -56,4 +56,4 @@ def test_every_registry_has_a_row_that_leads_to_it():
 
 def test_a_plugin_is_announced_as_the_page_says():
     [block] = re.findall(r"```toml\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert list(tomllib.loads(block)["project"]["entry-points"]) == [environments.PLUGINS]
+    assert list(tomllib.loads(block)["project"]["entry-points"]) == [plugins.PLUGINS]

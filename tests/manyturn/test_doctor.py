@@ -16,7 +16,7 @@ REQUIRES = [
     "numpy>=1.26",
     'torch[cuda]<2.16,>=2.11; extra == "train"',
     "scipy>=1.13; extra == 'train'",
-    'httpx<1,>=0.27; extra == "openai"',
+    'pyarrow<27,>=19; extra == "parquet"',
 ]
 
 
@@ -66,12 +66,12 @@ def test_a_missing_or_outdated_dependency_is_a_problem_with_its_mend():
 
 
 def test_an_extra_that_is_absent_or_too_new_is_a_note_and_never_a_failure():
-    train, openai = extras(REQUIRES, installed(torch="2.16.0+cu130", httpx="0.28"))
-    assert (train.status, train.subject, openai.status) == ("note", "extra train", "ok")
+    train, parquet = extras(REQUIRES, installed(torch="2.16.0+cu130", pyarrow="26.0"))
+    assert (train.status, train.subject, parquet.status) == ("note", "extra train", "ok")
     assert "torch 2.16.0+cu130 is outside" in train.text and "scipy is missing" in train.text
     assert shlex.split(train.text)[-2:] == ["torch>=2.11,<2.16", "scipy>=1.13"]
-    usable = {found.subject: found.status for found in engines([train, openai])}
-    assert set(usable.values()) == {"note"}, "evaluation needs extra train, so no engine works without it"
+    usable = {found.subject for found in engines([train, parquet]) if found.status == "ok"}
+    assert usable == {"engine scripted", "engine openai"}, "evaluation of these needs no extra"
 
 
 def test_an_old_python_is_a_problem():
@@ -80,7 +80,7 @@ def test_an_old_python_is_a_problem():
 
 def test_the_address_of_an_endpoint_is_asked_for_and_not_shown(monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "https://user:secret@host/v1")
-    whole = [Diagnosis("ok", f"extra {name}", "") for name in ("train", "openai")]
+    whole = [Diagnosis("ok", f"extra {name}", "") for name in ("train", "gguf")]
     assert not any("secret" in found.text or "OPENAI_BASE_URL" in found.text for found in engines(whole))
     monkeypatch.delenv("OPENAI_BASE_URL")
     assert any("OPENAI_BASE_URL" in found.text for found in engines(whole))

@@ -160,8 +160,6 @@ sys.meta_path.insert(0, Blocked())
     [
         ("torch", ["train", MAZE], "train"),
         pytest.param("peft", ["train", MAZE], "train", marks=pytest.mark.slow),
-        pytest.param("pyarrow", ["evaluate", "random", *ENV], "train", marks=pytest.mark.slow),
-        ("httpx", ["evaluate", "openai:m", *ENV], "openai"),
     ],
 )
 def test_a_missing_extra_is_named(tmp_path, blocked, words, extra):

@@ -105,7 +105,6 @@ def endpoint() -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 
 def test_options_of_agent_sampling_and_endpoint_reach_the_model(command, endpoint, tmp_path):
-    pytest.importorskip("httpx", reason="pip install 'manyturn[openai]'")
     url, asked = endpoint
     options = {
         "--endpoint.base-url": url,

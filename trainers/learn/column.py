@@ -18,9 +18,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from manyturn.envs.contract.environments import load_plugins
 from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import unknown
+from manyturn.envs.contract.plugins import load_plugins
 from manyturn.envs.contract.registry import Memory, Named, Registry
 from manyturn.trainers.credit.turn_batch import FloatK, FloatT, TurnBatch
 

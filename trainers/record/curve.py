@@ -15,14 +15,12 @@ def draw_curve(run: Path, summary: dict[str, Any]) -> Path:
         run: the run's folder.
         summary: what ``summarise_run`` returned.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    from matplotlib.figure import Figure  # without pyplot, which has windows, and settings that are the caller's
 
     lines = [line for line in read_metrics(run) if line["phase"] == "train" and line["success"] is not None]
     steps = [line["step"] for line in lines]
-    figure, axes = pyplot.subplots(figsize=(7.2, 4.2), layout="constrained")
+    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    axes = figure.subplots()
     axes.plot(steps, [line["success"] for line in lines], color=_BLUE, alpha=0.35, lw=1.2, label="training episodes")
     axes.plot(steps, _smooth([line["success"] for line in lines]), color=_BLUE, lw=2.2, label="running mean of 5 steps")
     last = steps[-1] if steps else 0
@@ -43,7 +41,6 @@ def draw_curve(run: Path, summary: dict[str, Any]) -> Path:
     axes.legend(frameon=False, fontsize=8.5, loc="lower right", bbox_to_anchor=(1, 0.18))
     path = run / "curve.png"
     figure.savefig(path, dpi=150)
-    pyplot.close(figure)
     return path
 
 

