@@ -13,7 +13,6 @@ import pytest
 @pytest.fixture
 def serve() -> Iterator[Callable[[Callable[[dict[str, Any]], bytes]], str]]:
     """Serves a function from requests to answers, as an OpenAI-compatible endpoint; gives its address."""
-    pytest.importorskip("httpx")
     running: list[tuple[ThreadingHTTPServer, threading.Thread]] = []
 
     def start(reply: Callable[[dict[str, Any]], bytes]) -> str:

@@ -14,8 +14,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("httpx", reason="pip install 'manyturn[openai]'")
-
 from manyturn.agents.records import read_turns
 
 TURNS = 4

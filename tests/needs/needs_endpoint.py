@@ -92,7 +92,6 @@ def reading(answer: Any) -> Any:
 @pytest.fixture
 def endpoint_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """A server, to which the environment variables lead, with a key that must not be seen."""
-    pytest.importorskip("httpx", reason="pip install 'manyturn[openai]'")
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.setenv(name, "127.0.0.1")
     monkeypatch.setenv("OPENAI_API_KEY", KEY)

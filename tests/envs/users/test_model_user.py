@@ -23,8 +23,6 @@ from manyturn.envs.users.model import ModelUser
 from manyturn.envs.users.protocol import UserError
 from manyturn.envs.users.tool_use import spoken
 
-pytest.importorskip("httpx")
-
 TASK = Task("one", "train", {"x": 1})
 Answer = Callable[[BaseHTTPRequestHandler, dict], None]
 
