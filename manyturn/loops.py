@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from manyturn import exits
+from manyturn.exits import run
 
 Result = TypeVar("Result")
 
@@ -19,7 +19,7 @@ def result_of(work: Coroutine[Any, Any, Result]) -> Result:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return exits.run(work)
+        return run(work)
     return _in_a_thread(work)
 
 
