@@ -13,6 +13,7 @@ from manyturn.agents.evaluate import Evaluation, held_out_guard
 from manyturn.agents.evaluate import evaluate as play_panel
 from manyturn.agents.kept import Progress
 from manyturn.agents.python_policy import PythonPolicy
+from manyturn.agents.reply_remarks import reply_remarks
 from manyturn.agents.summary_table import print_summaries, print_summary
 from manyturn.candidate import SECTIONS, Candidate, find_policy, sections_of
 from manyturn.comparison import read_panel
@@ -99,6 +100,10 @@ def show(names: Sequence[str], evaluations: Sequence[Evaluation], settings: Sett
     else:
         found = zip(names, evaluations, strict=True)
         print_summaries({name: evaluation.summary for name, evaluation in found}, console)
+    for name, evaluation in zip(names, evaluations, strict=True):
+        for remark in reply_remarks(evaluation.episodes, evaluation.turns, evaluation.summary["agent"]):
+            whose = f"{name}: " if len(evaluations) > 1 else ""
+            console.print(f"{whose}{remark}", markup=False, highlight=False, soft_wrap=True)
     if settings.out is not None:
         folders = folders_of(names, settings.out)
         pages = [write_report(folder) for folder in folders]

@@ -267,6 +267,42 @@ def test_tokens_and_cost_are_what_the_server_counted_failed_attempts_included(co
     assert 0 < result["cut_reply_rate"] < 0.1 and "cost" in found.out
 
 
+# ---- remarks on the replies ---------------------------------------------------------------------------------
+
+THOUGHT = "<think>North, I think.</think>"
+
+
+@pytest.mark.parametrize(
+    ("answer", "words", "said"),
+    [
+        (
+            completion("Let me think: ", finish="length"),
+            [],
+            "100.0% of the replies were cut at sampling.max_tokens = 4096",
+        ),
+        (completion(None, finish="length"), [], "100.0% of the replies were cut at sampling.max_tokens = 4096"),
+        (completion(THOUGHT + "go north"), [], "--agent.format.think true asks for both"),
+        (completion(THOUGHT + "go north"), ["--agent.format", "free_text"], "give --agent.format tagged"),
+        (completion(THOUGHT + "<action>go north</action>"), [], ""),
+        (b"context_length_exceeded", [], "give --sampling.max-tokens less"),
+    ],
+)
+def test_replies_that_the_options_do_not_fit_are_remarked_on(command, server, answer, words, said):
+    server.script = [(400 if answer.startswith(b"context") else 200, answer, {})]
+    found = command("evaluate", "openai:m", "--env", MAZE, "--limit", 1, *words)
+    assert found.code == 0, found.err
+    remarks = [line for line in found.out.splitlines() if "of the replies" in line or "of the episodes" in line]
+    assert len(remarks) == bool(said) and all(said in remark for remark in remarks), found.out
+
+
+def test_a_server_that_does_not_read_its_models_calls_is_remarked_on(command, server, vault):
+    server.script = [
+        (200, completion('<tool_call>\n{"name": "read_note", "arguments": {"number": 1}}\n</tool_call>'), {})
+    ]
+    found = command("evaluate", "openai:m", "--env", vault, "--limit", 1, "--agent.format", "native_tools")
+    assert "100.0% of the replies write tool calls as text" in found.out and "tool_call" in found.out
+
+
 # ---- tools --------------------------------------------------------------------------------------------------
 
 
