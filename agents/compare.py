@@ -18,6 +18,7 @@ from manyturn.agents.statistics import (
     paired_difference,
     sign_flip_p,
 )
+from manyturn.agents.summary import part_names
 from manyturn.agents.tables import table_in
 from manyturn.envs.contract.panel import Panel, PanelError, portable_name
 
@@ -165,7 +166,7 @@ def compare(evaluations: Sequence[Evaluated], shared: bool = False) -> dict[str,
         raise CompareError("a comparison takes two evaluations at least")
     tasks = same_tasks(evaluations, shared)
     first, *others = evaluations
-    parts = sorted({part for evaluation in evaluations for row in evaluation.rows for part in row["parts"]})
+    parts = sorted(part_names(row for evaluation in evaluations for row in evaluation.rows))
     comparisons = [_compare(first, other, tasks, parts) for other in others]
     for metric in METRICS:
         _adjust([found[metric] for found in comparisons])

@@ -9,6 +9,7 @@ from manyturn.agents.episode import Ending
 from manyturn.agents.records import Row
 from manyturn.agents.statistics import Interval, mean_interval, pass_at_k, pass_hat_k
 from manyturn.agents.usage import NOTHING, Spent
+from manyturn.envs.contract.turn import OUTCOME
 
 SCHEMA_VERSION = 3
 ABOUT = (
@@ -55,8 +56,8 @@ def summarise(
         "success": _interval(scored, "success"),
         "success_errors_as_failures": _interval(failed, "success"),
         "return": _interval(scored, "return"),
-        "parts": _named(scored, "parts", absent=0.0),
-        "measures": _named(scored, "measures", absent=None),
+        "parts": _named(scored, "parts", part_names(rows), absent=0.0),
+        "measures": _named(scored, "measures", {name for row in scored for name in row["measures"]}, absent=None),
         **_attempts(scored, about["repeats"]),
         "turns": {"mean": _mean(scored, "turns"), "mean_on_success": _mean(won, "turns")},
         "tokens": _tokens(scored, len(won)),
@@ -84,6 +85,11 @@ def scored_rows(rows: Iterable[Row]) -> list[Row]:
     return [row for row in rows if row["ending"] not in _ERRORS]
 
 
+def part_names(rows: Iterable[Row]) -> set[str]:
+    """The parts of the reward in episodes, the outcome among them even if none earned it."""
+    return {OUTCOME, *(name for row in rows for name in row["parts"])}
+
+
 def spent_on(rows: Iterable[Row]) -> Spent:
     """What the replies of episodes took together."""
     return NOTHING.plus(*(Spent(*(row[name] for name in Spent._fields)) for row in rows))
@@ -99,14 +105,14 @@ def _interval(rows: Sequence[Row], column: str) -> dict[str, Any]:
     return _plain(mean_interval(values_by_task(rows, column), proportion=column == "success"))
 
 
-def _named(rows: Sequence[Row], column: str, absent: float | None) -> dict[str, Any]:
+def _named(rows: Sequence[Row], column: str, names: Iterable[str], absent: float | None) -> dict[str, Any]:
     """Name -> the mean over episodes of the numbers that a column gives names to.
 
     Args:
         absent: the number of an episode that does not have the name; None leaves it out.
     """
-    names = sorted({name for row in rows for name in row[column]})
-    return {name: _interval([{**row, name: row[column].get(name, absent)} for row in rows], name) for name in names}
+    values = {name: [{**row, name: row[column].get(name, absent)} for row in rows] for name in sorted(names)}
+    return {name: _interval(named, name) for name, named in values.items()}
 
 
 def _share(part: int, whole: int) -> float | None:
