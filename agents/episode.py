@@ -106,6 +106,7 @@ class TurnRecord:
         role: who acted, in an episode of several roles.
         usage: what the reply took, if it was counted.
         choices: how many admissible commands there were, if the environment lists them.
+        anchor_text: the situation in which the policy acted as text, if there is one.
     """
 
     observation: str
@@ -121,6 +122,7 @@ class TurnRecord:
     role: str = ONE_ROLE
     usage: Usage | None = None
     choices: int | None = None
+    anchor_text: str | None = None
 
 
 @dataclass
@@ -219,6 +221,7 @@ async def _turn(
             role=step.role,
             usage=act.usage,
             choices=None if step.admissible is None else len(step.admissible),
+            anchor_text=step.anchor_text,
         )
     )
     return after

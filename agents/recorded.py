@@ -9,13 +9,15 @@ from manyturn.agents.ledger import Branch, Ledger, Span
 from manyturn.agents.usage import Usage
 from manyturn.envs.contract.task import Task
 
+_OBSERVATION = True  # in place of a text that is there already
+
 
 def episode_to_plain(episode: Episode) -> dict[str, Any]:
     """The episode without its task, which its key names."""
     ledger = episode.ledger
     return {
         "key": list(episode.key),
-        "turns": [[getattr(turn, name) for name in TurnRecord.__slots__] for turn in episode.turns],
+        "turns": [_turn_to_plain(turn) for turn in episode.turns],
         "ending": episode.ending.value,
         "cause": episode.cause,
         "success": episode.success,
@@ -55,10 +57,19 @@ def episode_from_plain(plain: Mapping[str, Any], task: Task) -> Episode:
     )
 
 
+def _turn_to_plain(turn: TurnRecord) -> list[Any]:
+    values = {name: getattr(turn, name) for name in TurnRecord.__slots__}
+    if turn.anchor_text == turn.observation:
+        values["anchor_text"] = _OBSERVATION
+    return list(values.values())
+
+
 def _turn(fields: list[Any]) -> TurnRecord:
     values: dict[str, Any] = dict(zip(TurnRecord.__slots__, fields, strict=True))
     for name in ("seconds", "pieces"):  # JSON has no tuples
         values[name] = tuple(values[name])
     if values["usage"] is not None:
         values["usage"] = Usage(*values["usage"])
+    if values["anchor_text"] is _OBSERVATION:
+        values["anchor_text"] = values["observation"]
     return TurnRecord(**values)

@@ -30,6 +30,11 @@ class EnvFacts(Protocol):
         ...
 
     @property
+    def has_anchor_text(self) -> bool:
+        """Whether situations have a text, by which similar ones can be recognised."""
+        ...
+
+    @property
     def part_names(self) -> tuple[str, ...]:
         """Reward parts that it and its wrappers list, whether or not a turn earns them."""
         ...

@@ -89,6 +89,13 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         """The key by which turns of a group are recognised as the same situation."""
         return (self.task.id, self.observation)
 
+    def anchor_text(self) -> str | None:
+        """The situation as text, by which turns are recognised as similar; None where only equal anchors count.
+
+        By default the observation, as in ``anchor``; a class that overrides ``anchor`` says here what text there is.
+        """
+        return self.observation if type(self).anchor is TextEnv.anchor else None
+
     def progress(self) -> float | None:
         """How much of the goal is reached, in [0, 1], or None if that is unknown."""
         return None
@@ -268,6 +275,8 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
 
     def _describe(self, info: dict[str, Any]) -> None:
         info["anchor"] = self.anchor()
+        if (text := self.anchor_text()) is not None:
+            info["anchor_text"] = text
         admissible = self.admissible()
         if admissible is not None:
             info["admissible"] = checked_actions(self, admissible)

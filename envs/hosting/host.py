@@ -52,6 +52,7 @@ class Answer(NamedTuple):
         reward: the turn's reward, 0.0 after reset.
         parts: named rewards that sum to ``reward``.
         anchor: hash of the situation, the same in every process.
+        anchor_text: the situation as text, if there is one, to recognise similar ones by.
         success: whether the goal was reached; None while the episode goes on or where it is not known.
         answer: after reset, the action that gives the true answer, for the trainer and never for the policy; None
             where the environment names none.
@@ -72,6 +73,7 @@ class Answer(NamedTuple):
     answer: str | None = None
     measures: Mapping[str, float] = MappingProxyType({})
     role: str = ONE_ROLE
+    anchor_text: str | None = None
 
     @property
     def ended(self) -> bool:
@@ -127,6 +129,14 @@ class Host:
     def has_progress(self) -> bool:
         """Whether turns can report their progress; it is not known of an environment that is not ours."""
         return self._text_env is None or type(self._text_env).progress is not TextEnv.progress
+
+    @property
+    def has_anchor_text(self) -> bool:
+        """Whether situations have a text; it is not known of an environment that is not ours."""
+        if self._text_env is None:
+            return True
+        kind = type(self._text_env)
+        return kind.anchor is TextEnv.anchor or kind.anchor_text is not TextEnv.anchor_text
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -250,6 +260,7 @@ class Host:
         if math.isinf(reward):
             raise ValueError(f"the reward is {reward}; use NaN for a reward that is not known")
         anchor: Hashable = info.get("anchor", text)
+        anchor_text = info.get("anchor_text", anchor)
         admissible = info.get("admissible")
         success, progress = info.get("success"), info.get("progress")
         return Answer(
@@ -266,6 +277,7 @@ class Host:
             answer=answer,
             measures={name: float(value) for name, value in info.get("measures", {}).items()},
             role=self._next_role(info, bool(terminated or truncated)),
+            anchor_text=anchor_text if isinstance(anchor_text, str) else None,
         )
 
     def _next_role(self, info: Mapping[str, Any], ended: bool) -> str:

@@ -48,7 +48,7 @@ class Seats(abc.ABC):
 
     Attributes:
         name, instructions, splits, part_names: those of the environment.
-        has_expert, has_answer, has_progress, lists_parts: what it can provide; see ``Host``.
+        has_expert, has_answer, has_progress, has_anchor_text, lists_parts: what it can provide; see ``Host``.
         wrappers: the turn-level rewards around it, as plain values.
         user: whom the agent talks to, if anybody.
         roles: who acts, where an episode has several roles.
@@ -72,6 +72,7 @@ class Seats(abc.ABC):
         self.instructions = self._host.instructions
         self.has_expert, self.has_answer = self._host.has_expert, self._host.has_answer
         self.has_progress, self.lists_parts = self._host.has_progress, self._host.lists_parts
+        self.has_anchor_text = self._host.has_anchor_text
         self.splits = self._host.splits
         self.user, self.roles = self._host.user, self._host.roles
         self.part_names = self._host.part_names

@@ -10,6 +10,7 @@ from manyturn.envs.hosting.host import Answer
 
 LIMIT = 2**28  # bytes in one line: observations of 10 MB pass with room to spare
 
+_OBSERVATION: Any = True  # in place of a text that is in the message already
 _TASK = tuple(field.name for field in fields(Task))
 
 
@@ -29,13 +30,14 @@ def decode(line: bytes) -> dict[str, Any]:
 
 
 def step_to_wire(step: Answer) -> list[Any]:
-    """The values of ``Answer`` in the order of its fields."""
-    return list(step)
+    """The values of ``Answer`` in the order of its fields; a situation's text that is the observation goes once."""
+    return list(step._replace(anchor_text=_OBSERVATION) if step.anchor_text == step.observation else step)
 
 
 def step_from_wire(values: list[Any]) -> Answer:
     """Inverse of ``step_to_wire``."""
-    return Answer._make(values)
+    step = Answer._make(values)
+    return step._replace(anchor_text=step.observation) if step.anchor_text is _OBSERVATION else step
 
 
 def task_to_wire(task: Task) -> dict[str, Any]:

@@ -149,6 +149,9 @@ type of product, its attributes, the options and the price; buying ends the visi
     def anchor(self) -> Hashable:
         return self._shop.anchor(), self._reader.text
 
+    def anchor_text(self) -> str:
+        return self._reader.text
+
     def progress(self) -> float:
         return self._shop.progress()
 

@@ -101,6 +101,9 @@ for, then buy. The score counts the type of product, its attributes, the options
     def anchor(self) -> tuple:
         return self.task.id, self.session.situation()
 
+    def anchor_text(self) -> str:
+        return self.observation
+
     def progress(self) -> float:
         session = self.session
         return self._reward(session.product, session.chosen) if session.product else 0.0

@@ -57,6 +57,10 @@ class UserEnv(TextEnv):
         """Inverse of ``state``."""
         raise NotImplementedError(f"{type(self).__name__} has a user: override state() and set_state()")
 
+    def anchor_text(self) -> str:
+        """What the user said last; whoever talks hardly ever hears the same words twice."""
+        return self.observation
+
     def notes(self) -> Mapping[str, Any]:
         """What ``info`` says besides the stable keys; an override adds to it."""
         return {"user": self.user.name}

@@ -43,7 +43,11 @@ def similar_anchors(group_K: IntK, texts: Sequence[Any], threshold: float) -> In
     cluster_K = np.empty(len(texts), np.int64)
     for k, (group, text) in enumerate(zip(group_K.tolist(), texts, strict=True)):
         if not isinstance(text, str):
-            raise ValueError(f"similarity compares strings; the anchor of turn {k} is a {type(text).__name__}")
+            kind = "has no text" if text is None else f"is a {type(text).__name__}"
+            raise ValueError(
+                f"similarity compares texts, but the situation of turn {k} {kind}: have the environment give one, by "
+                "anchor_text() or as info['anchor_text'], or leave similarity out"
+            )
         if (group, text) not in seen:
             group_heads = heads.setdefault(group, [])
             found = next((number for head, number in group_heads if _alike(head, text, threshold)), None)

@@ -33,7 +33,7 @@ class TurnBatch:
         tokens_K: number of tokens of the reply.
         truncated_E: whether the episode was cut off before its own end.
         anchor_K: equal ids say "the same situation"; they mean something inside one group only. None: not known.
-        anchor_text: the text of the ids, one per turn; needed to group similar situations.
+        anchor_text: the situations as texts, one per turn, None where there is none; by these similar ones are grouped.
         penalty_K: >= 0, taken from a turn's score and from its return after discounting, so that it reaches
             no other turn. Left out: zeros.
         columns: name -> further numbers of each turn (K) that some methods need, such as "progress".
@@ -92,6 +92,7 @@ class TurnBatch:
         groups: Sequence[Hashable],
         *,
         anchors: Sequence[Sequence[Any]] | None = None,
+        anchor_texts: Sequence[Sequence[str | None]] | None = None,
         valid: Sequence[Sequence[bool]] | None = None,
         tokens: Sequence[Sequence[int]] | None = None,
         truncated: Sequence[bool] | None = None,
@@ -108,6 +109,7 @@ class TurnBatch:
             rewards: E lists of a reward per turn, or such lists by the name of the part.
             groups: E names of groups.
             anchors, valid, tokens: E lists of one entry per turn. Anchors are compared for equality.
+            anchor_texts: likewise; by these texts similar situations are recognised. Default: the anchors.
             truncated: E flags.
             columns: E lists of a number per turn, by name.
             token_columns: E lists of a list per turn of a number per reply token, by name.
@@ -115,7 +117,8 @@ class TurnBatch:
         parts = rewards if isinstance(rewards, Mapping) else {"outcome": rewards}
         lengths_E = [len(episode) for episode in next(iter(parts.values()), ())]
         K = sum(lengths_E)
-        texts = None if anchors is None else tuple(chain.from_iterable(anchors))
+        keys = None if anchors is None else tuple(chain.from_iterable(anchors))
+        texts = keys if anchor_texts is None else tuple(chain.from_iterable(anchor_texts))
         group_E = ids_of(groups)
         return cls(
             group_K=np.repeat(group_E, lengths_E),
@@ -125,7 +128,7 @@ class TurnBatch:
             valid_K=np.ones(K, bool) if valid is None else np.array([*chain.from_iterable(valid)], bool),
             tokens_K=np.ones(K, np.int64) if tokens is None else np.array([*chain.from_iterable(tokens)], np.int64),
             truncated_E=np.zeros(len(lengths_E), bool) if truncated is None else np.array(truncated, bool),
-            anchor_K=None if texts is None else ids_of(texts),
+            anchor_K=None if keys is None else ids_of(keys),
             anchor_text=texts,
             columns={name: _flat(column) for name, column in (columns or {}).items()},
             token_columns={n: _flat(chain.from_iterable(column)) for n, column in (token_columns or {}).items()},

@@ -49,6 +49,7 @@ def turn_batch(episodes: Sequence[Episode], part_names: Iterable[str] = ()) -> T
         {name: [[turn.parts.get(name, 0.0) for turn in episode.turns] for episode in episodes] for name in names},
         groups=[episode.key.task for episode in episodes],
         anchors=[[turn.anchor for turn in episode.turns] for episode in episodes],
+        anchor_texts=[[turn.anchor_text for turn in episode.turns] for episode in episodes],
         valid=[[turn.valid for turn in episode.turns] for episode in episodes],
         tokens=[_reply_lengths(episode) for episode in episodes],
         truncated=[episode.ending is Ending.TRUNCATED for episode in episodes],

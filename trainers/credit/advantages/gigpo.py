@@ -30,11 +30,12 @@ silent, and this is GRPO; coarser anchors or similarity help. ``groups_without_s
 separate turns where returns are discounted.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
+from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import OnlyWith
 from manyturn.trainers.credit.anchors import anchor_diagnostics, equal_anchors, similar_anchors
 from manyturn.trainers.credit.groups import (
@@ -63,7 +64,7 @@ class GigpoConfig(GroupConfig):
     gamma: Annotated[float, OnlyWith("turn_weight")] = Field(default=GAMMA, ge=0, le=1)
     """Discount per turn of the turns' returns."""
     similarity: Annotated[float | None, OnlyWith("turn_weight")] = Field(default=None, gt=0, lt=1)
-    """difflib ratio from which two situations are the same; None: equal anchors only."""
+    """difflib ratio of their texts from which two situations are the same; None: equal anchors only."""
     eps: Annotated[float, OnlyWith("mode", "mean_std_norm")] = Field(default=EPS, ge=0)
     """Added to the standard deviations."""
     flat_std: Annotated[FlatStd, OnlyWith("mode", "mean_std_norm")] = "one"
@@ -73,6 +74,14 @@ class GigpoConfig(GroupConfig):
     @property
     def compares_returns_only(self) -> bool:  # type: ignore[override]
         return self.turn_weight == 0
+
+    def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        if self.similarity is None or env is None or env.has_anchor_text:
+            return None
+        return (
+            f"credit.advantage.similarity compares the texts of situations, and those of {env.name} have none: "
+            "override anchor_text() in the environment, or leave similarity out"
+        )
 
 
 @ADVANTAGES.register(GigpoConfig)
