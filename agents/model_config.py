@@ -11,11 +11,13 @@ A model is its options and a function that builds or loads it::
 A builder's module must not import torch: configurations are checked without it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.registry import Named, Registry
+from manyturn.envs.tools.told import taken_out
 
 if TYPE_CHECKING:
     import torch
@@ -41,6 +43,23 @@ class ModelConfig(Named):
     def located(self) -> Self:
         """The same options, with paths that hold from any folder."""
         return self
+
+    def defaults(self, run: Any, env: EnvFacts | None) -> Mapping[str, Any]:
+        """What fits a run of this model: values for entries that nobody gives, by section.
+
+        An entry may depend on what was given of others: ``run.learner.model_fields_set`` says what was. It is asked
+        when the configuration is complete, and again when the environment is open.
+
+        Args:
+            run: the configuration of the run, a ``RunConfig``, with what was given and the defaults of its classes.
+            env: its environment; None while only the configuration is known.
+        """
+        return {"sampling": {"max_tokens": run.agent.reply_format.reply_tokens(has_tools(env))}}
+
+
+def has_tools(env: EnvFacts | None) -> bool:
+    """Whether an environment tells agents of tools that they may call; False while it is not known."""
+    return env is not None and bool(taken_out(env.instructions)[1])
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,14 @@ class ReplyFormat(abc.ABC):
     def parse(self, text: str) -> Parsed:
         """The action that a reply means. Every text means something, if only itself."""
 
+    def reply_tokens(self, tools: bool) -> int:
+        """Tokens that a reply needs, its end included, with a tokenizer for any text: the limit where nobody gives one.
+
+        Args:
+            tools: whether actions are calls of tools, which are longer than commands.
+        """
+        return 384 if tools else 64
+
     @abc.abstractmethod
     def render(self, action: str) -> str:
         """A reply that means an action: what a demonstration says."""

@@ -19,8 +19,9 @@ from typing import Any
 from provenance import RESULTS, origin, write
 
 from manyturn.agents.gguf import converted
+from manyturn.envs.contract.layers import overlay
 from manyturn.recipes import load_recipe
-from manyturn.trainers.recipe.config import RunConfig, overlay, parse_config
+from manyturn.trainers.recipe.config import RunConfig, parse_config
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.record.summary import measured
 from manyturn.trainers.run.held_out import held_out

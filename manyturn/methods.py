@@ -14,12 +14,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from manyturn.envs.contract.layers import overlay
 from manyturn.envs.contract.options import OnlyWith, Options
 from manyturn.envs.contract.registry import Named
 from manyturn.envs.contract.turn_reward import WRAPPERS
 from manyturn.recipes import file_of, load_recipe, methods, whole_runs
 from manyturn.recipes.stack import stacked
-from manyturn.trainers.recipe.config import overlay, parse_config
+from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.metrics import METRICS
 from manyturn.visible import visible
 

@@ -6,12 +6,11 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from manyturn.envs.contract.layers import overlay
 from manyturn.envs.contract.options import Options, one_line
 from manyturn.envs.contract.registry import Registry
-from manyturn.trainers.recipe.config import overlay
+from manyturn.trainers.recipe.config import PARTS
 
-# Sections that are one of several parts: a text alone is the part's name.
-_PARTS = frozenset({"agent.context", "agent.format", "credit.advantage", "curriculum", "engine", "model", "objective"})
 Section = TypeVar("Section", bound=Options)
 
 
@@ -47,7 +46,7 @@ def put_option(found: dict[str, Any], name: str, value: Any) -> None:
         place = place.setdefault(section, {})
         if not isinstance(place, dict):
             raise OverrideError(f"--{name}: {section} has a value already")
-    if name in _PARTS and isinstance(value, str):
+    if name in PARTS and isinstance(value, str):
         value = {"name": value}
     old = place.get(last)
     if isinstance(old, dict) and isinstance(value, dict) and not old.keys() & value.keys():

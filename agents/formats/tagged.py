@@ -8,6 +8,8 @@ from pydantic import Field
 from manyturn.agents.reply_format import FORMATS, Parsed, ReplyFormat
 from manyturn.envs.contract.registry import Named
 
+_THOUGHTS = 512  # tokens of reasoning
+
 
 class TaggedConfig(Named):
     name: Literal["tagged"] = "tagged"
@@ -30,6 +32,9 @@ class Tagged(ReplyFormat):
     def hint(self) -> str:
         first = "Think first, between <think> and </think>. Then give" if self.think else "Answer with"
         return f"{first} exactly one action, between <{self.tag}> and </{self.tag}>."
+
+    def reply_tokens(self, tools: bool) -> int:
+        return super().reply_tokens(tools) + 64 + (_THOUGHTS if self.think else 0)
 
     def parse(self, text: str) -> Parsed:
         # The last opening tag before the last closing one: a quoted or unclosed earlier tag must not swallow the rest.

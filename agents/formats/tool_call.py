@@ -8,6 +8,7 @@ from manyturn.agents.reply_format import FORMATS, Parsed, ReplyFormat
 from manyturn.envs.contract.registry import Named
 from manyturn.envs.tools.calls import is_call
 
+_THINKING = 512  # tokens of reasoning
 _BLOCK = re.compile(r"<tool_call>((?:(?!<tool_call>).)*?)</tool_call>", re.DOTALL)
 _THOUGHTS = re.compile(r"<think>.*?</think>", re.DOTALL)
 _TAG = re.compile(r"</?(?:tool_call|think)>")
@@ -37,6 +38,9 @@ class ToolCall(ReplyFormat):
             f'{first}Call a tool with <tool_call>{{"name": TOOL, "arguments": {{...}}}}</tool_call>; '
             "several such blocks are several calls. Without a call, what you write is said to the user."
         )
+
+    def reply_tokens(self, tools: bool) -> int:
+        return super().reply_tokens(tools=True) + (_THINKING if self.think else 0)
 
     def parse(self, text: str) -> Parsed:
         rest = _after_thoughts(text)

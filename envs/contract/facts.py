@@ -20,6 +20,16 @@ class EnvFacts(Protocol):
         ...
 
     @property
+    def instructions(self) -> str:
+        """What an agent is told once, the tools that it may call among it."""
+        ...
+
+    @property
+    def has_expert(self) -> bool:
+        """Whether it can be asked for an expert's next action."""
+        ...
+
+    @property
     def has_answer(self) -> bool:
         """Whether resets can give the true answer."""
         ...

@@ -2,11 +2,12 @@
 
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, ClassVar, Protocol, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator, model_validator
 
 from manyturn.envs.contract.facts import EnvFacts
+from manyturn.envs.contract.layers import overlay
 
 
 class OnlyWith:
@@ -38,8 +39,22 @@ class OnlyWith:
         return f"while {switch} is unset" if value is None else f"with {switch} = {shown}"
 
 
+class Parts(Protocol):
+    """What a part of a configuration is chosen from; a ``Registry``."""
+
+    kind: str
+
+    def parse(self, value: Any, context: Mapping[str, Any] | None = None) -> Any: ...
+    def completed(self, table: Mapping[str, Any], default: Any) -> Mapping[str, Any]: ...
+    def names(self) -> list[str]: ...
+
+
 class Options(BaseModel):
-    """Base of every configuration: frozen; an unknown key is an error that suggests the right one."""
+    """Base of every configuration: frozen; an unknown key is an error that suggests the right one.
+
+    A table for a section or a part changes what the field's default sets, and nothing else: a default that differs from
+    the default of its class holds for a table of other entries too.
+    """
 
     moved: ClassVar[Mapping[str, str]] = {}
     """Options that are looked for here, and the place where they are."""
@@ -59,6 +74,16 @@ class Options(BaseModel):
 
     @field_validator("*", mode="before")
     @classmethod
+    def _changes_the_default(cls, value: Any, info: ValidationInfo) -> Any:
+        field = cls.model_fields[info.field_name or ""]
+        if not isinstance(value, Mapping) or not isinstance(field.default, Options):
+            return value
+        if parts := parts_of(field.metadata):
+            return parts.completed(value, field.default)
+        return overlay(said(field.default), value)
+
+    @field_validator("*", mode="before")
+    @classmethod
     def _numbers_are_no_switches(cls, value: Any, info: ValidationInfo) -> Any:
         annotation = cls.model_fields[info.field_name or ""].annotation
         kinds = (annotation, *get_args(annotation))
@@ -75,6 +100,14 @@ class Options(BaseModel):
                 raise ValueError(f"{name} has no effect {marker.state(self)}: leave it out")
         return self
 
+    def with_defaults(self, defaults: Mapping[str, Any]) -> Self:
+        """The same with other values for whatever was not set; it still counts as not set."""
+        checked = type(self).model_validate(dict(defaults), context=UNFINISHED)
+        new = {name: getattr(checked, name) for name in defaults if name not in self.model_fields_set}
+        found = self.model_copy(update=new)
+        found.model_fields_set.difference_update(new)
+        return found
+
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         """Why these options cannot work in a run, or do nothing there, in one line with the fix; None where they work.
 
@@ -86,6 +119,27 @@ class Options(BaseModel):
             env: its environment; None while only the configuration is known.
         """
         return None
+
+
+def parts_of(markers: Iterable[Any]) -> Parts | None:
+    """What a part is chosen from, by the markers of its field; None for any other field."""
+    owners = (getattr(getattr(marker, "func", None), "__self__", None) for marker in markers)
+    return next((owner for owner in owners if hasattr(owner, "completed")), None)
+
+
+def said(options: Options) -> dict[str, Any]:
+    """What was set of options, as plain values; the name of a part always.
+
+    >>> class Door(Options):
+    ...     colour: str = "red"
+    ...     height: float = 2.0
+    >>> said(Door(height=2.5))
+    {'height': 2.5}
+    """
+    found = {name: getattr(options, name) for name in type(options).model_fields if name in options.model_fields_set}
+    if "name" in type(options).model_fields:
+        found = {"name": getattr(options, "name"), **found}  # noqa: B009  only parts have one
+    return {name: said(value) if isinstance(value, Options) else value for name, value in found.items()}
 
 
 def idle(options: Options) -> dict[str, OnlyWith]:

@@ -18,6 +18,7 @@ A package outside the project does the same in a module that it announces under 
 ``manyturn.plugins``. Every module of a registry's own packages is found without being listed anywhere.
 """
 
+import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable, Collection, Mapping
@@ -25,9 +26,11 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_ori
 
 from pydantic import BeforeValidator, ValidationInfo
 
-from manyturn.envs.contract.options import Options, unknown
+from manyturn.envs.contract.layers import overlay
+from manyturn.envs.contract.options import Options, said, unknown
 from manyturn.envs.contract.plugins import load_plugins, where_else
 
+_NOT_NAME = ("kind", "type")  # keys under which a name is often given
 Memory = Mapping[str, Any]  # what entries remember from call to call: plain JSON values
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -37,6 +40,11 @@ class Named(Options):
     """Base of the options of everything that is registered. A subclass narrows ``name`` to a Literal of one string."""
 
     name: Any  # a str here would forbid the Literals of subclasses to type checkers
+
+    @classmethod
+    def of_word(cls, word: str) -> dict[str, Any] | None:
+        """The options that a word stands for where a name is expected and it is none; None where it means nothing."""
+        return None
 
 
 class Entry(NamedTuple):
@@ -117,15 +125,69 @@ class Registry(Generic[R]):
         if not isinstance(table, Mapping) or not isinstance(table.get("name"), str):
             self._refuse_name_elsewhere(table, ())
             raise ValueError(f"{value!r} names no {self.kind}: give a name of {', '.join(self.names()) or 'none'}")
+        table = self._with_a_name(table)
         config_type = self.entry(table["name"]).config_type
-        self._refuse_name_elsewhere(table, config_type.model_fields)
+        for key in table:
+            if key not in config_type.model_fields and key not in config_type.moved:
+                self._refuse_name_elsewhere(table, config_type.model_fields)
+                self._refuse_option_of_another(table["name"], key)
         return config_type.model_validate(dict(table), context=context)
+
+    def completed(self, table: Mapping[str, Any], default: Any) -> Mapping[str, Any]:
+        """A table with the name of what it is about: that of the one entry whose needed options it gives, or the
+        default's, which keeps what else was set of it.
+
+        >>> class FileConfig(Named):
+        ...     name: Literal["file"] = "file"
+        ...     path: str
+        >>> class NothingConfig(Named):
+        ...     name: Literal["nothing"] = "nothing"
+        ...     times: int = 1
+        >>> sources = Registry[str]("source")
+        >>> _ = sources.register(FileConfig)(lambda config: config.path)
+        >>> _ = sources.register(NothingConfig)(lambda config: "")
+        >>> sources.completed({"path": "x"}, NothingConfig()), sources.completed({"times": 2}, NothingConfig())
+        ({'name': 'file', 'path': 'x'}, {'name': 'nothing', 'times': 2})
+        """
+        if "name" in table:
+            return table
+        meant = self.names(lambda kind: bool(needed := _needed(kind)) and needed <= table.keys())
+        if len(meant) == 1 and not table.keys() <= type(default).model_fields.keys():
+            return {"name": meant[0], **table}
+        return overlay(said(default), table)
+
+    def _with_a_name(self, table: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A table whose name is a registered one, if a part takes the word that stands for it."""
+        word = table["name"]
+        if word not in self.names():
+            load_plugins()
+        if word in self._entries or difflib.get_close_matches(word, self._entries, n=1, cutoff=0.6):
+            return table
+        for name, entry in sorted(self._entries.items()):
+            found = entry.config_type.of_word(word)
+            if found is None or not table.keys() <= entry.config_type.model_fields.keys():
+                continue
+            if twice := min(found.keys() & table.keys(), default=None):
+                raise ValueError(f"{word!r} and {twice} = {table[twice]!r} say the same: give one of them")
+            return {**table, "name": name, **found}
+        return table
 
     def _refuse_name_elsewhere(self, table: Any, options: Collection[str]) -> None:
         """Raise ValueError where a key that is no option holds a name, such as ``kind = "tiny"``."""
         for key, word in table.items() if isinstance(table, Mapping) else ():
-            if key not in options and key != "name" and isinstance(word, str) and word in self.names():
-                raise ValueError(f"{key} = {word!r} does not choose the {self.kind}: write name = {word!r}")
+            if key in options or key == "name" or not isinstance(word, str):
+                continue
+            if word in self.names() or key in _NOT_NAME:
+                names = repr(word) if word in self.names() else f"one of {', '.join(self.names())}"
+                raise ValueError(f"{key} = {word!r} does not choose the {self.kind}: write name = {names}")
+
+    def _refuse_option_of_another(self, name: str, key: str) -> None:
+        """Raise ValueError where an option belongs to other entries."""
+        if others := self.names(lambda kind: key in kind.model_fields):
+            raise ValueError(
+                f"{key} is no option of {self.kind} {name}, but of {', '.join(others[:4])}: give its name as well, "
+                f"such as name = {others[0]!r}"
+            )
 
     @property
     def field(self) -> BeforeValidator:
@@ -170,6 +232,11 @@ class Registry(Generic[R]):
             for module in pkgutil.iter_modules(getattr(package, "__path__", ()), name + "."):
                 importlib.import_module(module.name)
         self._loaded = True
+
+
+def _needed(config_type: type[Named]) -> set[str]:
+    """The options that an entry cannot do without."""
+    return {name for name, field in config_type.model_fields.items() if field.is_required()} - {"name"}
 
 
 def _literal_name(config_type: type[Named]) -> str:

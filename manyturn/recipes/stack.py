@@ -13,7 +13,8 @@ so that recipes which say different things add up in any order:
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from manyturn.trainers.recipe.config import RunConfig, overlay
+from manyturn.envs.contract.layers import overlay
+from manyturn.trainers.recipe.config import parts_as_tables
 
 Recipe = Mapping[str, Any]
 
@@ -35,11 +36,11 @@ def stacked(recipes: Sequence[Recipe], env: str | None = None) -> dict[str, Any]
     """
     whole: dict[str, Any] = {}
     for recipe in recipes:
-        named = dict(recipe)
+        named = parts_as_tables(recipe)
         if env is not None and "id" in _table(recipe, "env"):
             named = overlay(named, {"env": {"id": env}})
         whole = _laid(whole, named)
-    return _on_defaults(whole)
+    return whole
 
 
 def named_env(*layers: Recipe) -> str | None:
@@ -90,23 +91,6 @@ def _entry(value: Any) -> Any:
 def _name(entry: Any) -> Any:
     """What an entry is known by; one that is no table, which the configuration will refuse, only by itself."""
     return entry.get("name") if isinstance(entry, Mapping) else object()
-
-
-def _on_defaults(whole: dict[str, Any]) -> dict[str, Any]:
-    """The same, with the default part wherever options of one are given and its name is not."""
-    whole = dict(whole)
-    for part in ("objective", "curriculum"):
-        if isinstance(given := whole.get(part), Mapping) and "name" not in given:
-            whole[part] = overlay(_default(part), dict(given))
-    if isinstance(credit := whole.get("credit"), Mapping):
-        advantage = credit.get("advantage", {})
-        if isinstance(advantage, Mapping) and "name" not in advantage:
-            whole["credit"] = {**credit, "advantage": overlay(_default("credit")["advantage"], dict(advantage))}
-    return whole
-
-
-def _default(section: str) -> dict[str, Any]:
-    return RunConfig.model_fields[section].default.model_dump(mode="json")
 
 
 def _table(values: Recipe, name: str) -> dict[str, Any]:

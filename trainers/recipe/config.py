@@ -1,6 +1,7 @@
 """The configuration of a run: one frozen model, a section for each part, read from TOML and the command line."""
 
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -15,6 +16,8 @@ from manyturn.agents.model_config import MODELS
 from manyturn.agents.models.tiny import TinyModel
 from manyturn.agents.scripted import SCRIPTS
 from manyturn.envs.contract.facts import EnvFacts
+from manyturn.envs.contract.layers import overlay
+from manyturn.envs.contract.option_places import places
 from manyturn.envs.contract.options import UNFINISHED, ConfigError, OnlyWith, Options, one_line
 from manyturn.envs.contract.refusals import refuse_idle, refuse_unfit
 from manyturn.envs.contract.turn_reward import WRAPPERS
@@ -93,7 +96,7 @@ class RunConfig(Options):
     env: EnvConfig
     model: Annotated[Any, MODELS.field] = TinyModel()
     """Which model acts and learns."""
-    agent: AgentConfig = AgentConfig(instructions=False)
+    agent: AgentConfig = AgentConfig()
     roles: dict[str, Annotated[str, Field(pattern="^[A-Za-z0-9_]{1,40}$")]] = {}
     """Who plays each role of an environment with several. Those of one name share a policy, names are free, and each
     learns from what its own roles earn; expert and random do not learn. Unset: one policy plays them all."""
@@ -132,10 +135,30 @@ class RunConfig(Options):
     """How many checkpoints stay on disk."""
 
     @model_validator(mode="after")
+    def _defaults_fit_the_model(self) -> Self:
+        vars(self).update(self._fitting(None))
+        return self
+
+    @model_validator(mode="after")
     def _combination_makes_sense(self, info: ValidationInfo) -> Self:
         if info.context != UNFINISHED:
             refuse_unfit(self)
         return self
+
+    def fitted(self, env: EnvFacts) -> Self:
+        """The same with defaults that fit the environment too, for whatever nobody gave."""
+        return self.model_copy(update=self._fitting(env))
+
+    def _fitting(self, env: EnvFacts | None) -> dict[str, Any]:
+        """Sections and entries with the model's defaults in place of what nobody gave."""
+        found: dict[str, Any] = {}
+        for name, value in self.model.defaults(self, env).items():
+            section = getattr(self, name)
+            if isinstance(section, Options):
+                found[name] = section.with_defaults(value)
+            elif name not in self.model_fields_set:
+                found[name] = value
+        return found
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         return self._refuse_roles(env) or refuse_columns(self, env)
@@ -156,25 +179,48 @@ class RunConfig(Options):
         )
 
 
+PARTS = tuple(place.name for place in places(RunConfig) if place.parts and not place.many)
+"""Places of the parts that a name alone chooses, such as agent.context."""
+
+
 def configure(recipe: dict[str, Any], *layers: dict[str, Any]) -> RunConfig:
     """The configuration of a recipe with changes on top, later ones first; entries that would do nothing are refused.
 
+    What nobody gives has its default, which fits the model (``ModelConfig.defaults``). Which layer gives an entry makes
+    no difference.
+
     Args:
-        recipe: values as in TOML; what it leaves out has its default.
+        recipe: values as in TOML.
         layers: changes, such as the environment and the command line's options.
     """
-    identity = overlay(recipe, {"env": {"id": env["id"]}}) if (env := _named_env(layers)) else recipe
-    whole = parse_config(identity, UNFINISHED).model_dump(mode="json")
+    whole = parts_as_tables(recipe)
     for layer in layers:
-        whole = overlay(whole, layer)
+        whole = overlay(whole, parts_as_tables(layer))
     config = parse_config(whole)
     for layer in layers:
         refuse_idle(config, layer)
     return config
 
 
-def _named_env(layers: tuple[dict[str, Any], ...]) -> dict[str, Any] | None:
-    return next((layer["env"] for layer in layers if isinstance(layer.get("env"), dict) and "id" in layer["env"]), None)
+def parts_as_tables(layer: Mapping[str, Any]) -> dict[str, Any]:
+    """A layer in which a part that is given by its name alone is a table, so that other layers can add its options.
+
+    >>> parts_as_tables({"agent": {"context": "window"}, "device": "cpu"})
+    {'agent': {'context': {'name': 'window'}}, 'device': 'cpu'}
+    """
+    named = dict(layer)
+    for place in PARTS:
+        *sections, last = place.split(".")
+        table: Any = named
+        for section in sections:
+            if not isinstance(table.get(section), Mapping):
+                break
+            table[section] = dict(table[section])
+            table = table[section]
+        else:
+            if isinstance(table.get(last), str):
+                table[last] = {"name": table[last]}
+    return named
 
 
 def parse_config(values: dict[str, Any], context: dict[str, Any] | None = None) -> RunConfig:
@@ -204,19 +250,3 @@ def read_toml(path: Path) -> dict[str, Any]:
 def to_toml(config: RunConfig) -> str:
     """The configuration as a recipe; entries that are unset are left out."""
     return tomli_w.dumps(config.model_dump(mode="json", exclude_none=True))
-
-
-def overlay(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """``base`` with the entries of ``changes``, section by section; a section of another kind is replaced."""
-    merged = dict(base)
-    for name, value in changes.items():
-        old = merged.get(name)
-        other_kind = (
-            isinstance(old, dict)
-            and isinstance(value, dict)
-            and any(key in value and value[key] != old.get(key, value[key]) for key in ("name", "kind", "id"))
-        )
-        merged[name] = (
-            overlay(old, value) if isinstance(old, dict) and isinstance(value, dict) and not other_kind else value
-        )
-    return merged

@@ -94,6 +94,7 @@ async def train(
         async with AsyncExitStack() as stack:
             stack.callback(loggers.close)
             run = await stopping.run(stack.enter_async_context(open_run(config, tell)))
+            config = run.config
             if not resume or steps is not None:
                 folder.write_config(config)
             state = await stopping.run(_begin(run, folder, checkpoint, loggers, log))

@@ -139,6 +139,7 @@ async def open_run(config: RunConfig, log: Log = lambda line: None) -> AsyncIter
                 limits=env.limits,
             )
         )
+        config = config.fitted(seats)
         refuse_unfit(config, seats)
         check_tasks(config, seats)
         texts = await _vocabulary(config, seats, log)

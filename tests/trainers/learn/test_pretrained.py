@@ -48,6 +48,7 @@ def run_config(folder, **changes):
             "objective": {"name": "clip", "kl": {"coef": 0.1}},
             "evaluation": {"limit": 3},
             "steps": 2,
+            "threads": 1,
             "checkpoint_every": 1,
             **changes,
         }
@@ -55,7 +56,7 @@ def run_config(folder, **changes):
 
 
 def learner_of(rank):
-    return {"minibatch": 2} | ({"lora_rank": rank, "lora_alpha": 8} if rank else {})
+    return {"minibatch": 2, "lr": 5e-4, "lora_rank": rank} | ({"lora_alpha": 8} if rank else {})
 
 
 @pytest.mark.parametrize("rank", [0, pytest.param(4, marks=pytest.mark.slow)])
@@ -92,7 +93,9 @@ def test_the_reference_is_the_warmed_up_policy(model_folder, tmp_path):
     run = tmp_path / "run"
     # The entropy bonus moves the policy even if no episode of so few succeeds.
     objective = {"name": "clip", "kl": {"coef": 0.1}, "entropy": {"coef": 0.1}}
-    asyncio.run(train(run_config(model_folder, learner={"minibatch": 4}, objective=objective, steps=3), run))
+    asyncio.run(
+        train(run_config(model_folder, learner={**learner_of(0), "minibatch": 4}, objective=objective, steps=3), run)
+    )
     values = [line["reference_kl"] for line in read_metrics(run) if line["phase"] == "train"]
     assert abs(values[0]) < 1e-6 < values[-1]
 

@@ -15,6 +15,7 @@ import pytest
 from credit_batches import advantage, batches, quick
 from hypothesis import given
 
+from manyturn.envs.contract.layers import overlay
 from manyturn.envs.contract.options import UNFINISHED, ConfigError
 from manyturn.envs.contract.refusals import options_in, refuse_unfit
 from manyturn.envs.hosting.seats import InlineSeats
@@ -24,7 +25,7 @@ from manyturn.trainers.credit.pipeline import CreditConfig, credit
 from manyturn.trainers.credit.rewards.spa import SpaConfig, spa
 from manyturn.trainers.credit.stages import ADVANTAGES, StageConfig
 from manyturn.trainers.credit.turn_batch import TurnBatch
-from manyturn.trainers.recipe.config import RunConfig, configure, overlay, parse_config
+from manyturn.trainers.recipe.config import RunConfig, configure, parse_config
 
 ROOT = Path(__file__).parents[3]
 BASE = {"env": {"id": "manyturn/Maze-v0"}}
@@ -186,7 +187,7 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"sampling.temperature": 1.0},
     ),
     (
-        {"model": {"name": "pretrained", "path": "x", "dtype": "bfloat16"}},
+        {"model": {"name": "pretrained", "path": "x", "dtype": "bfloat16"}, "learner": {"lora_rank": 0}},
         "model.dtype = 'bfloat16' loses small updates: leave it at auto, or set learner.lora_rank",
         {"learner.lora_rank": 8},
     ),
