@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from manyturn.env_pages import SECTIONS, described
-from manyturn.envs.conformance.conformance import speed
 from manyturn.envs.conformance.probe import Policy, Subject, by_expert, by_random_policy, text_env_of
+from manyturn.envs.conformance.sizes import pace
 from manyturn.envs.contract.text_env import TextEnv
 from manyturn.envs.hosting.errand import Errand, ErrandLost
 from manyturn.envs.hosting.hello import hello_of
@@ -131,6 +131,7 @@ def _measure(subject: Subject, difficulty: str | None) -> Level:
     def success(policy: Policy) -> float:
         return sum(bool(subject.play(task, policy).success) for task in tasks) / len(tasks)
 
+    _, step, _, turns = pace(subject)
     return Level(
         difficulty=difficulty,
         max_turns=getattr(text_env_of(host) or host.env, "max_turns", None),
@@ -138,7 +139,7 @@ def _measure(subject: Subject, difficulty: str | None) -> Level:
         measured_on=(split, len(tasks)),
         expert=success(by_expert) if host.has_expert else None,
         random=success(by_random_policy),
-        turns_per_second=speed(subject)[1]["turns/s"],
+        turns_per_second=turns / step.seconds,
     )
 
 

@@ -1,4 +1,4 @@
-"""What the terminal shows of checks and of training."""
+"""What the terminal shows of training."""
 
 from pathlib import Path
 from typing import Any, Self
@@ -9,7 +9,6 @@ from rich.table import Table
 from rich.text import Text
 
 from manyturn import exits
-from manyturn.envs.conformance.check import Report
 from manyturn.report.write import write_report
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.curve import draw_curve
@@ -104,15 +103,3 @@ def _may_go_on(error: BaseException) -> bool:
 
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
-
-
-def print_check(report: Report) -> bool:
-    """Print a conformance report; returns whether everything held."""
-    table = Table(title=f"manyturn check {report.env}", title_justify="left")
-    for column in ("check", "result", "detail"):
-        table.add_column(column, overflow="fold")
-    colours = {"passed": "green", "failed": "red", "skipped": "yellow"}
-    for finding in report.findings:
-        table.add_row(finding.check, Text(finding.status, colours[finding.status]), Text(visible(finding.line)))
-    Console().print(table)
-    return report.passed

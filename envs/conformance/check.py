@@ -1,17 +1,46 @@
 """``manyturn check``: does an environment keep the contract that training and evaluation rely on?"""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from manyturn.envs.conformance.conformance import CHECKS, Fault, Skip
+from manyturn.envs.conformance import conformance, sizes, solving, task_checks
 from manyturn.envs.conformance.probe import Subject
+from manyturn.envs.conformance.verdicts import Doubt, Fault, Result, Skip
+from manyturn.envs.contract.environments import UnknownArgument, UnknownEnv
 from manyturn.envs.contract.options import unknown
+from manyturn.envs.contract.place import show_if_debugging
 from manyturn.envs.hosting.deadline import beat
 from manyturn.envs.hosting.errand import Errand, ErrandLost
 from manyturn.envs.hosting.hello import hello_of
+from manyturn.envs.hosting.host import EnvError, what_and_where
 
+CHECKS: Mapping[str, Callable[[Subject], Result]] = {
+    "made": conformance.made,
+    "tasks": task_checks.tasks,
+    "splits": task_checks.splits,
+    "spaces": conformance.spaces,
+    "gymnasium": conformance.gymnasium_checker,
+    "determinism": conformance.determinism,
+    "other process": conformance.other_process,
+    "odd actions": conformance.odd_actions,
+    "snapshot": conformance.snapshot,
+    "rewards": conformance.rewards,
+    "ends": conformance.ends,
+    "info": conformance.info_keys,
+    "success": solving.success,
+    "expert": solving.expert,
+    "random": solving.random_policy,
+    "leak": solving.leak,
+    "anchors": conformance.anchors,
+    "lengths": sizes.lengths,
+    "speed": sizes.speed,
+}
+_OF_TEXT_ENVS = ("tasks", "splits", "snapshot", "info", "leak")
 NAMES = (*CHECKS, "close", "processes")
+
+
+Status = Literal["passed", "warning", "failed", "skipped"]
 
 
 @dataclass(frozen=True)
@@ -20,21 +49,28 @@ class Finding:
 
     Attributes:
         check: its name.
-        status: passed, failed or skipped.
+        status: passed, failed or skipped; or warning, of what may be meant so.
         detail: one line: what was seen, or what is wrong and how to fix it, or why it was skipped.
         figures: what was measured, such as ``{"turns/s": 51000.0}``.
+        same_as: the earlier check with the same reason for its failure, or for this one's being skipped; or empty.
     """
 
     check: str
-    status: Literal["passed", "failed", "skipped"]
+    status: Status
     detail: str = ""
     figures: Mapping[str, float] = field(default_factory=dict)
+    same_as: str = ""
 
     @property
     def line(self) -> str:
         """Detail and figures."""
         figures = ", ".join(f"{name} {value:.4g}" for name, value in self.figures.items())
         return "; ".join(part for part in (self.detail, figures) if part)
+
+    @property
+    def row(self) -> str:
+        """Status, name and line in columns."""
+        return f"{self.status:8} {self.check:14} {self.line}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -60,8 +96,21 @@ class Report:
         raise KeyError(f"no check {check!r}: there are {', '.join(finding.check for finding in self.findings)}")
 
     def __str__(self) -> str:
-        lines = [f"{f.status:8} {f.check:18} {f.line}".rstrip() for f in self.findings]
-        return "\n".join([self.env, *lines])
+        rows = [finding.row for finding in self.findings if not finding.same_as]
+        return "\n".join([self.env, *rows, *(finding.row for finding in self.repeats)])
+
+    @property
+    def repeats(self) -> list[Finding]:
+        """One finding for each reason that several checks share, naming those after the first."""
+        again: dict[tuple[Status, str], list[str]] = {}
+        for finding in self.findings:
+            if finding.same_as:
+                again.setdefault((finding.status, finding.same_as), []).append(finding.check)
+        why = {"failed": "for the reason of", "skipped": "not tried, since the process ended in"}
+        return [
+            Finding(f"{len(names)} more", status, f"{why[status]} {first!r}: {', '.join(names)}")
+            for (status, first), names in again.items()
+        ]
 
 
 def check(
@@ -71,8 +120,9 @@ def check(
     seed: int = 0,
     only: Collection[str] | None = None,
     timeout: float = 60.0,
+    on_finding: Callable[[Finding], None] = lambda finding: None,
 ) -> Report:
-    """Examine an environment in a process of its own; the report comes back in any case.
+    """Examine an environment in a process of its own; the report comes back however the environment behaves.
 
     Args:
         name: id or ``FILE.py:Class``.
@@ -81,6 +131,10 @@ def check(
         seed: decides which tasks and actions are tried.
         only: names of checks to run; default all.
         timeout: seconds that the environment may take for one answer.
+        on_finding: called with each finding as soon as it is known.
+
+    Raises:
+        UnknownEnv, UnknownArgument: there is no such environment, or its constructor does not take an argument.
     """
     for wanted in only or ():
         if wanted not in NAMES:
@@ -91,17 +145,24 @@ def check(
         raise ValueError(f"timeout = {timeout} must be above 0")
     chosen = [known for known in NAMES if known in ("made", "close", "processes") or only is None or known in only]
     hello, found = hello_of(name, kwargs), list[Finding]()
+
+    def note(finding: Finding) -> None:
+        found.append(finding)
+        on_finding(finding)
+
     work = Errand(examined, (hello["name"], hello["kwargs"], samples, seed, timeout, chosen), hello, timeout)
     try:
         with work:
-            found += (Finding(**values) for values in work)
+            for values in work:
+                note(Finding(**values))
     except ErrandLost as lost:
         begun, *rest = [known for known in chosen if known not in {finding.check for finding in found}]
-        found.append(Finding(begun, "failed", _one_line(str(lost))))
-        found += (Finding(other, "skipped", f"not tried, since {begun!r} ended the process") for other in rest)
+        note(Finding(begun, "failed", _one_line(str(lost))))
+        for other in rest:
+            note(Finding(other, "skipped", f"not tried, since {begun!r} ended the process", same_as=begun))
         return Report(name, tuple(found))
     if found[0].status == "passed":
-        found.append(_left_behind(work.left))
+        note(_left_behind(work.left))
     return Report(name, tuple(found))
 
 
@@ -109,15 +170,15 @@ def examined(
     name: str, kwargs: Mapping[str, Any], samples: int, seed: int, timeout: float, chosen: Collection[str]
 ) -> Iterator[dict[str, Any]]:
     """The findings as plain values, each as soon as it is there; in the process that runs the environment."""
-    subject = Subject(name, kwargs, samples, seed, timeout)
-    made = _run("made", subject)
+    subject, reasons = Subject(name, kwargs, samples, seed, timeout), dict[str, str]()
+    made = _run("made", subject, reasons)
     yield asdict(made)
     if made.status == "failed":
         return
     for other in CHECKS:
         if other != "made" and other in chosen:
             beat()
-            yield asdict(_run(other, subject))
+            yield asdict(_run(other, subject, reasons))
     try:
         subject.close()
         yield asdict(Finding("close", "passed"))
@@ -133,19 +194,43 @@ def _left_behind(left: Sequence[str]) -> Finding:
     return Finding("processes", "failed", _one_line(detail), {"left": float(len(left))})
 
 
-def _run(name: str, subject: Subject) -> Finding:
-    run, text_env_only = CHECKS[name]
+def _run(name: str, subject: Subject, reasons: dict[str, str]) -> Finding:
+    """One check.
+
+    Args:
+        reasons: why an episode could not be played -> the check that found it first; added to.
+    """
     try:
-        if text_env_only and subject.text_env is None:
+        if name in _OF_TEXT_ENVS and subject.text_env is None:
             return Finding(name, "skipped", "not a TextEnv")
-        detail, figures = run(subject)
+        detail, figures = CHECKS[name](subject)
         return Finding(name, "passed", detail, figures)
     except Skip as reason:
         return Finding(name, "skipped", str(reason))
+    except Doubt as doubt:
+        return Finding(name, "warning", _one_line(str(doubt)), doubt.figures)
     except Fault as fault:
-        return Finding(name, "failed", _one_line(str(fault)), fault.figures)
+        return _failed(name, str(fault), fault.__cause__ or fault, reasons, fault.figures)
+    except (UnknownEnv, UnknownArgument) as error:
+        if name == "made":
+            raise
+        return _failed(name, str(error), error, reasons)
+    except EnvError as error:
+        return _failed(name, str(error), error, reasons)
     except (Exception, SystemExit) as error:
-        return Finding(name, "failed", _one_line(f"{type(error).__name__}: {error}"))
+        return _failed(name, f"it raised{what_and_where(error)}", error, reasons)
+
+
+def _failed(
+    name: str, text: str, error: BaseException, reasons: dict[str, str], figures: Mapping[str, float] | None = None
+) -> Finding:
+    """The finding; one whose reason an earlier check has found already says so."""
+    same_as = next((check for reason, check in reasons.items() if reason in text), "")
+    if not same_as:
+        reasons[getattr(error, "told", "") or text.removeprefix("it raised")] = name
+        if not isinstance(error, Fault):
+            show_if_debugging(error)
+    return Finding(name, "failed", _one_line(text), figures or {}, same_as)
 
 
 def _one_line(text: str) -> str:

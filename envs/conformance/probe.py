@@ -10,6 +10,7 @@ import numpy as np
 
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.task_faults import looked_at
 from manyturn.envs.contract.text_env import TextEnv
 from manyturn.envs.hosting.deadline import beat
 from manyturn.envs.hosting.host import Answer, Host
@@ -25,9 +26,10 @@ ODD_ACTIONS: Mapping[str, str] = {
     "number": "9" * 400,
     "100 kB": "take lamp " * 10_000,
 }
-_LONGEST = 200  # turns; an environment without a limit must not hold up a check
-_MANY = 2_000  # tasks of a split that are looked at
-_SECONDS = 3.0  # for drawing them
+LONGEST = 200  # turns; an environment without a limit must not hold up a check
+_SLOW_SECONDS = 0.3  # of a turn, from which on less is played
+_EPISODE_SECONDS = 10.0  # for one episode of a policy that need not reach its end
+_POLICY_SECONDS = 20.0  # for the episodes of one policy on one split
 
 Policy = Callable[[Host, Answer, np.random.Generator], str]
 
@@ -78,6 +80,10 @@ class Subject:
         samples: episodes for each split and policy.
         seed: decides which tasks and actions.
         timeout: seconds that one answer may take in another process.
+
+    Attributes:
+        hosts: all instances that were made.
+        is_excluded: whether something of its own was found outside of its spaces.
     """
 
     name: str
@@ -86,6 +92,7 @@ class Subject:
     seed: int
     timeout: float = 60.0
     hosts: list[Host] = field(default_factory=list)
+    is_excluded: bool = False
     _many: dict[str, list[Task]] = field(default_factory=dict)
 
     def fresh(self) -> Host:
@@ -110,24 +117,37 @@ class Subject:
         return [tasks[int(i)] for i in rng.choice(len(tasks), size=min(count, len(tasks)), replace=False)]
 
     def a_few_tasks(self) -> list[Task]:
-        """At most two tasks of each split."""
-        return [task for split in self.host.splits for task in self.some_tasks(2, split)]
+        """At most two tasks of each split, one where turns are slow."""
+        return [task for split in self.host.splits for task in self.some_tasks(1 if self.is_slow else 2, split)]
+
+    @cached_property
+    def turn_seconds(self) -> float:
+        """What an answer takes, once the first has been given: that may load what all episodes share."""
+        host, task = self.fresh(), self.some_tasks(1, self.host.splits[0])[0]
+        step = host.reset(task, self.seed)
+        began = time.monotonic()
+        host.step(by_random_policy(host, step, generator("pace", self.seed)))
+        return time.monotonic() - began
+
+    @property
+    def is_slow(self) -> bool:
+        return self.turn_seconds > _SLOW_SECONDS
+
+    @property
+    def most_turns(self) -> int:
+        """Turns of an episode whose end is not needed."""
+        return max(2, min(LONGEST, int(_EPISODE_SECONDS / self.turn_seconds))) if self.is_slow else LONGEST
+
+    def shortened(self, count: int) -> str:
+        """What is said of episodes that were fewer than asked for, since turns are slow."""
+        asked = sum(min(self.samples, len(self.host.tasks(split))) for split in self.host.splits)
+        return f"{count} of {asked} episodes, since turns are slow" if count < asked else ""
 
     def many_tasks(self, split: str) -> list[Task]:
-        """Up to 2,000 tasks: the first ones, where generators that ignore the split repeat themselves, and others."""
-        if split in self._many:
-            return self._many[split]
-        tasks = self.host.tasks(split)
-        others = generator("sample", self.seed, split).integers(0, max(1, len(tasks)), _MANY // 2)
-        numbers = dict.fromkeys([*range(min(len(tasks), _MANY // 2)), *map(int, others)]) if len(tasks) else {}
-        stop, found = time.monotonic() + _SECONDS, list[Task]()
-        for number in numbers:
-            beat()
-            found.append(tasks[number])
-            if time.monotonic() > stop:
-                break
-        self._many[split] = found
-        return found
+        """The tasks of a split, or many of them."""
+        if split not in self._many:
+            self._many[split] = looked_at(self.host.tasks(split), split, self.seed, beat)
+        return self._many[split]
 
     def play(self, task: Task, policy: Policy, host: Host | None = None) -> ProbedEpisode:
         """One episode, to its end or to a length that is not needed."""
@@ -137,7 +157,8 @@ class Subject:
         steps, actions = [host.reset(task, seed)], list[str]()
         env = text_env_of(host)
         answer = env.answer() if env else None
-        while not steps[-1].ended and len(actions) < _LONGEST:
+        longest = LONGEST if policy is by_expert else self.most_turns
+        while not steps[-1].ended and len(actions) < longest:
             actions.append(policy(host, steps[-1], rng))
             steps.append(host.step(actions[-1]))
         return ProbedEpisode(task, seed, actions, steps, answer)
@@ -151,12 +172,21 @@ class Subject:
         """Split -> episodes of the expert; empty without one."""
         if not self.host.has_expert:
             return {}
-        return {s: [self.play(t, by_expert) for t in self.some_tasks(self.samples, s)] for s in self.host.splits}
+        return {split: self._episodes(split, by_expert) for split in self.host.splits}
 
     @cached_property
     def random_episodes(self) -> dict[str, list[ProbedEpisode]]:
         """Split -> episodes of the random policy."""
-        return {s: [self.play(t, by_random_policy) for t in self.some_tasks(self.samples, s)] for s in self.host.splits}
+        return {split: self._episodes(split, by_random_policy) for split in self.host.splits}
+
+    def _episodes(self, split: str, policy: Policy) -> list[ProbedEpisode]:
+        """As many as were asked for, or as the time allows, but one."""
+        stop, found = time.monotonic() + _POLICY_SECONDS, list[ProbedEpisode]()
+        for task in self.some_tasks(self.samples, split):
+            found.append(self.play(task, policy))
+            if self.is_slow and time.monotonic() > stop:
+                break
+        return found
 
     @cached_property
     def whim_episodes(self) -> list[ProbedEpisode]:

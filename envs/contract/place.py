@@ -19,7 +19,7 @@ _shown: set[str] = set()
 def place_of(error: BaseException) -> str | None:
     """The innermost line of the environment's code that an error passed, such as ``maze.py, line 12, in respond``.
 
-    Code of installed packages counts only where there is no other, and manyturn's machinery never.
+    Code of installed packages counts only where there is no other, and the machinery of manyturn and Gymnasium never.
     """
     if isinstance(error, SyntaxError) and error.filename:
         return f"{Path(error.filename).name}, line {error.lineno}"
@@ -70,7 +70,9 @@ def _name(frame: FrameType) -> str:
 
 def _is_machinery(frame: FrameType) -> bool:
     parts = _name(frame).split(".")
-    return parts[0] == "manyturn" and (parts[1:2] != ["envs"] or len(parts) < 3 or parts[2] in _MACHINERY)
+    if parts[0] != "manyturn":
+        return parts[0] == "gymnasium"
+    return parts[1:2] != ["envs"] or len(parts) < 3 or parts[2] in _MACHINERY
 
 
 def _is_library(file: str) -> bool:

@@ -21,7 +21,9 @@ def refuse_excluded(space: Any, what: str, text: object, whose: str) -> None:
         return
     if not isinstance(text, str):
         raise ContractError(f"{whose}{what} is {shown(text)}: give text, a str")
-    raise ContractError(f"your {what} space excludes {whose}{shown(text)}, {_reason(space, text, what)}")
+    error = ContractError(f"your {what} space excludes {whose}{shown(text)}, {_reason(space, text, what)}")
+    error.placed = True  # it is the class that is at fault, wherever it was noticed
+    raise error
 
 
 def _reason(space: Any, text: str, what: str) -> str:

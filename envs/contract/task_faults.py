@@ -37,35 +37,43 @@ def looked_at(
     return found
 
 
-def task_fault(tasks: Mapping[str, Sequence[Task]]) -> str | None:
-    """What is wrong with the tasks, with ids and the fix; None if nothing is.
+def id_fault(tasks: Mapping[str, Sequence[Task]]) -> str | None:
+    """Which id names two problems, and the fix; None if none does.
+
+    Args:
+        tasks: split -> its tasks, as far as they are looked at.
+
+    >>> id_fault({"train": [Task("train/0", "train", {"n": 1}), Task("train/0", "train", {"n": 2})]})
+    'the id train/0 names two problems: ids are unique over all splits'
+    """
+    contents: dict[str, str] = {}
+    for task in (task for found in tasks.values() for task in found):
+        if contents.setdefault(task.id, task.content) != task.content:
+            return f"the id {task.id} names two problems: ids are unique over all splits"
+    return None
+
+
+def overlap_fault(tasks: Mapping[str, Sequence[Task]]) -> str | None:
+    """Which problems belong to two splits by their content, and the fix; None if none do.
 
     Args:
         tasks: split -> its tasks, as far as they are looked at.
 
     >>> one, two = Task("train/0", "train", {"n": 1}), Task("test/7", "test", {"n": 1})
-    >>> task_fault({"train": [one], "test": [two]})
-    'test/7 is the same problem as train/0: give a generated problem to the split manyturn.envs.contract.task.\
-split_of(content)'
-    >>> task_fault({"train": [one, Task("train/0", "train", {"n": 2})]})
-    'the id train/0 names two problems: ids are unique over all splits'
+    >>> overlap_fault({"train": [one], "test": [two]}).partition(":")[0]
+    'test/7 is the same problem as train/0'
     """
-    contents: dict[str, str] = {}
     owner: dict[str, tuple[str, Task]] = {}
     shared: list[tuple[Task, Task]] = []
     for split, found in tasks.items():
         for task in found:
-            if contents.setdefault(task.id, task.content) != task.content:
-                return f"the id {task.id} names two problems: ids are unique over all splits"
             first_split, first = owner.setdefault(task.content, (split, task))
             if first_split != split:
                 shared.append((task, first))
-    return _shared(shared) if shared else None
-
-
-def _shared(pairs: Sequence[tuple[Task, Task]]) -> str:
-    task, first = pairs[0]
-    others = [other.id for other, _ in pairs[1:]]
+    if not shared:
+        return None
+    task, first = shared[0]
+    others = [other.id for other, _ in shared[1:]]
     more = ""
     if others:
         more = f", and so {'is' if len(others) == 1 else 'are'} {len(others)} more, such as {', '.join(others[:3])}"

@@ -38,10 +38,27 @@ class EnvError(RuntimeError):
     told = ""
 
 
+def what_and_where(error: BaseException, env: object = None, method: str = "") -> str:
+    """An error and its place in the environment's code, as messages end.
+
+    Args:
+        env, method: the environment that was asked, if the place may be that method of it where there is no better.
+
+    >>> what_and_where(KeyError("key"))
+    ": KeyError: 'key'"
+    """
+    contract = isinstance(error, ContractError)
+    place = None
+    if not (contract and error.placed):
+        place = place_of(error) or (place_of_method(env, method) if env is not None else None)
+    # Not str(error) of an error of the environment, which may raise too.
+    text = str(error) if contract else traceback.format_exception_only(error)[-1].strip()
+    return f"{f' ({place})' if place else ''}: {text}"
+
+
 def not_made(name: str, error: BaseException) -> EnvError:
     """The error for an environment that raised when it was made."""
-    place = place_of(error)
-    return EnvError(f"{name} raised when it was made{f' ({place})' if place else ''}: {type(error).__name__}: {error}")
+    return EnvError(f"{name} raised when it was made{what_and_where(error)}")
 
 
 class Answer(NamedTuple):
@@ -233,15 +250,10 @@ class Host:
 
     def _lost(self, where: str, error: BaseException) -> EnvError:
         """The error with its place: turn and task of the episode, file and line of the environment."""
-        contract = isinstance(error, ContractError)
-        place = None if contract and error.placed else place_of(error)
-        if place is None and self.foreign is not None and not (contract and error.placed):
-            place = place_of_method(self.env.unwrapped, where)
-        told = f"{f' ({place})' if place else ''}: "
-        # Not str(error), which may raise too.
-        told += str(error) if contract else traceback.format_exception_only(error)[-1].strip()
+        told = what_and_where(error, self.env.unwrapped if self.foreign else None, where)
         turn = {"reset": "", "step": f" {self._turn}", "expert": f" for step {self._turn + 1}"}[where]
-        lost = EnvError(f"{self.name}{'' if contract else ' raised'} in {where}{turn} of {self._task}{told}")
+        raised = "" if isinstance(error, ContractError) else " raised"
+        lost = EnvError(f"{self.name}{raised} in {where}{turn} of {self._task}{told}")
         lost.told = told
         return lost
 

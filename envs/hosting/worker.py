@@ -23,7 +23,7 @@ from manyturn.envs.hosting.hello import KEEPER
 from manyturn.envs.hosting.host import EnvError
 from manyturn.envs.hosting.wire import LIMIT, decode, encode
 
-_START_SECONDS = 60.0  # a worker's imports, on a machine that is busy
+START_SECONDS = 60.0  # a worker's imports, on a machine that is busy
 _SLACK_SECONDS = 0.5  # the worker times itself first, so that it can say where it hangs
 _CLOSE_SECONDS = 6.0  # the environments of a worker have 5 s to close
 _TAIL_BYTES = 4000
@@ -99,7 +99,7 @@ class Worker:
             raise WorkerError(f"no worker could be started: {error}") from error
         worker = cls(process, timeout)
         try:
-            worker.pid = await worker._send({**hello, "timeout": timeout}, "start", _START_SECONDS)
+            worker.pid = await worker._send({**hello, "timeout": timeout}, "start", START_SECONDS)
         except BaseException:
             worker.kill("it was given up while it started")
             assert worker._ending is not None

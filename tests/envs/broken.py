@@ -151,6 +151,54 @@ class TooEasy(Sound):
         return self.succeed("Any will do.") if action.isdigit() else self.invalid("no")
 
 
+class Unscorable(Sound):
+    def respond(self, action):
+        return self.go_on("Hm.", digit=float("nan"))
+
+
+class Huge(Sound):
+    def begin(self, task, rng):
+        return super().begin(task, rng) + "0" * 2_000_000
+
+
+class Lengthy(Sound):
+    """Its texts fill a context, and its expert says more than most models are allowed to."""
+
+    def begin(self, task, rng):
+        return super().begin(task, rng) + " ." * 20_000
+
+    def respond(self, action):
+        return super().respond(action.partition(" ")[0])
+
+    def expert(self):
+        return super().expert() + " and" * 200
+
+
+class Sums(Sound):
+    """Answers of one digit, which texts hold by coincidence."""
+
+    def begin(self, task, rng):
+        self.done = 0
+        return f"Number {task.params['salt'] * 10 + 6}: what is its last digit?"
+
+    def respond(self, action):
+        return self.succeed("Yes.") if action == "6" else self.fail("No.")
+
+    def admissible(self):
+        return ["5", "6"]
+
+    def expert(self):
+        return "6"
+
+    def answer(self):
+        return "6"
+
+
+class LeaksDigit(Sums):
+    def begin(self, task, rng):
+        return f"{super().begin(task, rng)} It is 6."
+
+
 class SharedProblems(Sound):
     def tasks(self, split):
         return [Task(f"{split}/{i}", split, {"code": [i % 10, 1, 2]}) for i in range(10)]

@@ -118,6 +118,13 @@ class Blankless(Plain):
     action_space = spaces.Text(20)
 
 
+class BlanklessExpert(Blankless):
+    """What it lists keeps to its space, the expert does not."""
+
+    def admissible(self):
+        return ["left"]
+
+
 class BlanklessInfo(Blankless):
     """The expert keeps to its space, what it lists does not."""
 
@@ -144,6 +151,12 @@ class Dear(Plain):
 
 class DearAndSaid(Dear):
     success_above = -3.5
+
+
+class Says(Plain):
+    def step(self, action):
+        *rest, terminated, truncated, _ = super().step(action)
+        return *rest, terminated, truncated, {"is_success": terminated}
 
 
 class Waits(Walk):

@@ -5,20 +5,27 @@ from pathlib import Path
 import psutil
 import pytest
 
-from manyturn.envs.conformance.check import Finding, Report, check, examined
+from manyturn.envs.conformance.check import NAMES, Finding, Report, check, examined
+from manyturn.envs.contract.environments import UnknownArgument, UnknownEnv
 from manyturn.envs.hosting import errand
 
 BROKEN = Path(__file__).parents[1] / "broken.py"
 FAULTY = Path(__file__).parents[1] / "faulty.py"
+MISTAKES = FAULTY.with_name("mistakes.py")
 TRAPS = FAULTY.with_name("traps.py")
 
 
 def test_a_sound_environment_passes_everything():
     report = check(f"{BROKEN}:Sound", samples=20)
     assert report.passed, str(report)
-    assert [f.check for f in report.findings if f.status == "skipped"] == []
+    assert [f.check for f in report.findings if f.status != "passed"] == ["success"]
     assert report["speed"].figures["turns/s"] > 100
     assert report["expert"].figures == {"train": 1.0, "validation": 1.0, "test": 1.0, "turns": 3.0}
+
+
+def found(name: str, *checks: str) -> Report:
+    """Not in a process of its own for each: that is a second of imports."""
+    return Report(name, tuple(Finding(**values) for values in examined(name, {}, 8, 0, 60.0, ["made", *checks])))
 
 
 @pytest.mark.parametrize("name", ["manyturn/GuessNumber-v0"])
@@ -30,7 +37,7 @@ def test_our_own_environments_pass(name):
 @pytest.mark.parametrize(
     ("cls", "finding", "mend"),
     [
-        ("GlobalChance", "determinism", "self.rng"),
+        ("GlobalChance", "determinism", "turn 0: observation 'Noise"),
         ("HashOrder", "other process", "sort sets"),
         ("LeftOver", "determinism", "begin()"),
         ("CrashesOnOddText", "odd actions", "self.invalid"),
@@ -44,7 +51,6 @@ def test_our_own_environments_pass(name):
         ("NoTurnKey", "info", "lacks turn"),
         ("OverfullProgress", "info", "from 0 to 1"),
         ("BadExpert", "expert", "fails"),
-        ("TooEasy", "random", "max_turns smaller"),
         ("SharedProblems", "splits", "split_of"),
         ("ChangingTasks", "tasks", "depend on its id alone"),
         ("OneIdForAll", "tasks", "unique"),
@@ -53,18 +59,84 @@ def test_our_own_environments_pass(name):
         ("OneAnchor", "anchors", "put the state"),
         ("AnchorOfChance", "anchors", "state alone"),
         ("Numbers", "made", "TextSpace"),
+        ("Unscorable", "rewards", "turn 1: the part 'digit' is nan, so"),
+        ("Huge", "spaces", "and the space ends at 1,000,000: show less"),
+        ("LeaksDigit", "leak", "contains '6'"),
         ("ClosesOnce", "gymnasium", "check_env warns"),
         ("CannotClose", "close", "cannot close"),
     ],
 )
 def test_each_fault_is_found_and_its_mend_is_named(cls, finding, mend):
-    chosen = ["made", finding, "close"]
-    # Not in a process of its own for each: that is a second of imports.
-    report = Report(cls, tuple(Finding(**f) for f in examined(f"{BROKEN}:{cls}", {}, 8, 0, 60.0, chosen)))
+    report = found(f"{BROKEN}:{cls}", finding, "close")
     assert not report.passed
     assert report[finding].status == "failed", str(report)
     assert mend in report[finding].detail
     assert "\n" not in report[finding].detail
+
+
+@pytest.mark.parametrize(
+    ("env", "finding", "words"),
+    [
+        (f"{BROKEN}:TooEasy", "random", "nearly as well as the expert, so there is little to learn"),
+        (f"{BROKEN}:Lengthy", "lengths", "an observation has 40,"),
+        (f"{BROKEN}:Lengthy", "lengths", "the expert's longest reply has 801 characters (task"),
+        (f"{MISTAKES}:Waits", "speed", "of it, as for a network, a program or sleep"),
+        (f"{MISTAKES}:Dear", "expert", "return is never a success: put 'success' into info at the end"),
+        (f"{FAULTY}:Stranger", "ends", "a limit of its own does not count them: set max_turns on the class"),
+    ],
+)
+def test_what_may_be_meant_so_is_a_warning_that_fails_nothing(env, finding, words):
+    report = found(env, finding)
+    assert report.passed and report[finding].status == "warning" and words in report[finding].detail, str(report)
+
+
+def test_coincidence_is_no_leak():
+    assert found(f"{BROKEN}:Sums", "leak")["leak"].status == "passed"
+
+
+@pytest.mark.parametrize(
+    ("cls", "words"),
+    [
+        ("Plain", "an episode that terminated with a return above 0; to say otherwise put 'success' into info"),
+        ("DearAndSaid", "return above -3.5"),
+        ("Says", "as info['is_success'] says at the end"),
+    ],
+)
+def test_the_rule_of_success_of_a_plain_environment_is_named(cls, words):
+    assert words in found(f"{MISTAKES}:{cls}", "success")["success"].detail
+
+
+@pytest.mark.parametrize(
+    ("cls", "words"),
+    [
+        ("Blankless", "your action space excludes the admissible 'go left', whose ' ' is not in its charset: use"),
+        ("BlanklessExpert", "your action space excludes the expert's 'go left', whose ' ' is not in its charset: use"),
+        ("BlanklessTexts", "your observation space excludes its own 'Room"),
+    ],
+)
+def test_spaces_that_exclude_what_is_said_are_named_with_the_mend(cls, words):
+    report = found(f"{MISTAKES}:{cls}", "spaces", "gymnasium")
+    assert report["spaces"].status == "failed" and words in report["spaces"].detail
+    assert "manyturn.TextSpace()" in report["spaces"].detail and report["gymnasium"].status in ("passed", "skipped")
+
+
+def test_one_reason_for_many_failures_is_said_once_with_its_place():
+    report = found(f"{MISTAKES}:Raises", *NAMES)
+    assert str(report).count("KeyError") == 1 and "mistakes.py, line" in report["spaces"].detail
+    assert "14 more" in str(report) and "for the reason of 'spaces': gymnasium, determinism, other process" in str(
+        report
+    )
+
+
+def test_what_is_found_is_said_before_the_next_check_begins():
+    class Enough(Exception):
+        pass
+
+    def stop(finding: Finding) -> None:
+        raise Enough(finding.check)
+
+    with pytest.raises(Enough, match="made"):
+        check(f"{TRAPS}:Spins", timeout=100.0, on_finding=stop)
 
 
 def test_a_foreign_environment_is_examined_as_far_as_it_goes():
@@ -74,13 +146,15 @@ def test_a_foreign_environment_is_examined_as_far_as_it_goes():
     assert report["determinism"].status == "passed"
 
 
-def test_an_environment_that_does_not_exist_is_one_finding():
-    report = check("manyturn/NoSuch-v0")
-    assert len(report.findings) == 1 and "did you mean" in report["made"].detail
+def test_a_name_that_is_no_environment_is_bad_input_and_no_finding():
+    with pytest.raises(UnknownEnv, match="did you mean"):
+        check("manyturn/Maze-v7")
+    with pytest.raises(UnknownArgument, match="takes no argument 'size'"):
+        check("manyturn/Maze-v0", {"size": 3})
 
 
 def test_the_report_names_its_checks_when_asked_for_another():
-    report = check("manyturn/NoSuch-v0")
+    report = Report("x", (Finding("made", "passed"),))
     with pytest.raises(KeyError, match="made"):
         report["maid"]
     with pytest.raises(ValueError, match="did you mean 'snapshot'"):
@@ -103,10 +177,10 @@ def test_the_report_names_its_checks_when_asked_for_another():
 def test_an_environment_that_ends_or_holds_up_its_process_is_a_finding(cls, words, monkeypatch):
     monkeypatch.setattr(errand, "_SLACK_SECONDS", 0.5)
     report = check(f"{TRAPS}:{cls}", samples=2, timeout=0.5)
-    assert report["made"].status == "passed" and report["gymnasium"].status == "failed"
-    assert words in report["gymnasium"].detail
-    assert {f.status for f in report.findings[2:]} == {"skipped"}
-    assert report["speed"].detail == "not tried, since 'gymnasium' ended the process"
+    assert report["made"].status == "passed" and report["spaces"].status == "failed"
+    assert words in report["spaces"].detail
+    assert {f.status for f in report.findings[4:]} == {"skipped"}
+    assert report["speed"].detail == "not tried, since 'spaces' ended the process"
 
 
 def test_a_constructor_that_never_ends_is_a_finding():

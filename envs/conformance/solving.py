@@ -1,0 +1,96 @@
+"""Checks of who reaches the goal: what success is, whether the expert has it, whether luck has it, and leaks."""
+
+import re
+
+from manyturn.envs.conformance.probe import ProbedEpisode, Subject
+from manyturn.envs.conformance.verdicts import Doubt, Fault, Result, Skip
+
+EXPERT_AT_LEAST = 0.95
+MARGIN = 0.2  # by which the expert should be above a random policy, or tasks teach little
+_SHORT = 2  # characters: an answer as short as this is found by coincidence too
+_OFTEN = 0.5  # share of episodes in which coincidence does not find a short answer
+SAY_SUCCESS = "put 'success' into info at the end, or set success_above on the class"
+
+
+def success(subject: Subject) -> Result:
+    """Which rule says that a plain environment's goal was reached."""
+    if subject.host.foreign is None:
+        raise Skip("self.succeed() and self.fail() say it")
+    for _ in subject.all_episodes():  # the last one's end is remembered
+        pass
+    if (key := subject.host.foreign.success_by) is not None:
+        return f"as info[{key!r}] says at the end", {}
+    bound = subject.host.foreign.success_above
+    return f"an episode that terminated with a return above {bound:g}; to say otherwise {SAY_SUCCESS}", {}
+
+
+def _rate(episodes: list[ProbedEpisode]) -> float:
+    known = [played.success for played in episodes if played.success is not None]
+    if not known:
+        raise Skip(f"success is not known: {SAY_SUCCESS}")
+    return sum(known) / len(known)
+
+
+def expert(subject: Subject) -> Result:
+    """The expert reaches the goal, so every task can be solved."""
+    if not subject.host.has_expert:
+        raise Skip("no expert: override expert() to prove that tasks can be solved, and for demonstrations")
+    rates = {split: _rate(episodes) for split, episodes in subject.expert_episodes.items()}
+    if _is_never_paid(subject):
+        raise Doubt(f"the expert's episodes terminate, but their return is never a success: {SAY_SUCCESS}", rates)
+    for split, rate in rates.items():
+        if rate < EXPERT_AT_LEAST:
+            lost = [played.task.id for played in subject.expert_episodes[split] if not played.success]
+            raise Fault(f"split {split}: the expert fails {len(lost)} tasks, such as {lost[0]}", rates)
+    episodes = [played for many in subject.expert_episodes.values() for played in many]
+    turns = sum(len(played.actions) for played in episodes) / len(episodes)
+    return subject.shortened(len(episodes)), {**rates, "turns": turns}
+
+
+def _is_never_paid(subject: Subject) -> bool:
+    """Whether no end of the expert's counts as a success by its rewards, which is how plain environments are judged."""
+    ends = [played.steps[-1] for many in subject.expert_episodes.values() for played in many]
+    foreign = subject.host.foreign
+    judged = foreign is not None and foreign.success_by is None
+    return judged and all(end.terminated for end in ends) and not any(end.success for end in ends)
+
+
+def random_policy(subject: Subject) -> Result:
+    """Random admissible actions do worse than the expert."""
+    episodes = [played for many in subject.random_episodes.values() for played in many]
+    if not any(step.admissible for played in episodes for step in played.steps):
+        raise Skip("no admissible actions are listed: override admissible() to learn what a random policy achieves")
+    luck = _rate(episodes)
+    if not subject.host.has_expert:
+        raise Skip(f"no expert to compare with; a random policy succeeds in {luck:.0%}")
+    best = _rate([played for many in subject.expert_episodes.values() for played in many])
+    if not best:
+        raise Skip("the expert has no success to compare with")
+    figures = {"random": luck, "expert": best}
+    if luck > best - MARGIN:
+        text = "random actions do nearly as well as the expert, so there is little to learn: make tasks longer or"
+        raise Doubt(f"{text} max_turns smaller, unless it is meant", figures)
+    return subject.shortened(len(episodes)), figures
+
+
+def leak(subject: Subject) -> Result:
+    """The answer stays hidden until the end."""
+    episodes = [played for played in subject.all_episodes() if played.answer]
+    if not episodes:
+        raise Skip("no answer(): override it where one text would give the solution away")
+    leaks = [(played, turn) for played in episodes if (turn := _leaking_turn(played)) is not None]
+    short = [played for played in episodes if len(played.answer or "") <= _SHORT]
+    by_chance = [(played, turn) for played, turn in leaks if len(played.answer or "") <= _SHORT]
+    if len(by_chance) <= _OFTEN * len(short):
+        leaks = [found for found in leaks if found not in by_chance]
+    if leaks:
+        played, turn = leaks[0]
+        raise Fault(f"task {played.task.id}, turn {turn}: the observation contains {played.answer!r}")
+    return "the answer appears at the end only", {}
+
+
+def _leaking_turn(played: ProbedEpisode) -> int | None:
+    """The first turn whose observation has the answer as words of its own, before the end."""
+    answer = re.compile(rf"(?<!\w){re.escape(played.answer or '')}(?!\w)")
+    texts = [step.observation for step in played.steps if not step.ended]
+    return next((turn for turn, text in enumerate(texts) if answer.search(text)), None)

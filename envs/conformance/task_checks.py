@@ -1,0 +1,48 @@
+"""Checks of the lists of tasks, for which nothing is played."""
+
+import json
+
+from manyturn.envs.conformance.probe import Subject, text_env_of
+from manyturn.envs.conformance.verdicts import Fault, Result
+from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.task_faults import id_fault, overlap_fault
+
+
+def splits(subject: Subject) -> Result:
+    """No problem belongs to two splits."""
+    found = {split: subject.many_tasks(split) for split in subject.host.splits}
+    if fault := overlap_fault(found):
+        raise Fault(fault)
+    return "tasks compared by content", {split: float(len(tasks)) for split, tasks in found.items()}
+
+
+def _plain(task: Task) -> None:
+    if not task.params:
+        raise Fault(f"task {task.id} has no params: they determine the problem, and splits are compared by them")
+    try:
+        json.dumps(dict(task.params))
+    except TypeError as error:
+        raise Fault(f"task {task.id}: {error}; params are numbers, strings, lists and dicts") from error
+
+
+def tasks(subject: Subject) -> Result:
+    """Same id, same problem: unique ids, found again, in another instance too."""
+    env, other = subject.text_env, text_env_of(subject.fresh())
+    assert env is not None and other is not None
+    drawn = {split: subject.many_tasks(split) for split in subject.host.splits}
+    if fault := id_fault(drawn):
+        raise Fault(fault)
+    found = 0
+    for split, listed in drawn.items():
+        if not listed:
+            raise Fault(f"split {split} has no tasks: leave it out of splits")
+        if strays := [task for task in listed if task.split != split]:
+            told = f"task {strays[0].id} says that its split is {strays[0].split}"
+            raise Fault(f"{told}, but it is listed in split {split}")
+        for task in listed[:: max(1, len(listed) // 20)]:
+            _plain(task)
+            again = other.find(task.id)
+            if (again.id, again.split, again.content) != (task.id, task.split, task.content):
+                raise Fault(f"find({task.id!r}) returns another problem: a task must depend on its id alone")
+            found += 1
+    return f"{found} tasks found again by id in another instance", {}
