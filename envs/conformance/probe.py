@@ -84,6 +84,7 @@ class Subject:
     Attributes:
         hosts: all instances that were made.
         is_excluded: whether something of its own was found outside of its spaces.
+        is_random: whether the same actions were found to give something else.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Subject:
     timeout: float = 60.0
     hosts: list[Host] = field(default_factory=list)
     is_excluded: bool = False
+    is_random: bool = False
     _many: dict[str, list[Task]] = field(default_factory=dict)
 
     def fresh(self) -> Host:
