@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from manyturn.agents.endpoint.options import without_secrets
 from manyturn.agents.episode import Episode, Policy
 from manyturn.agents.episode_key import EpisodeKey
@@ -22,6 +24,7 @@ from manyturn.agents.metered import Metered
 from manyturn.agents.records import EPISODES, TURNS, Row
 from manyturn.agents.records import SCHEMA_VERSION as RECORDS_VERSION
 from manyturn.agents.summary import scored_rows, spent_on, summarise
+from manyturn.agents.summary_table import print_summary
 from manyturn.agents.tables import replace_table
 from manyturn.envs.contract.durable import replace_text
 from manyturn.envs.contract.panel import Panel, PanelError, overlap, portable_name
@@ -35,7 +38,7 @@ class NotHeldOut(ValueError):
     """The policy was trained on tasks of the panel, so its results there say nothing about new tasks."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
     """What was found.
 
@@ -52,6 +55,15 @@ class Evaluation:
     turns: list[Row]
     summary: dict[str, Any]
     played: int
+
+    def __repr__(self) -> str:
+        mean = self.summary["success"]["mean"]
+        success = "unknown" if mean is None else f"{mean:.1%}"
+        return f"<Evaluation of {self.summary['policy']} on {self.panel.id}: success {success}; show() prints it>"
+
+    def show(self, console: Console | None = None) -> None:
+        """Print the table of what matters most."""
+        print_summary(self.summary, console or Console())
 
 
 def held_out_guard(panel: Panel, seen: Collection[str]) -> None:

@@ -106,7 +106,8 @@ async def gather(
             for _ in range(lanes):
                 group.create_task(lane())
     except BaseExceptionGroup as several:
-        raise _first(several) from None
+        first = _first(several)
+        raise first from first.__cause__
     return _complete(done)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from manyturn.agents.episode import Act
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Ledger
+from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.place import place_of
 from manyturn.envs.hosting.host import Answer
 from manyturn.envs.hosting.seats import Seat
@@ -123,6 +124,14 @@ class PythonPlayer:
 
     def leave(self) -> None:
         """Nothing is kept."""
+
+
+def code_of(made: Any) -> str:
+    """A hash of a policy's source text; empty where there is none to read."""
+    try:
+        return digest(inspect.getsource(made if inspect.isroutine(made) or isinstance(made, type) else type(made)))[:8]
+    except (OSError, TypeError):
+        return ""
 
 
 def _start(answers: Callable[..., Any]) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from manyturn.envs.contract.text_env import TextEnv
     from manyturn.envs.contract.turn import Turn
     from manyturn.envs.tools import Toolset
+    from manyturn.evaluation import evaluate
     from manyturn.training import resume, train
 
 _HOMES = {
@@ -30,6 +31,7 @@ _HOMES = {
     "check": "manyturn.envs.conformance.check:check",
     "compare": "manyturn.comparison:compare_folders",
     "credit": "manyturn.credit",
+    "evaluate": "manyturn.evaluation:evaluate",
     "make": "manyturn.envs.contract.environments:make",
     "register": "manyturn.envs.contract.environments:register",
     "resume": "manyturn.training:resume",
@@ -47,6 +49,7 @@ __all__ = [
     "check",
     "compare",
     "credit",
+    "evaluate",
     "make",
     "register",
     "resume",

@@ -1,29 +1,35 @@
 """Evaluations: the policies, the panel that is asked for, the rewards that count, and what is shown of them."""
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
 
 from manyturn.agents.evaluate import Evaluation, held_out_guard
 from manyturn.agents.evaluate import evaluate as play_panel
 from manyturn.agents.kept import Progress
-from manyturn.agents.python_policy import PythonPolicy
+from manyturn.agents.python_policy import PythonPolicy, code_of
 from manyturn.agents.reply_remarks import reply_remarks
 from manyturn.agents.summary_table import print_summaries, print_summary
 from manyturn.candidate import SECTIONS, Candidate, find_policy, sections_of
 from manyturn.comparison import read_panel
+from manyturn.envs.contract.class_names import env_name
 from manyturn.envs.contract.environments import is_file
 from manyturn.envs.contract.options import unknown
 from manyturn.envs.contract.panel import Panel, make_panel, portable_name
 from manyturn.envs.hosting.seats import Seats, open_seats
+from manyturn.loops import result_of
 from manyturn.overrides import OverrideError, read_value
 from manyturn.progress import Watch
 from manyturn.report.write import write_report
+
+if TYPE_CHECKING:
+    import gymnasium
 
 Wrappers = Sequence[Any]
 
@@ -35,7 +41,7 @@ class Settings:
     Attributes:
         env: an id, or FILE.py:Class.
         env_args: arguments of its constructor.
-        wrappers: turn-level rewards as TOML text, such as ``[{name = "turn_cost", cost = 0.01}]``.
+        wrappers: turn-level rewards, also as TOML text such as ``[{name = "turn_cost", cost = 0.01}]``.
         panel: a panel's file, in place of split, limit and env_args.
         repeats: episodes of each task.
         workers: processes that host the environment; 0 keeps it in this one.
@@ -44,7 +50,7 @@ class Settings:
 
     env: str | None = None
     env_args: Mapping[str, Any] | None = None
-    wrappers: str | None = None
+    wrappers: str | Wrappers | None = None
     split: str | None = None
     limit: int | None = None
     panel: Path | None = None
@@ -52,6 +58,70 @@ class Settings:
     seed: int = 0
     workers: int = 0
     out: Path | None = None
+
+
+def evaluate(
+    policy: Any,
+    env: "str | type[gymnasium.Env] | None" = None,
+    *,
+    env_args: Mapping[str, Any] | None = None,
+    wrappers: Wrappers | None = None,
+    split: str | None = None,
+    limit: int | None = None,
+    panel: str | os.PathLike[str] | None = None,
+    repeats: int = 1,
+    seed: int = 0,
+    workers: int = 0,
+    out: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+    **options: Any,
+) -> Evaluation:
+    """Evaluate a policy on held-out tasks, and wait until it is done; works in a notebook too.
+
+    >>> def first(observation, info):
+    ...     return info["admissible"][0]
+    >>> evaluate(first, "manyturn/Maze-v0", limit=4).summary["n_episodes"]
+    4
+
+    Args:
+        policy: a function, class or object as ``PythonPolicy`` takes it, or any word that ``manyturn evaluate`` takes:
+            a run's folder, ``"openai:MODEL"``, ``"expert"``, ``"FILE.py:POLICY"``.
+        env: an id, ``FILE.py:Class`` or a class; a run knows its own.
+        env_args: arguments of the environment's constructor.
+        wrappers: turn-level rewards, such as ``[{"name": "turn_cost", "cost": 0.01}]``.
+        split: the split that the panel is taken from. Default: test.
+        limit: tasks on the panel, at most. Default: 128.
+        panel: a panel's file, in place of split, limit and env_args.
+        repeats: episodes of each task.
+        seed: sampling noise and episode randomness derive from it.
+        workers: processes that host the environment; 0 keeps it in this one.
+        out: folder for what is found; an interrupted evaluation in it continues.
+        progress: show how far it is, on the standard error output.
+        options: those of the policy by section, such as ``sampling={"temperature": 0.0}``.
+
+    Raises:
+        ValueError: a policy, an option or a setting will not do.
+        PolicyError: the policy's code raised; the error that it raised is its cause.
+        TooManyErrors: the environment or an endpoint fails too often; with ``out``, what was finished is kept.
+    """
+    settings = Settings(
+        env=None if env is None else env_name(env),
+        env_args=env_args,
+        wrappers=wrappers,
+        split=split,
+        limit=limit,
+        panel=None if panel is None else Path(panel),
+        repeats=repeats,
+        seed=seed,
+        workers=workers,
+        out=None if out is None else Path(out),
+    )
+    return result_of(evaluate_policies([_plain(policy)], settings, options, quiet=not progress))[0]
+
+
+def _plain(policy: Any) -> Any:
+    """A path as a word."""
+    return os.fspath(policy) if isinstance(policy, os.PathLike) else policy
 
 
 class Entrant(NamedTuple):
@@ -82,11 +152,17 @@ async def evaluate_policies(
     async with AsyncExitStack() as stack:
         entrants = []
         for name, policy, given, out in _asked_of_each(policies, settings, asked):
-            candidate = find_policy(policy, given) if isinstance(policy, str) else Candidate(PythonPolicy(policy, name))
+            candidate = find_policy(policy, given) if isinstance(policy, str) else _in_python(policy, name, given)
             for engine in candidate.engines:
                 stack.push_async_callback(engine.shutdown)
             entrants.append(Entrant(name, candidate, out))
         return await _evaluate(entrants, settings, quiet)
+
+
+def _in_python(policy: Any, name: str, asked: Mapping[str, Any]) -> Candidate:
+    if asked:
+        raise OverrideError(f"{next(iter(asked))} has no effect: {name} is called as it is")
+    return Candidate(PythonPolicy(policy, name, code_of(policy)))
 
 
 def show(names: Sequence[str], evaluations: Sequence[Evaluation], settings: Settings, console: Console) -> None:
@@ -217,7 +293,7 @@ def _world(env: str, settings: Settings, candidate: Candidate) -> tuple[Mapping[
     args = settings.env_args or (candidate.env_args if is_own else None) or {}
     if settings.wrappers is None:
         return args, candidate.wrappers if is_own else ()
-    wrappers = read_value(settings.wrappers)
+    wrappers = read_value(settings.wrappers) if isinstance(settings.wrappers, str) else list(settings.wrappers)
     if not isinstance(wrappers, list) or not all(isinstance(wrapper, dict | str) for wrapper in wrappers):
         raise ValueError('wrappers is no TOML list of tables, such as [{name = "turn_cost", cost = 0.01}]')
     return args, wrappers
