@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from manyturn.agents.endpoint.client import Client, NoAnswer, Reply, Unreachable
+from manyturn.agents.endpoint.client import Client, NoAnswer, Reply, TooSlow, Unreachable
 from manyturn.agents.endpoint.completion import Completion, Unreadable, read_completion
 from manyturn.agents.endpoint.options import Endpoint
 from manyturn.agents.endpoint.refusals import (
@@ -27,6 +27,7 @@ from manyturn.agents.episode import ContextFull
 
 _FIRST_ATTEMPTS = 4  # of the request that shows whether there is an endpoint
 _SILENCE = 30.0  # seconds between two lines about waiting, once the endpoint has answered
+_LONG = 15.0  # seconds after which it is said that the first answer is still waited for
 _NOT_THERE = "start the server, or give its address with OPENAI_BASE_URL or --endpoint.base-url"
 
 
@@ -80,6 +81,8 @@ class Asking:
         return await self._ask(body, spread, self.options.attempts)
 
     async def _ask_first(self, body: Mapping[str, Any], spread: Callable[[int], float]) -> Completion:
+        slow = f"{self.client.where}: no answer yet after {_LONG:g} s; it has {self.options.timeout:g} s"
+        reminder = asyncio.get_running_loop().call_later(_LONG, lambda: self.tell(slow))
         try:
             completion = await self._ask(body, spread, min(self.options.attempts, _FIRST_ATTEMPTS))
         except EngineError as error:
@@ -87,6 +90,8 @@ class Asking:
         except ContextFull:
             self._answered = True
             raise
+        finally:
+            reminder.cancel()
         self._answered = True
         return completion
 
@@ -116,6 +121,10 @@ class Asking:
         except Unreachable as fault:
             if not self._answered:
                 raise EngineRefused(f"{self.client.where} cannot be reached: {fault}: {_NOT_THERE}") from fault
+            raise _TryAgain(str(fault)) from fault
+        except TooSlow as fault:
+            if not self._answered:
+                raise EngineRefused(f"{self.client.where}: {fault}: give --endpoint.timeout more") from fault
             raise _TryAgain(str(fault)) from fault
         except NoAnswer as fault:
             raise _TryAgain(str(fault)) from fault

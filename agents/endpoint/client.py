@@ -24,6 +24,10 @@ class Unreachable(NoAnswer):
     """There was nobody to take the request."""
 
 
+class TooSlow(NoAnswer):
+    """The request was taken, and its time ran out."""
+
+
 class Reply(NamedTuple):
     """What came back."""
 
@@ -85,7 +89,7 @@ class Client:
                     if len(raw) > _LONGEST_ANSWER:
                         raise NoAnswer(f"the answer is longer than {_LONGEST_ANSWER} bytes")
         except TimeoutError as error:
-            raise NoAnswer(f"no answer within {limit:g} s (endpoint.timeout)") from error
+            raise TooSlow(f"no answer within {limit:g} s") from error
         except httpx.ConnectTimeout as error:
             raise Unreachable(f"no connection within {min(_CONNECT, limit):g} s") from error
         except (httpx.ConnectError, httpx.ProxyError) as error:

@@ -327,6 +327,19 @@ def test_a_window_sends_the_goal_and_the_last_turns(server):
     assert "(2 turns left out)" in messages[1]["content"]
 
 
+def test_each_role_of_an_episode_sees_what_it_said_itself(server):
+    player = policy().player(EPISODE, "Rules.")
+
+    async def both() -> None:
+        for role in ("seller", "buyer", "seller"):
+            await player.act(Answer(f"to the {role}", role=role), None)  # type: ignore[arg-type]  # no expert's seat
+
+    asyncio.run(both())
+    sent = [[message["content"] for message in request["body"]["messages"]] for request in server.requests]
+    assert sent[1] == ["Rules.", "to the buyer"]
+    assert sent[2] == ["Rules.", "to the seller", "go north", "to the seller"]
+
+
 def test_a_storm_of_errors_ends_episodes_as_errors_and_never_as_rewards(server):
     storm = answered(server)
     server.script = [(500, b"storm", {})]

@@ -1,8 +1,10 @@
 """``manyturn evaluate openai:MODEL`` against a real server: what it is asked, what it refuses, and what is played."""
 
 import json
+import shlex
 import shutil
 import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from needs_endpoint import KEY, Server, calling, completion, reading
 
 from manyturn import exits
+from manyturn.agents.records import read_turns
 
 MAZE = "manyturn/Maze-v0"
 VAULT = '''
@@ -173,6 +176,13 @@ def test_a_web_page_is_no_endpoint(command, server):
     assert len(server.requests) == 1
 
 
+def test_a_server_that_never_answers_is_given_up_after_one_request(command, server):
+    server.script = [lambda handler: (time.sleep(1), b"", {})]
+    found = command("evaluate", "openai:m", "--env", MAZE, "--limit", 4, "--endpoint.timeout", 0.2)
+    assert found.code == exits.BAD_INPUT and "no answer within 0.2 s: give --endpoint.timeout more" in found.err
+    assert len(server.requests) == 1
+
+
 @pytest.mark.parametrize("status", [429, 503])
 def test_waiting_for_a_busy_server_is_seen_and_ends(command, server, status):
     server.script = [(status, b"busy", {"Retry-After": "0.2"})]
@@ -229,6 +239,26 @@ def test_options_of_sampling_headers_and_system_text_reach_the_server_and_no_sec
     assert summary(tmp_path)["sampling"]["extra_body"] == {"reasoning_effort": "low"}
     written = b"".join(path.read_bytes() for path in tmp_path.iterdir()) + (found.out + found.err).encode()
     assert b"secret-o" not in written and KEY.encode() not in written
+
+
+def test_models_read_a_system_text_of_ones_own_too(command, model, tiny_run, tmp_path):
+    words = ("evaluate", model, "--env", f"{tiny_run.parent}/doors.py:Doors", "--limit", 1, "--agent.max-context", 256)
+    assert command(*words, "--out", tmp_path / "without").code == 0
+    assert command(*words, "--out", tmp_path / "with", "--agent.system", "open open open").code == 0
+    first = [read_turns(tmp_path / name / "turns.parquet")[0]["prompt_tokens"] for name in ("without", "with")]
+    assert first[1] > first[0]
+
+
+def test_the_commands_of_the_page_work(command, server, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AZURE_KEY", "azure")
+    page = (Path(__file__).parents[2] / "docs" / "endpoints.md").read_text().replace("\\\n", "")
+    commands = [line for line in page.splitlines() if line.startswith("manyturn evaluate")]
+    assert len(commands) > 5
+    for line in commands:
+        words = shlex.split(line.replace("--limit 20", ""))[1:]
+        found = command(*words, "--limit", 1)
+        assert found.code == 0, f"{line}: {found.err}"
 
 
 def test_an_evaluation_is_not_continued_with_other_sampling(command, server, tmp_path):
@@ -363,10 +393,13 @@ def test_calls_that_cannot_be_read_are_invalid_turns_that_the_server_is_told_of(
     assert messages[-1]["role"] == "user", "words without a call are answered with words"
 
 
-def test_native_tools_are_of_endpoints_alone(command, tiny_run, vault):
-    model = tiny_run / "checkpoints" / "step_000001" / "model"
-    copied = Path(vault.partition(":")[0]).parent / "copied"
-    shutil.copytree(model, copied)
-    for words in (["evaluate", copied, "--env", vault], ["train", vault]):
+@pytest.fixture
+def model(tiny_run, tmp_path) -> Path:
+    """A model's folder that no run is known of."""
+    return shutil.copytree(tiny_run / "checkpoints" / "step_000001" / "model", tmp_path / "copied")
+
+
+def test_native_tools_are_of_endpoints_alone(command, model, vault):
+    for words in (["evaluate", model, "--env", vault], ["train", vault]):
         found = command(*words, "--agent.format", "native_tools")
         assert found.code == exits.BAD_INPUT and "set agent.format to tool_call" in found.err, found.err
