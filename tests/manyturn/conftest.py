@@ -1,10 +1,15 @@
-"""A run of seconds."""
+"""A run of seconds, and the wheel."""
 
 import asyncio
+import os
+import subprocess
+import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+ROOT = Path(__file__).parents[2]
 DOORS = Path(__file__).parents[1] / "trainers" / "doors.py"
 
 
@@ -29,3 +34,31 @@ def tiny_run(tmp_path_factory) -> Path:
     }
     asyncio.run(train(configure({}, {"env": env}, sizes), folder / "run"))
     return folder / "run"
+
+
+class Wheel(NamedTuple):
+    """The project's wheel, and the files that git tracks."""
+
+    file: Path
+    tracked: list[Path]
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory) -> Wheel:
+    """The wheel of the tracked files alone, as an index would get it."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout, so there is no list of files to compare with")
+    files = [path for path in map(Path, listed.stdout.splitlines()) if (ROOT / path).exists()]
+    folder = tmp_path_factory.mktemp("wheel")
+    for path in files:
+        target = folder / "tree" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / path).is_symlink():
+            target.symlink_to(os.readlink(ROOT / path))
+        else:
+            target.write_bytes((ROOT / path).read_bytes())
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*pip, "-w", folder, folder / "tree"], check=True, capture_output=True)
+    [file] = folder.glob("*.whl")
+    return Wheel(file, files)

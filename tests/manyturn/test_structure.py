@@ -1,10 +1,8 @@
 """The promises about the code base itself."""
 
 import ast
-import os
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -13,13 +11,6 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = ("envs", "agents", "trainers", "containers")
 ON_CONTAINERS = ("envs.hosting.engines", "envs.software", "envs.benchmarks.swebench", "envs.code")
 FLOORS = {"containers": 0, "envs": 1, "agents": 2, "trainers": 3, "manyturn": 4}
-
-
-def tracked() -> list[Path]:
-    found = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
-    if found.returncode:
-        pytest.skip("not a git checkout, so there is no list of files to compare with")
-    return [Path(line) for line in found.stdout.splitlines()]
 
 
 def sources() -> list[Path]:
@@ -188,44 +179,6 @@ def test_folders_refuse_to_be_top_level_packages(folder):
         [sys.executable, "-c", f"import {folder}"], capture_output=True, text=True, cwd=ROOT, check=False
     )
     assert found.returncode and f"import manyturn.{folder}" in found.stderr
-
-
-def test_wheel_holds_what_git_lists(tmp_path):
-    """An editable install hides files that a wheel forgets."""
-    files = [p for p in tracked() if (ROOT / p).exists()]
-    copy = tmp_path / "tree"
-    for path in files:
-        target = copy / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if (ROOT / path).is_symlink():
-            target.symlink_to(os.readlink(ROOT / path))
-        else:
-            target.write_bytes((ROOT / path).read_bytes())
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--quiet",
-        "--no-deps",
-        "--no-build-isolation",
-        "-w",
-        str(tmp_path),
-        str(copy),
-    ]
-    subprocess.run(command, check=True, capture_output=True)
-    [wheel] = tmp_path.glob("*.whl")
-    names = zipfile.ZipFile(wheel).namelist()
-    packed = {n for n in names if ".dist-info/" not in n}
-    licences = {n.rpartition("/licenses/")[2] for n in names if "/licenses/" in n}
-    assert licences == {"LICENSE", "THIRD_PARTY_NOTICES.md"}
-    expected = set()
-    for path in files:
-        if path.parts[0] in FOLDERS:
-            expected.add(str(Path("manyturn", path)))
-        elif path.parts[0] == "manyturn" and not (ROOT / path).is_symlink():
-            expected.add(str(path))
-    assert packed == expected
 
 
 def test_dangerous_calls_are_absent():

@@ -39,6 +39,7 @@ COMMANDS = [
     ("compare expert random", 0, "-100.0%"),
     ("report expert", 0, "expert/report.html"),
     ("report expert random --out both.html", 0, "both.html"),
+    (f"evaluate words.py:first expert {ENV}", 0, "words.py:first"),
     ("seeds expert random", 0, "interquartile"),
     ("recipes", 0, "gigpo"),
     ("recipes gigpo", 0, "anchor"),
@@ -74,6 +75,11 @@ PathFinder.find_spec = lambda name, *rest: None if name.partition(".")[0] in _ab
 """
 
 
+def write_files(folder: Path) -> None:
+    (folder / "doors.py").write_text(DOORS)
+    (folder / "words.py").write_text('def first(observation, info):\n    return info["admissible"][0]\n')
+
+
 @pytest.fixture
 def endpoint() -> Iterator[str]:
     """The address of an endpoint that always wants the red door."""
@@ -99,7 +105,7 @@ def endpoint() -> Iterator[str]:
 
 
 def test_every_command_works_or_names_the_extra_without_what_extras_bring(tmp_path, endpoint):
-    (tmp_path / "doors.py").write_text(DOORS)
+    write_files(tmp_path)
     site = tmp_path / "site"
     site.mkdir()
     (site / "sitecustomize.py").write_text(HIDE)
@@ -133,21 +139,19 @@ def test_the_extras_are_what_is_hidden_here():
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_wheel_alone_runs_the_same_commands(tmp_path, endpoint):
+def test_a_wheel_alone_runs_the_same_commands(tmp_path, endpoint, wheel):
     """The wheel with its base dependencies in an environment that holds nothing else."""
-    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", str(tmp_path)]
-    subprocess.run([*pip, str(ROOT)], check=True, capture_output=True)
-    [wheel] = tmp_path.glob("*.whl")
     venv.create(tmp_path / "empty", with_pip=True)
     python = tmp_path / "empty" / "bin" / "python"
-    installed = subprocess.run([python, "-m", "pip", "install", "--quiet", wheel], capture_output=True, text=True)
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    variables |= {"COLUMNS": "200", "NO_PROXY": "127.0.0.1"}
+    pip = [python, "-m", "pip", "install", "--quiet", wheel.file]
+    installed = subprocess.run(pip, env=variables, capture_output=True, text=True, check=False)
     if installed.returncode:
         absent("SOURCES", f"no package index: {installed.stderr.splitlines()[-1]}")
     folder = tmp_path / "folder"
     folder.mkdir()
-    (folder / "doors.py").write_text(DOORS)
-    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    variables |= {"COLUMNS": "200", "NO_PROXY": "127.0.0.1"}
+    write_files(folder)
     for line, code, word in COMMANDS:
         words = [python.with_name("manyturn"), *line.replace("URL", endpoint).split()]
         ended = subprocess.run(
@@ -155,4 +159,4 @@ def test_a_wheel_alone_runs_the_same_commands(tmp_path, endpoint):
         )
         said = ended.stdout + ended.stderr
         assert ended.returncode == code and word in said and "Traceback" not in said, (line, said)
-    assert subprocess.run([python, "-c", "import torch"], capture_output=True, check=False).returncode
+    assert subprocess.run([python, "-c", "import torch"], env=variables, capture_output=True, check=False).returncode
