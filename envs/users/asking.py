@@ -6,11 +6,11 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from pydantic import Field
 
 from manyturn.envs.contract.options import Options
+from manyturn.envs.users.address import endpoint_address
 from manyturn.envs.users.endpoint import Choice, EndpointRefused, Passing, complete
 
 T = TypeVar("T")
@@ -73,7 +73,7 @@ class AskedModel:
 
     def __init__(self, options: ModelOptions):
         self.options = options
-        self._url = _address(options.base_url or os.environ.get("OPENAI_BASE_URL", ""))
+        self._url = endpoint_address(options.base_url or os.environ.get("OPENAI_BASE_URL", ""), "base_url")
         self._key = os.environ.get("OPENAI_API_KEY", "").strip()
         heat = f", temperature={options.temperature:g}" if options.temperature else ""
         self.name = f"model({options.model}{heat})"
@@ -133,17 +133,3 @@ def _warn_if_others_wait() -> None:
         RuntimeWarning,
         stacklevel=1,
     )
-
-
-def _address(base: str) -> str:
-    """The endpoint's address, checked here so that a slip is told at once and not at the first turn."""
-    try:
-        parts = urlsplit(base.strip())
-        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        fine, parts = False, urlsplit("")
-    if not fine:
-        raise ValueError("a model user needs the address of its endpoint: give base_url, or set OPENAI_BASE_URL")
-    if parts.username or parts.password or parts.query:
-        raise ValueError("the endpoint's address must hold no secrets: leave out user, password and query")
-    return base.strip().rstrip("/")

@@ -199,12 +199,17 @@ def test_the_key_is_sent_and_shown_nowhere(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "url", ["", "127.0.0.1:80", "ftp://x", "http://u:p@x/v1", "http://x/v1?key=1", "http://[", "http://x:99999"]
+    "url", ["", "example.org:80", "ftp://x", "http://u:p@x/v1", "http://x/v1?key=1", "http://[", "http://x:99999"]
 )
 def test_a_wrong_address_is_told_at_once(url, monkeypatch):
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     with pytest.raises(ValueError, match="address"):
         ModelUser(str, ModelOptions(model="m", base_url=url))
+
+
+def test_an_address_on_this_machine_may_leave_out_its_scheme():
+    with serving(lambda handler, _: send(handler, completion("Tea, please."))) as (url, _):
+        assert user_at(url.removeprefix("http://")).hear("Hello.").utterance == "Tea, please."
 
 
 def test_in_an_environment_the_error_of_a_user_is_never_a_reward():
