@@ -86,6 +86,7 @@ const minus = (text) => text.replaceAll("-", "\u2212");
 function number(value) {
   if (value === null || value === undefined) return "\u2013";
   const size = Math.abs(value);
+  if (size < 1e-12) return "0"; // what is left of parts that cancel out
   if (Number.isInteger(value) && size < 1e15) return minus(String(value));
   return minus(
     size >= 1e6 || size < 1e-3 ? value.toExponential(2).replace(/\.?0+e/, "e") : String(Number(value.toPrecision(4))),

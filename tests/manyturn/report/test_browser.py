@@ -174,6 +174,15 @@ def test_sorting_orders_by_number_and_puts_the_unknown_last(opened, documents):
         assert page.locator(".rows .return").first.inner_text() != "\u2013"
 
 
+def test_what_rounding_leaves_of_a_return_is_shown_as_nothing(opened, documents):
+    """A narrow column cuts 2.78e-17 to 2.78."""
+    document, traces = documents.hostile(["plain", "other", "third"])
+    document["episodes"]["return"] = [2.78e-17, -5e-16, 0.002]
+    seen = opened(documents.html((document, traces)))
+    seen.page.keyboard.press("e")
+    assert sorted(seen.texts(".rows .return")) == ["0", "0", "0.002"]
+
+
 def test_an_address_leads_to_its_turn_and_is_what_copying_gives(opened, documents):
     report = documents.run_report()
     permissions = ["clipboard-read", "clipboard-write"]
