@@ -49,6 +49,7 @@ class OpenAIPolicy:
         base = self.endpoint.base_url or os.environ.get("OPENAI_BASE_URL", "")
         client = Client(self.endpoint, base, os.environ.get("OPENAI_API_KEY", "").strip())
         self.asking, self.where = Asking(client, self.endpoint), client.where
+        self._length_name = self.endpoint.length_name(client.url.host)
 
     @property
     def concurrency(self) -> int:
@@ -90,7 +91,7 @@ class OpenAIPolicy:
                 for message in messages
             ],
             **({"tools": [dict(tool) for tool in tools]} if tools else {}),
-            **self.sampling.fields(self.endpoint.length_field, key.noise_seed(turn) % 2**31),
+            **self.sampling.fields(self._length_name, key.noise_seed(turn) % 2**31),
         }
         return await self.asking.ask(body, lambda attempt: generator("backoff", *key, turn, attempt).random())
 

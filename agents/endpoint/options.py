@@ -122,8 +122,8 @@ class Endpoint(Options):
     """Most seconds between attempts, even if the endpoint asks for more."""
     concurrency: int = Field(default=16, ge=1)
     """Requests under way at the same time."""
-    length_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    """The request's field for the longest reply; newer models of OpenAI want max_completion_tokens."""
+    length_field: Literal["max_tokens", "max_completion_tokens"] | None = None
+    """The request's field for the longest reply. Default: max_completion_tokens at api.openai.com, else max_tokens."""
     price_in: float | None = Field(default=None, ge=0)
     """USD for a million tokens of prompts. With price_out, the cost of the evaluation is counted."""
     price_out: float | None = Field(default=None, ge=0)
@@ -155,6 +155,14 @@ class Endpoint(Options):
         if self.price_cached is not None and self.price_in is None:
             raise ValueError("price_cached has no effect without price_in and price_out: give both")
         return self
+
+    def length_name(self, host: str) -> str:
+        """The field for the longest reply at a host.
+
+        >>> Endpoint().length_name("api.openai.com"), Endpoint().length_name("127.0.0.1")
+        ('max_completion_tokens', 'max_tokens')
+        """
+        return self.length_field or ("max_completion_tokens" if host == "api.openai.com" else "max_tokens")
 
     def usage(self, charged: TokenCount | None, cut: bool | None = None) -> Usage:
         """What requests took, with its cost in USD if prices are known.

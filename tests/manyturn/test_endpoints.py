@@ -210,6 +210,14 @@ def test_a_refusal_in_the_middle_ends_its_episode_and_no_other(command, server, 
     assert (ended["errors"]["n"], ended["retried"]["n"], ended["n_episodes"]) == (1, 0, 10)
 
 
+def test_a_server_that_breaks_in_the_middle_stops_the_evaluation_with_its_own_words(command, server, tmp_path):
+    server.script = [(200, completion("<action>go north</action>"), {}), (500, b"out of memory", {})]
+    patience = ("--endpoint.first-wait", 0.01, "--endpoint.attempts", 2)
+    found = command("evaluate", "openai:m", "--env", MAZE, "--limit", 8, "--out", tmp_path, *patience)
+    assert found.code == exits.TOO_MANY_ERRORS
+    assert "status 500: out of memory (2 attempts)" in found.err and "manyturn check" not in found.err
+
+
 # ---- options ------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,14 @@
+"""Examples in docstrings that no longer hold."""
+
+import doctest
+import importlib
+
+import pytest
+
+pytest.importorskip("httpx", reason="pip install 'manyturn[openai]'")
+
+
+@pytest.mark.parametrize("module", ["address", "options", "tokens", "tool_calls"])
+def test_examples_hold(module):
+    found = doctest.testmod(importlib.import_module(f"manyturn.agents.endpoint.{module}"))
+    assert found.attempted and not found.failed
