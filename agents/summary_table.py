@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -47,10 +48,10 @@ def print_summaries(summaries: Mapping[str, Mapping[str, Any]], console: Console
     """
     first = next(iter(summaries.values()))
     columns = [name for name, (known, _) in _COLUMNS.items() if any(known(one) for one in summaries.values())]
-    table = Table(title=Text(f"on {first['panel']['id']}"), title_justify="left")
+    table = _close_table(f"on {first['panel']['id']}")
     table.add_column("policy", justify="left", overflow="fold")
     for name in columns:
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     for name, summary in summaries.items():
         table.add_row(Text(name), *(_COLUMNS[column][1](summary) for column in columns))
     console.print(table)
@@ -66,22 +67,37 @@ _Shown = tuple[Callable[[Mapping[str, Any]], Any], Callable[[Mapping[str, Any]],
 # Whether a summary has something to say there, and what.
 _COLUMNS: dict[str, _Shown] = {
     "success": (lambda one: True, lambda one: _number(one["success"]["mean"], percent=True)),
-    "95 % interval": (lambda one: True, lambda one: _shown(one["success"], percent=True)[1]),
+    "95 %": (lambda one: True, lambda one: _ends(one["success"])),
     "return": (lambda one: True, lambda one: _number(one["return"]["mean"])),
     "turns": (lambda one: True, lambda one: _number(one["turns"]["mean"])),
     "invalid": (lambda one: True, lambda one: _number(one["invalid_action_rate"], percent=True)),
     "cut": (lambda one: one["cut_reply_rate"] is not None, lambda one: _number(one["cut_reply_rate"], percent=True)),
-    "tokens in, out": (
-        lambda one: one["tokens"]["reply_mean"] is not None,
-        lambda one: f"{count(one['tokens']['prompt_mean'])}, {count(one['tokens']['reply_mean'])}",
-    ),
+    "tokens": (lambda one: one["tokens"]["reply_mean"] is not None, lambda one: _tokens(one["tokens"])),
     "cost": (lambda one: one["cost"]["total"] is not None, lambda one: _number(one["cost"]["total"])),
     "errors": (lambda one: one["errors"]["n"], lambda one: str(one["errors"]["n"])),
 }
 
 
+def _ends(found: Mapping[str, Any]) -> str:
+    """An interval of a share, in whole percents."""
+    low, high = found["ci_low"], found["ci_high"]
+    return "unknown" if low is None or high is None else f"{low:.0%}–{high:.0%}"
+
+
+def _tokens(found: Mapping[str, Any]) -> str:
+    """Of prompts and of replies in an episode."""
+    known = found["reply_mean"] is not None
+    return f"{count(found['prompt_mean'])} + {count(found['reply_mean'])}" if known else "–"
+
+
+def _close_table(title: str) -> Table:
+    """A table with few signs between its columns: what is known of endpoints fits into 80 columns."""
+    sparse: dict[str, Any] = {"box": box.SIMPLE_HEAD, "show_edge": False, "pad_edge": False, "padding": (0, 1, 0, 0)}
+    return Table(title=Text(title), title_justify="left", **sparse)
+
+
 def _print_parts(summaries: Mapping[str, Mapping[str, Any]], parts: Iterable[str], console: Console) -> None:
-    table = Table(title="reward parts", title_justify="left")
+    table = _close_table("reward parts")
     table.add_column("policy", justify="left", overflow="fold")
     for part in parts:
         table.add_column(Text(part), justify="right")

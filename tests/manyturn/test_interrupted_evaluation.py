@@ -1,6 +1,7 @@
 """An evaluation that was killed or interrupted must not play again, or pay again, what it had finished."""
 
 import json
+import operator
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 from manyturn.agents.records import read_turns
 
 TURNS = 4
+PRICES = (2.0, 8.0)  # for a million tokens of prompts and of replies
 ENV = f"""
 import manyturn as mt
 
@@ -101,7 +103,7 @@ def test_an_evaluation_that_is_killed_and_interrupted_loses_no_more_than_was_ope
     (tmp_path / "stairs.py").write_text(ENV)
     words = ["evaluate", "openai:toy", "--env", "stairs.py:Stairs", "--limit", tasks, "--repeats", repeats]
     words += ["--out", "found", "--endpoint.base-url", meter.url, "--endpoint.concurrency", concurrency]
-    words += ["--agent.format", "free_text"]
+    words += ["--agent.format", "free_text", "--endpoint.price-in", PRICES[0], "--endpoint.price-out", PRICES[1]]
     env = {**os.environ, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
 
     def start() -> subprocess.Popen:
@@ -111,14 +113,15 @@ def test_an_evaluation_that_is_killed_and_interrupted_loses_no_more_than_was_ope
 
     episodes = tasks * repeats
     killed = start()
-    meter.wait(TURNS * episodes // 3, killed)
+    part = TURNS * episodes // 3 + 2 * concurrency  # in the middle of episodes, all of which go at one pace
+    meter.wait(part, killed)
     killed.kill()
     killed.communicate()
     kept = (tmp_path / "found" / "episodes.jsonl").read_bytes().count(b"\n") - 1
     assert kept >= episodes // 3 - concurrency, "finished episodes are written as they end"
 
     interrupted = start()
-    meter.wait(TURNS * 2 * episodes // 3, interrupted)
+    meter.wait(2 * part, interrupted)
     interrupted.send_signal(signal.SIGINT)
     _, told = interrupted.communicate(timeout=60)
     assert interrupted.returncode == 130
@@ -140,4 +143,7 @@ def _same_as_the_servers(summary: dict[str, Any], meter: Meter, folder: Path) ->
         everything = sum(usage[place] for usage in meter.counted)
         assert tokens[f"{name}_total"] == kept
         assert 0 <= lost[f"{name}_tokens"] <= everything - kept, "replies that a killed process got are not known"
+    assert lost["reply_tokens"] > 0, "what was open at the interruptions had cost something"
+    paid = sum(sum(map(operator.mul, meter.counted[number], PRICES)) for number in said) / 1e6
+    assert summary["cost"]["total"] == pytest.approx(paid, rel=1e-9)
     assert summary["success"]["mean"] == 1 and summary["errors"]["n"] == 0 and summary["cut_reply_rate"] == 0

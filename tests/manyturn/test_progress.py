@@ -1,12 +1,15 @@
 """An evaluation that takes hours must say how far it is, and one that is stopped must say how it goes on."""
 
 import asyncio
+import doctest
 import io
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from manyturn import progress
+from manyturn.agents import summary_table
 from manyturn.agents.kept import Progress
 from manyturn.agents.usage import Spent
 from manyturn.progress import Watch
@@ -79,3 +82,9 @@ def test_an_interruption_says_how_to_go_on():
 def test_a_terminal_shows_a_bar_and_no_lines():
     told = watched([(second, after(second)) for second in range(0, 101, 10)], terminal=True)
     assert "mine: 1" not in told and "100/340" in told
+
+
+@pytest.mark.parametrize("module", [progress, summary_table])
+def test_examples_in_docstrings_hold(module):
+    found = doctest.testmod(module)
+    assert found.attempted and not found.failed

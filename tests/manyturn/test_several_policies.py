@@ -36,8 +36,8 @@ def test_one_call_gives_one_table_and_folders_to_compare(command, policies, tmp_
     words = ("expert", "random", "pol.py:first", "pol.py:Chance", *MAZE, "--out", "found")
     ended = command("evaluate", *words)
     assert ended.code == 0, ended.err
-    rows = [line for line in ended.out.splitlines() if line.startswith("│")]
-    assert [row.split()[1] for row in rows] == ["expert", "random", "pol.py:first", "pol.py:Chance"]
+    _, table = ended.out.split("─\n")
+    assert [row.split()[0] for row in table.splitlines()[:4]] == ["expert", "random", "pol.py:first", "pol.py:Chance"]
     folders = ["expert", "random", "pol.py-first", "pol.py-Chance"]
     found = compare([read_evaluation(tmp_path / "found" / folder) for folder in folders])
     assert found["policies"][0]["success"]["mean"] == 1 and not found["shared"] and not found["notes"]
