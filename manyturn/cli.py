@@ -13,8 +13,9 @@ from cyclopts import App, Parameter
 import manyturn
 from manyturn import exits
 from manyturn.cli_containers import containers_app, images_app
-from manyturn.cli_envs import arguments_table, check, data_app, envs, new_env, panel_app, play, shop
+from manyturn.cli_envs import check, data_app, envs, new_env, panel_app, play, shop
 from manyturn.cli_tasks import tasks_app
+from manyturn.env_args import EnvArgs
 from manyturn.envs.hosting.watchdog import STATUS
 from manyturn.visible import visible
 
@@ -82,11 +83,13 @@ def train(
         return
     if accept_config:
         raise ValueError("--accept-config has no effect: it belongs to --resume RUN")
-    from manyturn.overrides import parse_overrides
+    from manyturn.overrides import parse_words
     from manyturn.training import configured, fresh_folder
 
-    env = words[0] if words and not words[0].startswith("--") else None
-    config = configured(recipe, parse_overrides(words[1:] if env else words), env)
+    named, options = parse_words(words)
+    if len(named) > 1:
+        raise ValueError(f"{named[1]!r} is no option: name one environment, then --section.name value for each option")
+    config = configured(recipe, options, *named)
     _train(config, out or fresh_folder(config.env.id))
 
 
@@ -95,14 +98,14 @@ def evaluate(
     policy: str,
     *words: Overrides,
     env: str | None = None,
-    env_args: str | None = None,
-    wrappers: str | None = None,
+    env_args: EnvArgs = None,
+    wrappers: Annotated[str | None, Parameter(name=("--env.wrappers", "--wrappers"))] = None,
     split: str | None = None,
     limit: int | None = None,
     panel: Path | None = None,
     repeats: int = 1,
     seed: int = 0,
-    workers: int = 0,
+    workers: Annotated[int, Parameter(name=("--env.workers", "--workers"))] = 0,
     out: Path | None = None,
 ) -> None:
     """Evaluate policies on a pinned panel of held-out tasks.
@@ -124,7 +127,8 @@ def evaluate(
     env
         Environment; a run knows its own.
     env_args
-        Arguments of the environment's constructor as a TOML table, such as {difficulty = "hard"}. Default: the run's.
+        Arguments of the environment's constructor as a TOML table, such as {difficulty = "hard"}; or one, as in
+        --env.args.difficulty hard. Default: the run's.
     wrappers
         Turn-level rewards as a TOML list, such as [{name = "turn_cost", cost = 0.01}]. Default: the run's, or none.
     split
@@ -132,7 +136,7 @@ def evaluate(
     limit
         Tasks on the panel, at most. Default: 128.
     panel
-        A panel's file, from manyturn panel make, in place of split, limit and env-args.
+        A panel's file, from manyturn panel make, in place of split, limit and env.args.
     repeats
         Episodes of each task.
     seed
@@ -151,8 +155,7 @@ def evaluate(
     policies = [policy, *itertools.takewhile(lambda word: not word.startswith("--"), words)]
     options = parse_overrides(words[len(policies) - 1 :])
 
-    table = arguments_table(env_args)
-    settings = Settings(env, table, wrappers, split, limit, panel, repeats, seed, workers, out)
+    settings = Settings(env, env_args or {}, wrappers, split, limit, panel, repeats, seed, workers, out)
     found = exits.run(evaluate_policies(policies, settings, options))
     show(names_of(policies), found, settings, Console())
 

@@ -8,6 +8,7 @@ from typing import Any
 from cyclopts import App
 
 from manyturn import exits
+from manyturn.env_args import EnvArgs
 from manyturn.visible import visible
 
 data_app = App(name="data", help="External data: check and prepare it.", help_format="plaintext")
@@ -16,7 +17,7 @@ panel_app = App(name="panel", help="Fixed lists of tasks on which results are re
 
 @panel_app.command(name="make")
 def panel_make(
-    env: str, *, split: str = "test", limit: int = 200, out: Path = Path("panel.json"), env_args: str | None = None
+    env: str, *, split: str = "test", limit: int = 200, out: Path = Path("panel.json"), env_args: EnvArgs = None
 ) -> None:
     """Write a panel: the first different problems of a split, pinned by a hash.
 
@@ -31,11 +32,12 @@ def panel_make(
     out
         The file; one that holds another panel is not overwritten.
     env_args
-        Arguments of the environment's constructor as a TOML table, such as {difficulty = "hard"}.
+        Arguments of its constructor: a TOML table, such as {difficulty = "hard"}, or by name, as in
+        --env.args.difficulty hard.
     """
     from manyturn.comparison import make_panel_file
 
-    make_panel_file(env, split, limit, out, arguments_table(env_args))
+    make_panel_file(env, split, limit, out, env_args or {})
 
 
 @panel_app.command(name="verify")
@@ -75,9 +77,7 @@ def data_webshop(folder: Path, *, original: int | None = None, nouns: bool = Fal
         sys.exit(1)
 
 
-def play(
-    env: str, *, env_args: str | None = None, split: str = "train", task: str | None = None, seed: int = 0
-) -> None:
+def play(env: str, *, env_args: EnvArgs = None, split: str = "train", task: str | None = None, seed: int = 0) -> None:
     """Play an environment yourself in the terminal: rewards are shown, and the expert can be asked.
 
     Parameters
@@ -85,7 +85,8 @@ def play(
     env
         Environment: an id, or FILE.py:Class.
     env_args
-        Arguments of its constructor as a TOML table, such as {difficulty = "hard"}.
+        Arguments of its constructor: a TOML table, such as {difficulty = "hard"}, or by name, as in
+        --env.args.difficulty hard.
     split
         The split that tasks are drawn from.
     task
@@ -95,14 +96,14 @@ def play(
     """
     from manyturn.play import play as run_play
 
-    if not run_play(env, arguments_table(env_args), split=split, task=task, seed=seed):
+    if not run_play(env, env_args or {}, split=split, task=task, seed=seed):
         sys.exit(1)
 
 
 def shop(
     *,
     env: str = "manyturn/Shop-v0",
-    env_args: str | None = None,
+    env_args: EnvArgs = None,
     split: str = "train",
     seed: int = 0,
     port: int = 0,
@@ -114,7 +115,8 @@ def shop(
     env
         A shop: its id, or FILE.py:Class.
     env_args
-        Arguments of its constructor as a TOML table, such as {difficulty = "hard"}.
+        Arguments of its constructor: a TOML table, such as {difficulty = "hard"}, or by name, as in
+        --env.args.difficulty hard.
     split
         The split that tasks are drawn from.
     seed
@@ -124,7 +126,7 @@ def shop(
     """
     from manyturn.shop import serve_shop
 
-    serve_shop(env, arguments_table(env_args), port=port, split=split, seed=seed)
+    serve_shop(env, env_args or {}, port=port, split=split, seed=seed)
 
 
 def new_env(name: str, *, out: Path = Path("."), kind: str = "text") -> None:
@@ -152,7 +154,7 @@ def envs(
     json: bool = False,
     markdown: bool = False,
     samples: int = 200,
-    env_args: str | None = None,
+    env_args: EnvArgs = None,
     timeout: float = 60.0,
 ) -> None:
     """List the environments that are registered; with --long or names, a card of each with figures measured now.
@@ -170,21 +172,22 @@ def envs(
     samples
         Tasks that the expert and the random policy play for a card.
     env_args
-        Arguments of the constructor as a TOML table, such as {difficulty = "hard"}; for named environments only.
+        Arguments of the constructor: a TOML table, such as {difficulty = "hard"}, or by name, as in
+        --env.args.difficulty hard; for named environments only.
     timeout
         Seconds that an environment may take for one answer, for cards: it runs in a process of its own.
     """
     if markdown:
         _pages(names, env_args, long or json)
     elif names or long or json:
-        _cards(names, json, samples, arguments_table(env_args), timeout)
+        _cards(names, json, samples, env_args or {}, timeout)
     elif env_args:
-        raise ValueError("--env-args has no effect on the list: name the environment, such as manyturn/Maze-v0")
+        raise ValueError("--env.args has no effect on the list: name the environment, such as manyturn/Maze-v0")
     else:
         _list_envs()
 
 
-def check(env: str, *, env_args: str | None = None, samples: int = 20, timeout: float = 60.0) -> None:
+def check(env: str, *, env_args: EnvArgs = None, samples: int = 20, timeout: float = 60.0) -> None:
     """Check that an environment keeps the contract: tasks, spaces, determinism, rewards, success, lengths, speed.
 
     Each line is printed as soon as it is known; a warning does not fail. The environment runs in a process of its own:
@@ -195,7 +198,8 @@ def check(env: str, *, env_args: str | None = None, samples: int = 20, timeout: 
     env
         Environment: an id, or FILE.py:Class.
     env_args
-        Arguments of its constructor as a TOML table, such as {difficulty = "hard"}.
+        Arguments of its constructor: a TOML table, such as {difficulty = "hard"}, or by name, as in
+        --env.args.difficulty hard.
     samples
         Episodes for each split, of expert and random policy each; fewer for slow environments, such as a browser.
     timeout
@@ -203,7 +207,7 @@ def check(env: str, *, env_args: str | None = None, samples: int = 20, timeout: 
     """
     from manyturn.check_lines import print_check
 
-    if not print_check(env, arguments_table(env_args), samples, timeout):
+    if not print_check(env, env_args or {}, samples, timeout):
         sys.exit(1)
 
 
@@ -230,12 +234,12 @@ def _list_envs() -> None:
         console.print("not ready here:", *(Text(visible(line)) for line in lacking), sep="\n  ", soft_wrap=True)
 
 
-def _pages(names: tuple[str, ...], env_args: str | None, cards: bool) -> None:
+def _pages(names: tuple[str, ...], env_args: EnvArgs, cards: bool) -> None:
     from manyturn.env_pages import page
     from manyturn.envs.contract.environments import env_ids
 
     if env_args or cards:
-        raise ValueError("--markdown prints what is written of an environment: leave out --long, --json and --env-args")
+        raise ValueError("--markdown prints what is written of an environment: leave out --long, --json and --env.args")
     pages = []
     for name in names or env_ids():
         try:
@@ -257,7 +261,7 @@ def _cards(names: tuple[str, ...], as_json: bool, samples: int, env_args: dict[s
     from manyturn.envs.contract.environments import env_ids
 
     if env_args and not names:
-        raise ValueError("--env-args needs an environment that they are for: name it, such as manyturn/Maze-v0")
+        raise ValueError("--env.args needs an environment that they are for: name it, such as manyturn/Maze-v0")
 
     def cards():
         for name in names or env_ids():
@@ -274,16 +278,3 @@ def _cards(names: tuple[str, ...], as_json: bool, samples: int, env_args: dict[s
         return
     for one in found:
         print_card(one, Console(highlight=False))
-
-
-def arguments_table(text: str | None) -> dict[str, Any]:
-    """The arguments of an environment's constructor, from ``--env-args``."""
-    import tomllib
-
-    try:
-        table = tomllib.loads(f"value = {text}")["value"] if text else {}
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f'env-args is no TOML table, such as {{difficulty = "hard"}}: {error}') from None
-    if not isinstance(table, dict):
-        raise ValueError(f'env-args is no TOML table, such as {{difficulty = "hard"}}, but {text}')
-    return table

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from manyturn.envs.contract.layers import overlay
 from manyturn.envs.contract.options import Options, one_line
 from manyturn.envs.contract.registry import Registry
-from manyturn.trainers.recipe.config import PARTS
+from manyturn.trainers.recipe.config import CHOICES, RunConfig
 
 Section = TypeVar("Section", bound=Options)
 
@@ -23,19 +23,40 @@ def parse_overrides(words: Sequence[str]) -> dict[str, Any]:
 
     A value is read as TOML (numbers, true, false, lists, tables) and as plain text if it is none.
     """
-    found: dict[str, Any] = {}
-    rest = list(words)
+    plain, found = parse_words(words)
+    if plain:
+        raise OverrideError(f"{plain[0]!r} is no option: write --section.name value, such as --learner.lr 1e-4")
+    return found
+
+
+def parse_words(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
+    """Words that are no options, in their order, and the options among them."""
+    plain, found, rest = list[str](), dict[str, Any](), list(words)
     while rest:
         word = rest.pop(0)
         if not word.startswith("--") or len(word) == 2:
-            raise OverrideError(f"{word!r} is no option: write --section.name value, such as --learner.lr 1e-4")
+            plain.append(word)
+            continue
         name, equals, value = word[2:].partition("=")
         if not equals:
             if not rest:
                 raise OverrideError(f"--{name} has no value")
             value = rest.pop(0)
-        put_option(found, name.replace("-", "_"), read_value(value))
-    return found
+        put_option(found, _place_of(name), read_value(value))
+    return plain, found
+
+
+def _place_of(name: str) -> str:
+    """Where an option is: a dash stands for an underscore, and for the dot after a section.
+
+    >>> _place_of("env-args"), _place_of("sampling-max-tokens"), _place_of("checkpoint-every")
+    ('env.args', 'sampling.max_tokens', 'checkpoint_every')
+    """
+    first, *others = name.replace("-", "_").split(".")
+    section, _, rest = first.partition("_")
+    if first not in RunConfig.model_fields and rest and section in RunConfig.model_fields:
+        first = f"{section}.{rest}"
+    return ".".join([first, *others])
 
 
 def put_option(found: dict[str, Any], name: str, value: Any) -> None:
@@ -46,8 +67,8 @@ def put_option(found: dict[str, Any], name: str, value: Any) -> None:
         place = place.setdefault(section, {})
         if not isinstance(place, dict):
             raise OverrideError(f"--{name}: {section} has a value already")
-    if name in PARTS and isinstance(value, str):
-        value = {"name": value}
+    if name in CHOICES and isinstance(value, str):
+        value = {CHOICES[name]: value}
     old = place.get(last)
     if isinstance(old, dict) and isinstance(value, dict) and not old.keys() & value.keys():
         value = {**old, **value}

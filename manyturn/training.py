@@ -11,8 +11,9 @@ from manyturn.envs.contract.options import ConfigError
 from manyturn.loops import result_of
 from manyturn.overrides import put_option
 from manyturn.recipes import load_recipe
+from manyturn.recipes.methods_meant import refuse_recipe_names
 from manyturn.recipes.stack import named_env, stacked
-from manyturn.trainers.recipe.config import RunConfig, configure
+from manyturn.trainers.recipe.config import RunConfig, configure, parts_as_tables
 
 if TYPE_CHECKING:
     import gymnasium
@@ -93,6 +94,7 @@ def configured(recipes: Sequence[str], changes: Mapping[str, Any], env: Any = No
     Raises:
         ValueError: no environment is named, or an entry will not do.
     """
+    refuse_recipe_names(parts_as_tables(changes))
     if env is not None:
         given["env"] = {"id": env_name(env)}
     loaded = [load_recipe(name) for name in recipes]

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, get_args
 
 from pydantic.fields import FieldInfo
 
-from manyturn.envs.contract.options import Options, Parts, parts_of
+from manyturn.envs.contract.options import Options, Parts, parts_of, sections_in
 
 
 class Place(NamedTuple):
@@ -38,17 +38,16 @@ def places(kind: type[Options], above: str = "") -> Iterator[Place]:
     ['inner', 'inner.size', 'seed']
     """
     for name, field in kind.model_fields.items():
-        inside = list(_inside(field.annotation))
-        parts = parts_of([*field.metadata, *(mark for part in inside for mark in getattr(part, "__metadata__", ()))])
-        section = next((part for part in inside if isinstance(part, type) and issubclass(part, Options)), None)
+        parts = parts_of([*field.metadata, *_markers(field.annotation)])
+        section = next(iter(sections_in(field.annotation)), None)
         many = getattr(field.annotation, "__origin__", None) is tuple
         yield Place(above + name, kind, field, parts, section, many)
         if section is not None and not many:
             yield from places(section, f"{above}{name}.")
 
 
-def _inside(annotation: Any) -> Iterator[Any]:
-    """An annotation and all those inside it."""
-    yield annotation
+def _markers(annotation: Any) -> Iterator[Any]:
+    """The markers of an annotation, and of all those inside it."""
+    yield from getattr(annotation, "__metadata__", ())
     for argument in get_args(annotation):
-        yield from _inside(argument)
+        yield from _markers(argument)

@@ -1,7 +1,8 @@
 """Configurations: frozen, and strict about what they are given."""
 
 import difflib
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Protocol, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator, model_validator
@@ -69,8 +70,16 @@ class Options(BaseModel):
                 if key in cls.moved:
                     raise ValueError(f"{key} is no option here: set {cls.moved[key]} instead")
                 if key not in cls.model_fields:
-                    raise ValueError(unknown(f"{cls.__name__.removesuffix('Config')} option", key, cls.model_fields))
+                    raise ValueError(cls.no_option(str(key)))
         return data
+
+    @classmethod
+    def no_option(cls, key: str) -> str:
+        """Message about a key that is no option: those in sections that have the name, or that it describes."""
+        what = f"{cls.__name__.removesuffix('Config')} option"
+        if found := list(itertools.islice(_meant(cls, key), 4)):
+            return f"unknown {what} {key!r}; did you mean {' or '.join(found)}?"
+        return unknown(what, key, cls.model_fields)
 
     @field_validator("*", mode="before")
     @classmethod
@@ -119,6 +128,29 @@ class Options(BaseModel):
             env: its environment; None while only the configuration is known.
         """
         return None
+
+
+def sections_in(annotation: Any) -> list[type[Options]]:
+    """The classes of options that an annotation names."""
+    found = [annotation] if isinstance(annotation, type) and issubclass(annotation, Options) else []
+    return found + [section for argument in get_args(annotation) for section in sections_in(argument)]
+
+
+def _meant(kind: type[Options], key: str, above: str = "", usual: Options | None = None) -> Iterator[str]:
+    """Places in a configuration, or in the default parts of it, whose name or description is ``key``.
+
+    Args:
+        usual: the options that hold where nothing is given.
+    """
+    words = key.replace("_", " ").casefold()
+    for name, field in kind.model_fields.items():
+        described = " " in words and (field.description or "").casefold().startswith(words)
+        if described or (above and name == key):
+            yield f"{above}{name}"
+        default = field.default if usual is None else getattr(usual, name)
+        inner = default if isinstance(default, Options) else None
+        for section in [type(inner)] if inner is not None else sections_in(field.annotation):
+            yield from _meant(section, key, f"{above}{name}.", inner)
 
 
 def parts_of(markers: Iterable[Any]) -> Parts | None:

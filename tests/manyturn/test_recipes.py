@@ -222,7 +222,9 @@ def test_the_command_line_takes_several_recipes(command, tmp_path):
     assert told["objective"]["name"] == "gspo" and told["objective"]["epo"]["horizon"] == 60
 
 
-@pytest.mark.parametrize("words", [["--recipe", "gigpo"], ["--recipe", "gigpo", "--env", "nonsense"], ["--steps", "3"]])
+@pytest.mark.parametrize(
+    "words", [["--recipe", "gigpo"], ["--recipe", "gigpo", "--env.workers", "1"], ["--steps", "3"]]
+)
 def test_a_method_without_an_environment_asks_for_one(command, words):
     ended = command("train", *words)
     assert ended.code == 2 and "which environment" in ended.err

@@ -1,5 +1,6 @@
 """The configuration of a run: one frozen model, a section for each part, read from TOML and the command line."""
 
+import difflib
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,6 +40,12 @@ _EPISODES = OnlyWith("episodes", may_wait=True)
 
 
 class EnvConfig(Options):
+    @classmethod
+    def no_option(cls, key: str) -> str:
+        if difflib.get_close_matches(key, cls.model_fields, n=1):
+            return super().no_option(key)
+        return f"unknown Env option {key!r}; an argument of the environment's constructor is env.args.{key}"
+
     id: str
     """Environment: an id such as manyturn/Maze-v0, or FILE.py:Class."""
     args: dict[str, Any] = {}
@@ -179,8 +186,10 @@ class RunConfig(Options):
         )
 
 
-PARTS = tuple(place.name for place in places(RunConfig) if place.parts and not place.many)
-"""Places of the parts that a name alone chooses, such as agent.context."""
+CHOICES = {"env": "id"} | {
+    place.name: "name" for place in places(RunConfig) if place.parts is not None and not place.many
+}
+"""Places where a text alone chooses, such as agent.context, and the entry that it stands for."""
 
 
 def configure(recipe: dict[str, Any], *layers: dict[str, Any]) -> RunConfig:
@@ -203,13 +212,13 @@ def configure(recipe: dict[str, Any], *layers: dict[str, Any]) -> RunConfig:
 
 
 def parts_as_tables(layer: Mapping[str, Any]) -> dict[str, Any]:
-    """A layer in which a part that is given by its name alone is a table, so that other layers can add its options.
+    """A layer in which what a text alone chooses is a table, so that other layers can add options.
 
     >>> parts_as_tables({"agent": {"context": "window"}, "device": "cpu"})
     {'agent': {'context': {'name': 'window'}}, 'device': 'cpu'}
     """
     named = dict(layer)
-    for place in PARTS:
+    for place, key in CHOICES.items():
         *sections, last = place.split(".")
         table: Any = named
         for section in sections:
@@ -219,7 +228,7 @@ def parts_as_tables(layer: Mapping[str, Any]) -> dict[str, Any]:
             table = table[section]
         else:
             if isinstance(table.get(last), str):
-                table[last] = {"name": table[last]}
+                table[last] = {key: table[last]}
     return named
 
 
