@@ -1,12 +1,15 @@
 """How a command ends: by a signal, by an exit code, and the one line that an error becomes."""
 
 import asyncio
+import contextlib
 import errno
 import importlib.metadata
 import linecache
+import os
 import re
 import signal
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Coroutine, Iterator
@@ -14,7 +17,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self, TypeVar
 
-from manyturn.envs.contract.place import is_of_file, place_of
+from manyturn.envs.contract.place import is_of_file, place_in, place_of
 from manyturn.envs.contract.plugins import PluginWarning
 from manyturn.envs.hosting.watchdog import Interrupted, arm, watchdog
 from manyturn.visible import visible
@@ -29,6 +32,7 @@ HELP = (
 )
 # By name, so that no command has to import what raises them.
 _BY_NAME = {"LearningFailed": LEARNING_FAILED, "DiskFull": DISK, "TooManyErrors": TOO_MANY_ERRORS}
+_INSIST_SECONDS = 3.0
 _NO_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
 
 
@@ -44,6 +48,7 @@ class SignalWatch:
     def __init__(self) -> None:
         self.asked: signal.Signals | None = None
         self._ask: Callable[[], object] | None = None
+        self._in_order = self._insisted = False
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
@@ -63,9 +68,28 @@ class SignalWatch:
     def __call__(self, number: int, frame: FrameType | None) -> None:
         arm(number, self)
         first, self.asked = self.asked is None, signal.Signals(number)
+        if self._insisted:
+            self._insisted = False
+            place = place_in(frame)
+            at = f" ({place})" if place else ""
+            text = f"manyturn: SIGINT: nothing answered for {_INSIST_SECONDS:g} s{at}, so the command was ended"
+            with contextlib.suppress(OSError):
+                os.write(2, f"{visible(text)}\n".encode(errors="replace"))
         if not first or self._ask is None:
             raise Interrupted(number)
         self._ask()
+        if number == signal.SIGINT:  # a person waits; whoever manages a machine gives it time to save
+            timer = threading.Timer(_INSIST_SECONDS, self._insist)
+            timer.daemon = True
+            timer.start()
+
+    def _insist(self) -> None:
+        """Interrupt what holds the main thread up, so that the event loop has not even begun to end the work."""
+        if self._ask is not None and not self._in_order and watchdog.is_hurried:
+            main = threading.main_thread()
+            assert main.ident is not None
+            self._insisted = True
+            signal.pthread_kill(main.ident, signal.SIGINT)  # a true one, which wakes it from a system call
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """What ``work`` returns; the first signal cancels it, so that it can close what it has opened."""
@@ -76,7 +100,12 @@ class SignalWatch:
             task, loop = asyncio.current_task(), asyncio.get_running_loop()
             assert task is not None
             begun.append(task)
-            self._ask = lambda: loop.call_soon_threadsafe(task.cancel)
+
+            def end() -> None:
+                self._in_order = True
+                task.cancel()
+
+            self._ask = lambda: loop.call_soon_threadsafe(end)
             try:
                 return await work
             finally:

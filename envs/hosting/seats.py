@@ -22,6 +22,8 @@ from manyturn.envs.contract.turn_reward import plain_wrappers
 from manyturn.envs.hosting.hello import hello_of
 from manyturn.envs.hosting.host import Answer, EnvError, Host, not_made
 from manyturn.envs.hosting.pressure import USUAL, WorkerLimits
+from manyturn.envs.hosting.trial import try_out
+from manyturn.envs.hosting.watchdog import watchdog
 from manyturn.envs.hosting.wire import step_from_wire, task_to_wire
 from manyturn.envs.hosting.worker import WorkerError
 from manyturn.envs.hosting.worker_pool import PooledWorker, WorkerPool
@@ -110,6 +112,12 @@ def _close(host: Host) -> None:
         warnings.warn(f"{host.name} raised in close: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2)
 
 
+async def _heed_signals() -> None:
+    """Let the event loop end what a signal asked to end: a policy without tokens never waits for anything."""
+    if watchdog.heard:
+        await asyncio.sleep(0)
+
+
 class _InlineSeat:
     def __init__(self, make: "InlineSeats"):
         self._seats = make
@@ -120,9 +128,11 @@ class _InlineSeat:
         if self._host is None:
             self._host = self._seats.make_host()
         self.live = True
+        await _heed_signals()
         return self._or_lost(lambda host: host.reset(task, seed))
 
     async def step(self, action: str) -> Answer:
+        await _heed_signals()
         return self._or_lost(lambda host: host.step(action))
 
     async def expert(self) -> str:
@@ -316,8 +326,11 @@ def open_seats(
 ) -> Seats:
     """Seats in this process for ``workers`` 0, else in that many child processes.
 
+    For child processes the environment is tried out first: one that hangs when it is made raises ErrandLost.
+
     What an environment waits for, such as a model user's endpoint, holds up everything in its process.
     """
     if workers == 0:
         return InlineSeats(name, kwargs, wrappers, limit)
+    try_out(name, kwargs, timeout)  # for this process has no deadline
     return WorkerSeats(name, kwargs, wrappers, limit, workers, timeout, limits)

@@ -94,6 +94,16 @@ class Watchdog:
             os.close(self._pipe[1])
             self._pipe = None
 
+    @property
+    def heard(self) -> bool:
+        """Whether a signal has asked the process to end."""
+        return bool(self._heard)
+
+    @property
+    def is_hurried(self) -> bool:
+        """Whether nothing runs that ends by itself and is worth waiting for."""
+        return not self._unhurried
+
     def answer(self) -> None:
         """The process is on its way to its end: wait again."""
         self._since = time.monotonic()

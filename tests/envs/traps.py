@@ -108,6 +108,20 @@ class Unready(Calm):
         time.sleep(3600)
 
 
+class Unlisted(Calm):
+    """Never lists its tasks."""
+
+    def tasks(self, split):
+        time.sleep(3600)
+
+
+class Gone(Calm):
+    """Ends the process that makes it."""
+
+    def __init__(self):
+        os._exit(7)
+
+
 class Slow(Calm):
     """Takes its time for each answer."""
 

@@ -26,3 +26,13 @@ def test_training_says_how_far_the_vocabulary_is(command, tmp_path, monkeypatch)
     ended = command("train", f"{TRAPS}:Garbles", *BRIEF, "--out", tmp_path / "run")
     assert ended.code == 0, ended.err
     assert "words of task 4 of 4" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("cls", "words"),
+    [("Unready", "it hung at traps.py, line"), ("Unlisted", "in tasks; let it answer sooner"), ("Gone", "status 7")],
+)
+def test_what_hangs_when_it_is_made_is_found_before_this_process_makes_it(cls, words, command, tmp_path):
+    ended = command("train", f"{TRAPS}:{cls}", *BRIEF, "--env.timeout", 0.5, "--out", tmp_path / "run")
+    assert ended.code == 2 and ended.err.count("\n") == 1
+    assert f"{cls} cannot be used: " in ended.err and words in ended.err

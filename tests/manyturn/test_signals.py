@@ -24,6 +24,8 @@ HELD_UP = {
     "evaluate": (f"evaluate random --env {TRAPS}:Spins", "environment"),
     "evaluate, in C": (f"evaluate random --env {TRAPS}:Freezes", "environment"),
     "evaluate in workers": (f"evaluate random --env {TRAPS}:Sleeps --workers 1", "environment"),
+    "evaluate, asleep": (f"evaluate random --env {TRAPS}:Sleeps", "environment"),
+    "play, asleep": (f"play {TRAPS}:Sleeps", "environment"),
     "check": (f"check {TRAPS}:Freezes", "environment"),
     "envs --long": (f"envs --long {TRAPS}:Sleeps", "environment"),
     "play": (f"play {TRAPS}:Spins", "environment"),
@@ -65,7 +67,7 @@ def held_up(name: str, folder: Path, start: str = START) -> Iterator[subprocess.
         )
         stack.callback(child.communicate)
         stack.callback(child.kill)
-        if name == "play":
+        if name.startswith("play"):
             child.stdin.write("wait\n")
             child.stdin.flush()
         if by in ("environment", "file"):
@@ -111,7 +113,7 @@ def status(child: subprocess.Popen) -> int:
     return child.returncode if child.returncode >= 0 else 128 - child.returncode
 
 
-@pytest.mark.parametrize("name", HELD_UP)
+@pytest.mark.parametrize("name", [name for name in HELD_UP if "asleep" not in name])
 def test_two_sigterms_end_a_command_that_is_held_up(name, tmp_path):
     with held_up(name, tmp_path) as child:
         child.send_signal(signal.SIGTERM)
@@ -142,6 +144,15 @@ def test_one_signal_is_enough_when_nothing_answers(stop, tmp_path):
         _, err = child.communicate(timeout=15)
     assert child.returncode == 128 + stop
     assert err == f"manyturn: {stop.name}: nothing answered in time, so the command was ended immediately\n"
+
+
+@pytest.mark.parametrize(("name", "words"), [("evaluate, asleep", "for 3 s (traps.py, line"), ("play, asleep", "")])
+def test_one_ctrl_c_ends_what_waits_in_this_process_within_seconds_and_says_where(name, words, tmp_path):
+    with held_up(name, tmp_path) as child:
+        child.send_signal(signal.SIGINT)
+        _, err = child.communicate(timeout=15)
+    assert child.returncode == 130 and words in err
+    assert err.count("SIGINT") <= 1 and "Traceback" not in err
 
 
 def test_a_server_ends_at_the_first_signal(tmp_path):
