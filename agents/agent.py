@@ -172,7 +172,10 @@ class DemonstratorPlayer:
         text = self._format.render(act.action)
         ids = self._template.reply(text)
         if len(prompt) + len(ids) > self._config.max_context:
-            raise ContextFull(f"a demonstration is longer than agent.max_context = {self._config.max_context} tokens")
+            raise ContextFull(
+                f"a demonstration of {len(prompt) + len(ids)} tokens exceeds agent.max_context = "
+                f"{self._config.max_context}"
+            )
         self.ledger.record(prompt, ids, [0.0] * len(ids), version=0, role=step.role)
         self._memories[step.role].said(prompt, ids, text)
         return Act(text, act.action, pieces=self._template.pieces(ids), usage=Usage(len(prompt), len(ids), cut=False))

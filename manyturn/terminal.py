@@ -1,5 +1,6 @@
 """What the terminal shows of training."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -9,6 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from manyturn import exits
+from manyturn.envs.contract.role_parts import PARTS
+from manyturn.envs.contract.turn import OUTCOME
 from manyturn.report.write import write_report
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.curve import draw_curve
@@ -19,6 +22,7 @@ _SHOWN = {
     "success": "success {:.2f}",
     "turns": "turns {:.1f}",
     "invalid": "invalid {:.0%}",
+    "cut": "cut {:.0%}",
     "entropy": "entropy {:.3f}",
     "approx_kl": "kl {:+.4f}",
     "groups_without_signal": "no signal {:.0%}",
@@ -30,6 +34,7 @@ _HEADS = {
     "train": "step {step:8d}",
     "validation": "valid {step:7d}",
 }
+_PARTS = 4  # parts of rewards in a line, at most
 _FIGURES = ("random", "before", "before_greedy", "after", "after_greedy", "difference", "expert")
 
 
@@ -68,6 +73,7 @@ class TrainingReport:
             return
         head = _HEADS[line["phase"]].format(**line)
         shown = [form.format(line[key]) for key, form in _SHOWN.items() if line.get(key) is not None]
+        shown += _parts(line)
         if line.get("errors"):
             shown.append(f"errors {line['errors']}")
         self._say(f"{head}  {line['seconds']:6.0f} s  {'  '.join(shown)}")
@@ -79,19 +85,33 @@ class TrainingReport:
         self._bar.stop()
         panel = summary["panel"]
         table = Table(title=f"success on {panel['n_tasks']} held-out tasks ({panel['id']})", title_justify="left")
-        for column in ("policy", "success", "95 % interval"):
+        for column in ("policy", "success", "95 % interval", "return", "invalid", "cut"):
             table.add_column(column)
         for name in _FIGURES:
             if name in summary:
                 found = summary[name]
                 mean, low, high = (_number(found[key]) for key in ("success", "ci_low", "ci_high"))
-                table.add_row(name.replace("_", ", "), mean, f"{low} to {high}")
+                earned, *shares = _number(found.get("return")), _share(found, "invalid"), _share(found, "cut")
+                table.add_row(name.replace("_", ", "), mean, f"{low} to {high}", earned, *shares)
         self._console.print(table)
+        for name in ("after", "random"):
+            for remark in summary[name]["remarks"]:
+                self._say(f"{name}: {remark}")
         picture, page = draw_curve(self._out, summary), write_report(self._out)
         self._say(f"{summary['seconds']:.0f} s; {self._out}/summary.json, {picture}, and {page} for every turn")
 
     def _say(self, text: str) -> None:
         self._console.print(Text(visible(text)), soft_wrap=True)
+
+
+def _share(found: Mapping[str, Any], name: str) -> str:
+    return "–" if found.get(name) is None else f"{found[name]:.0%}"
+
+
+def _parts(line: Mapping[str, Any]) -> list[str]:
+    """The first of the named parts of rewards besides the outcome."""
+    names = [key for key in line if key.startswith(PARTS) and key != PARTS + OUTCOME and line[key] is not None]
+    return [f"{key.removeprefix(PARTS)} {line[key]:.3g}" for key in names[:_PARTS]]
 
 
 def _may_go_on(error: BaseException) -> bool:

@@ -1,6 +1,11 @@
-"""Whose a reward part is: ``ROLE.PART`` is that role's, whoever's turn earned it; any other belongs to all."""
+"""Whose a reward part is: ``ROLE.PART`` is that role's, whoever's turn earned it; any other belongs to all.
+
+In metrics a part's name stands after ``PARTS``.
+"""
 
 from collections.abc import Collection, Iterable
+
+PARTS = "parts/"
 
 
 def owner_of(part: str, roles: Collection[str]) -> tuple[str | None, str]:

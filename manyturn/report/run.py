@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from manyturn.envs.contract.panel import portable_name
+from manyturn.envs.contract.role_parts import PARTS
 from manyturn.report.evaluation import error_warnings, evaluation_tables, made_with
 from manyturn.report.head import Head, Plain, ReportError, ends, figure, number, read_json, said, table
 from manyturn.trainers.recipe.config import read_toml
@@ -14,7 +15,12 @@ _PHASES = ("warmup", "train", "validation")
 _CURVES = (
     ("Return", "mean of an episode", False, {"return": "return"}),
     ("Turns", "mean of an episode", False, {"turns": "turns"}),
-    ("Invalid and truncated", "share", True, {"invalid": "invalid turns", "truncated": "truncated episodes"}),
+    (
+        "Invalid, cut and truncated",
+        "share",
+        True,
+        {"invalid": "invalid turns", "cut": "cut replies", "truncated": "truncated episodes"},
+    ),
     (
         "Groups that teach nothing",
         "share",
@@ -105,7 +111,7 @@ def _series(name: str, lines: Sequence[Plain], key: str, x: str = "step") -> Pla
 
 def _keys(lines: Sequence[Plain], metric: str) -> list[tuple[str, str]]:
     """Owner and key of a metric; where there are several agents or policies, each has one, OWNER/METRIC."""
-    known = dict.fromkeys(key for line in lines for key in line)
+    known = dict.fromkeys(key for line in lines for key in line if not key.startswith(PARTS))
     return [(key.rpartition("/")[0], key) for key in known if key.rpartition("/")[2] == metric]
 
 
@@ -135,6 +141,10 @@ def _curves(lines: Sequence[Plain]) -> Iterator[Plain]:
         curve = _curve(title, unit, percent, series)
         if curve["series"]:
             yield curve
+    parts = dict.fromkeys(key for line in lines for key in line if key.startswith(PARTS))
+    if parts:
+        series = [_series(key.removeprefix(PARTS), lines, key) for key in parts]
+        yield _curve("Parts of the return", "mean of an episode", False, series)
 
 
 def _warmup(lines: Sequence[Plain]) -> Iterator[Plain]:

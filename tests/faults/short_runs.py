@@ -31,7 +31,14 @@ def short_run(**changes: Any) -> RunConfig:
         {
             "env": maze,
             "model": {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 4},
-            "warmup": {"episodes": 24, "batch": 4, "max_updates": 24, "check_every": 12, "check_episodes": 4},
+            "warmup": {
+                "episodes": 24,
+                "must_succeed": False,
+                "batch": 4,
+                "max_updates": 24,
+                "check_every": 12,
+                "check_episodes": 4,
+            },
             "sampling": {"max_tokens": 6},
             "rollout": {"tasks": 3, "group": 3},
             "credit": {"advantage": "gigpo", "rewards": [brief]},

@@ -23,7 +23,14 @@ RECIPE: dict[str, Any] = {
     "env": {"id": "manyturn/Maze-v0", "args": {"max_turns": 5}},
     "model": {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 4},
     "agent": {"instructions": False},
-    "warmup": {"episodes": 24, "batch": 4, "max_updates": 24, "check_every": 24, "check_episodes": 2},
+    "warmup": {
+        "episodes": 24,
+        "must_succeed": False,
+        "batch": 4,
+        "max_updates": 24,
+        "check_every": 24,
+        "check_episodes": 2,
+    },
     "sampling": {"max_tokens": 6},
     "rollout": {"tasks": 3, "group": 3},
     "credit": {

@@ -36,6 +36,7 @@ advantage = {name = "lateness", scale = 2.0}
 max_tokens = 6
 [warmup]
 episodes = 24
+must_succeed = false
 max_updates = 24
 check_every = 12
 check_episodes = 4

@@ -47,3 +47,12 @@ def test_a_finished_run_is_continued_from_the_command_line(command, tiny_run, tm
     assert json.loads((run / "summary.json").read_text())["steps"] == 2
     refused = command("train", "--resume", run, "--steps", 1)
     assert refused.code == 2 and "has done 2 steps already" in refused.err and "stopped" not in refused.out
+
+
+def test_a_warmup_without_a_success_ends_with_its_code_and_offers_no_resuming(command, tmp_path):
+    (tmp_path / "doors.py").write_text(DOORS.read_text())
+    short = ["--warmup.max-updates", 2, "--warmup.episodes", 16, "--warmup.check-episodes", 4, "--model.width", 16]
+    ended = command("train", f"{tmp_path}/doors.py:Doors", "--out", tmp_path / "run", *short)
+    assert ended.code == 3 and ended.err.startswith("manyturn: the warm-up ended after 2 updates without a success")
+    assert "cut" in ended.out and "stopped" not in ended.out
+    assert json.loads((tmp_path / "run" / "metrics.jsonl").read_text())["cut"] >= 0

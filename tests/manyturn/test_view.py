@@ -29,7 +29,14 @@ from manyturn.view import View, ViewError
 SHORT = {
     "env": {"id": "manyturn/Maze-v0"},
     "model": {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 4},
-    "warmup": {"episodes": 4, "batch": 4, "max_updates": 1, "check_every": 1, "check_episodes": 2},
+    "warmup": {
+        "episodes": 4,
+        "must_succeed": False,
+        "batch": 4,
+        "max_updates": 1,
+        "check_every": 1,
+        "check_episodes": 2,
+    },
     "rollout": {"tasks": 2, "group": 2},
     "learner": {"minibatch": 4},
     "evaluation": {"limit": 3},

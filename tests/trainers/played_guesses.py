@@ -45,7 +45,14 @@ def short_guesses(**changes: object) -> RunConfig:
     """A run of seconds."""
     sizes = {
         "model": {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 4},
-        "warmup": {"episodes": 24, "batch": 4, "max_updates": 12, "check_every": 12, "check_episodes": 2},
+        "warmup": {
+            "episodes": 24,
+            "must_succeed": False,
+            "batch": 4,
+            "max_updates": 12,
+            "check_every": 12,
+            "check_episodes": 2,
+        },
         "rollout": {"tasks": 3, "group": 3},
         "learner": {"minibatch": 3},
         "evaluation": {"limit": 2},

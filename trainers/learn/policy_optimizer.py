@@ -10,7 +10,7 @@ from manyturn.trainers.learn.optimizer_state import load_optimizer, optimizer_te
 
 
 class LearningFailed(RuntimeError):
-    """The loss or its gradient is not a number several times in a row."""
+    """Going on would teach nothing; the text says why, and what to change."""
 
 
 class PolicyOptimizer:

@@ -33,6 +33,9 @@ class RolloutConfig(Options):
     """How often an episode that ended in an error is tried."""
     error_share: float = Field(default=0.1, ge=0, le=1)
     """Share of episodes of a step that may end in an error before the run stops."""
+    cut_share: float = Field(default=0.95, ge=0, le=1)
+    """Share of the first step's replies that may be cut at sampling.max_tokens before the run stops, where a model of
+    its own words begins without a warm-up; 1 goes on in any case."""
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         advantage = run.credit.advantage

@@ -10,6 +10,7 @@ import numpy as np
 from manyturn.agents.episode import Ending, Episode
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.role_views import returns_by_role
+from manyturn.envs.contract.role_parts import PARTS
 from manyturn.envs.contract.roles import ONE_ROLE
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.turn import OUTCOME
@@ -51,26 +52,40 @@ def turn_batch(episodes: Sequence[Episode], part_names: Iterable[str] = ()) -> T
         anchors=[[turn.anchor for turn in episode.turns] for episode in episodes],
         anchor_texts=[[turn.anchor_text for turn in episode.turns] for episode in episodes],
         valid=[[turn.valid for turn in episode.turns] for episode in episodes],
-        tokens=[_reply_lengths(episode) for episode in episodes],
+        tokens=[reply_lengths(episode) for episode in episodes],
         truncated=[episode.ending is Ending.TRUNCATED for episode in episodes],
     )
 
 
-def _reply_lengths(episode: Episode) -> list[int]:
+def reply_lengths(episode: Episode) -> list[int]:
+    """Tokens of each of the K replies; 0 for policies without tokens."""
     if episode.ledger is None:
         return [0] * len(episode.turns)
     return [span.end - span.start for span in episode.ledger.spans[: len(episode.turns)]]
 
 
-def describe(episodes: Sequence[Episode], roles: Sequence[str] = (ONE_ROLE,)) -> dict[str, Any]:
+def unscorable(episode: Episode) -> str:
+    """Where the first reward is that is not a number."""
+    for number, turn in enumerate(episode.turns, 1):
+        if math.isnan(turn.reward):
+            names = [repr(name) for name, value in turn.parts.items() if math.isnan(value)]
+            return f"{', '.join(names) or 'the reward'} at turn {number} of task {episode.task.id}"
+    raise ValueError(f"all rewards of {episode.task.id} are numbers")
+
+
+def describe(
+    episodes: Sequence[Episode], roles: Sequence[str] = (ONE_ROLE,), part_names: Iterable[str] = ()
+) -> dict[str, Any]:
     """The metrics of what was played.
 
     Args:
         roles: of an episode, where it has several: what each earned is given too.
+        part_names: parts of rewards that the environment lists; where there are others than the outcome, the mean of
+            each is given.
     """
     told = [episode for episode in episodes if not episode.ending.is_error]
     turns = [turn for episode in told for turn in episode.turns]
-    lengths = [n for episode in told for n in _reply_lengths(episode)]
+    lengths = [n for episode in told for n in reply_lengths(episode)]
     earned = {role: [returns_by_role(episode, roles)[role] for episode in told] for role in roles if len(roles) > 1}
 
     def mean(values: Sequence[float]) -> float | None:
@@ -82,8 +97,22 @@ def describe(episodes: Sequence[Episode], roles: Sequence[str] = (ONE_ROLE,)) ->
         "turns": mean([len(episode.turns) for episode in told]),
         "reply_tokens": mean(lengths),
         "invalid": mean([not turn.valid for turn in turns]),
+        "cut": mean([turn.usage.cut for turn in turns if turn.usage is not None and turn.usage.cut is not None]),
         "truncated": mean([episode.ending is Ending.TRUNCATED for episode in told]),
         "errors": len(episodes) - len(told),
         "retried": mean([episode.attempts > 1 for episode in episodes]),
         **{f"{role}/return": mean([r for r in returns if not math.isnan(r)]) for role, returns in earned.items()},
+        **{f"{PARTS}{name}": mean(sums) for name, sums in _parts(told, part_names).items()},
     }
+
+
+def _parts(episodes: Sequence[Episode], listed: Iterable[str]) -> dict[str, list[float]]:
+    """Name -> its sum in each episode, NaN left out; nothing where the outcome is all that is earned."""
+    names = {*listed, *(name for episode in episodes for turn in episode.turns for name in turn.parts)}
+    if not names - {OUTCOME}:
+        return {}
+    sums = {
+        name: [sum(turn.parts.get(name, 0.0) for turn in episode.turns) for episode in episodes]
+        for name in sorted({OUTCOME, *names})
+    }
+    return {name: [value for value in values if not math.isnan(value)] for name, values in sums.items()}

@@ -73,6 +73,8 @@ class WarmupConfig(Options):
     """Most updates."""
     until_success: Annotated[float, _EPISODES] = Field(default=0.5, ge=0, le=1)
     """Success on validation tasks at which the warm-up ends; steps and seconds mean different things on each seed."""
+    must_succeed: Annotated[bool, _EPISODES] = True
+    """Stop where the warm-up ends without any success; with until_success = 0 none is asked for."""
     observed: Annotated[float, _EPISODES] = Field(default=0.0, ge=0)
     """What a token of the environment's text weighs, where one that is said weighs 1. A model that begins from nothing
     learns to copy from what it sees long before the few words that it says would teach it."""

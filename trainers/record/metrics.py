@@ -1,11 +1,14 @@
 """Every key of ``metrics.jsonl``, defined once. One line of the file is one step.
 
 Where an episode has several roles, ``ROLE/return`` is what one of them earned; where several policies learn, the
-figures of each are under ``POLICY/...``. A plugin gives its own figures a meaning with ``define``.
+figures of each are under ``POLICY/...``. ``parts/NAME`` is the mean over episodes of what a named part of their rewards
+came to. A plugin gives its own figures a meaning with ``define``.
 """
 
 from collections.abc import Callable
 from typing import Any
+
+from manyturn.envs.contract.role_parts import PARTS
 
 Log = Callable[[dict[str, Any]], None]  # receives each line as it is written
 
@@ -21,6 +24,7 @@ METRICS: dict[str, str] = {
     "turns": "Mean number of turns of an episode.",
     "reply_tokens": "Mean number of tokens of a reply.",
     "invalid": "Share of turns whose reply meant nothing to the format or the environment.",
+    "cut": "Share of replies that ended at sampling.max_tokens, and not by themselves.",
     "truncated": "Share of episodes cut off by a limit of turns or context.",
     "errors": "Episodes that ended in an error after all attempts; they are in no statistic and earn nothing.",
     "retried": "Share of episodes that needed more than one attempt.",
@@ -85,7 +89,7 @@ def define(name: str, meaning: str) -> None:
 
 def checked(line: dict[str, object]) -> dict[str, object]:
     """The line, if all its keys are defined."""
-    unknown = {key for key in line if key.rpartition("/")[2] not in METRICS}
+    unknown = {key for key in line if not key.startswith(PARTS) and key.rpartition("/")[2] not in METRICS}
     if unknown:
         raise KeyError(f"metrics without a definition in trainers/record/metrics.py: {', '.join(sorted(unknown))}")
     return line

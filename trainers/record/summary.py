@@ -4,20 +4,29 @@ import math
 from typing import Any
 
 from manyturn.agents.evaluate import Evaluation
+from manyturn.agents.remarks import remarks
 from manyturn.agents.statistics import paired_difference
 from manyturn.agents.summary import values_by_task
 
 
 def measured(evaluation: Evaluation) -> dict[str, Any]:
-    """What the summary needs of an evaluation: success with its interval, what else the environment measured, and the
-    successes of each task."""
-    found, measures = evaluation.summary["success"], evaluation.summary["measures"]
+    """What a run's summary needs of an evaluation.
+
+    Success with its interval, the mean return, the shares of invalid and of cut replies, what else the environment
+    measured, remarks on these figures, and the successes of each task.
+    """
+    told = evaluation.summary
+    found, measures = told["success"], told["measures"]
     return {
         "success": found["mean"],
         "ci_low": found["ci_low"],
         "ci_high": found["ci_high"],
+        "return": told["return"]["mean"],
+        "invalid": told["invalid_action_rate"],
+        "cut": told["cut_reply_rate"],
         **({"measures": {name: mean["mean"] for name, mean in measures.items()}} if measures else {}),
-        "parts": {name: mean["mean"] for name, mean in evaluation.summary["parts"].items()},
+        "parts": {name: mean["mean"] for name, mean in told["parts"].items()},
+        "remarks": remarks(told),
         "by_task": values_by_task(evaluation.episodes, "success"),
     }
 

@@ -38,6 +38,7 @@ from manyturn.trainers.record.state import State
 from manyturn.trainers.record.stopping import Stopped, Stopping
 from manyturn.trainers.run.held_out import conclude, figures
 from manyturn.trainers.run.longer import lengthened, schedule_note
+from manyturn.trainers.run.oddities import oddities
 from manyturn.trainers.run.run import Run, open_run
 from manyturn.trainers.run.step import train_step
 from manyturn.trainers.run.warmup import validate, warm_up
@@ -86,19 +87,22 @@ async def train(
             line = {"seconds": round(time.monotonic() - began, 3), **line}
             loggers.line(folder.log(line))
             report(line)
+            for told in oddities(line, config):
+                note(told)
 
         def tell(line: dict[str, Any]) -> None:
             report({"seconds": round(time.monotonic() - began, 3), **line})
 
         note = Notices(tell)
+
         async with AsyncExitStack() as stack:
             stack.callback(loggers.close)
             run = await stopping.run(stack.enter_async_context(open_run(config, tell)))
             config = run.config
             if not resume or steps is not None:
                 folder.write_config(config)
-            state = await stopping.run(_begin(run, folder, checkpoint, loggers, log))
-            state.config, note.said = plain(config), state.notices
+            state = await stopping.run(_begin(run, folder, checkpoint, loggers, log, note))
+            state.config = plain(config)
             if edits:
                 if told := schedule_note(config, edits, state.step):
                     note(told)
@@ -161,7 +165,9 @@ def _refuse_edits(path: Path, checkpoint: Path | None, edits: Mapping[str, tuple
         )
 
 
-async def _begin(run: Run, folder: RunFolder, checkpoint: Path | None, loggers: RunLoggers, log: Log) -> State:
+async def _begin(
+    run: Run, folder: RunFolder, checkpoint: Path | None, loggers: RunLoggers, log: Log, note: Notices
+) -> State:
     """The state to go on from: that of the checkpoint, or the end of the warm-up."""
     if checkpoint is not None:
         if notice := version_notice(checkpoint):
@@ -170,15 +176,16 @@ async def _begin(run: Run, folder: RunFolder, checkpoint: Path | None, loggers: 
         for trainee in run.trainees:
             await trainee.load(checkpoint, found.pop(beside("learner", trainee.name)))
         state = State(**{**found, "seen": set(found["seen"])})
+        note.said = state.notices
         _rewind(run, folder, loggers, state.step)
         folder.saved(state.step, _mark(state))
         return state
     folder.check_new()
     _rewind(run, folder, loggers, -1)
-    state = State(config=plain(run.config))
+    state = State(config=plain(run.config), notices=note.said)
     began = time.monotonic()
     try:
-        state.warmup, state.seen = await warm_up(run, log)
+        state.warmup, state.seen = await warm_up(run, log, note)
     except ConfigError:
         folder.withdraw()
         raise

@@ -93,9 +93,13 @@ class Run:
         """
         return self._cast(lambda trainee: trainee.agent if temperature is None else trainee.at_temperature(temperature))
 
-    def demonstrator(self, teacher: Scripted) -> Demonstrator | Cast:
-        """The teacher in the roles that are trained, recorded as if the policies had said it."""
-        return self._cast(lambda trainee: Demonstrator(trainee.agent, teacher))
+    def demonstrator(self, teacher: Scripted, max_context: int | None = None) -> Demonstrator | Cast:
+        """The teacher in the roles that are trained, recorded as if the policies had said it.
+
+        Args:
+            max_context: of a policy that could read more than those that are trained.
+        """
+        return self._cast(lambda t: Demonstrator(t.agent if max_context is None else t.reading(max_context), teacher))
 
     def _cast(self, play: Callable[[Trainee], Played]) -> Played | Cast:
         trained = {trainee.name: play(trainee) for trainee in self.trainees}

@@ -8,6 +8,7 @@ import numpy as np
 
 from manyturn.agents.episode import Episode
 from manyturn.envs.contract.registry import Memory
+from manyturn.trainers.learn.policy_optimizer import LearningFailed
 from manyturn.trainers.play.branching import drawn_tokens, repeats
 from manyturn.trainers.play.feedback import findings
 from manyturn.trainers.play.pool import CURRICULA, TaskFeedback, TaskPool
@@ -15,6 +16,7 @@ from manyturn.trainers.play.refill import Refill
 from manyturn.trainers.play.rollouts import describe, is_learnable, plan_groups
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.state import State
+from manyturn.trainers.run.first_step import check_first_step
 from manyturn.trainers.run.playing import play_groups, starts_of
 from manyturn.trainers.run.policy_update import credit_columns, policy_updates
 from manyturn.trainers.run.run import Run
@@ -26,10 +28,15 @@ async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any
     async with run.drawing():
         refill, numbers, memory = await _play_rounds(run, state, folder)
     played, episodes = time.monotonic(), refill.played
+    if step == 1:
+        await check_first_step(run, episodes)
     updates = policy_updates(run, episodes, refill.kept, memory)
     if not updates:
-        causes = Counter(episode.cause for episode in episodes).most_common(3)
-        raise RuntimeError(f"no episode of step {step} has a turn to learn from: {causes}; see agent.max_context")
+        ends = Counter(episode.cause if episode.ending.is_error else episode.last for episode in episodes)
+        [(end, count)] = ends.most_common(1)
+        raise LearningFailed(
+            f"no episode of step {step} has a turn to learn from, {count} of {len(episodes)} for this reason: {end}"
+        )
     begun = starts_of(run, [episode.key for episode in episodes], {episode.key: episode for episode in episodes})
     columns, figures = credit_columns(updates, sum(len(episode.turns) for episode in episodes)), dict[str, Any]()
     if config.rollout.branching is not None:
@@ -48,7 +55,7 @@ async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any
     state.found = [list(found) for found in findings(episodes, numbers, credits, run.roles)]
     state.step, state.memory = step, dict(memory)
     return {
-        **describe(episodes, run.roles),
+        **describe(episodes, run.roles, run.seats.part_names),
         **figures,
         "rounds": refill.round,
         "rollout_seconds": round(played - started, 3),

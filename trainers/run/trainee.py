@@ -51,6 +51,12 @@ class Trainee:
         sampling = Sampling(temperature=temperature, max_tokens=agent.sampling.max_tokens)
         return Agent(agent.config, agent.template, self.engine, sampling, agent.name)
 
+    def reading(self, max_context: int) -> Agent:
+        """The same policy with another limit of prompt and reply, in tokens."""
+        agent = self.agent
+        config = agent.config.model_copy(update={"max_context": max_context})
+        return Agent(config, agent.template, self.engine, agent.sampling, agent.name)
+
     @property
     def weights(self) -> str:
         """Hash of its weights."""

@@ -1,62 +1,94 @@
 """Supervised warm-up: imitate successful demonstrations until the policy reaches a success worth improving on.
 
 The end is set by success, not by seconds or steps: one and the same number of updates leaves some seeds at a success
-from which reinforcement learning never starts.
+from which reinforcement learning never starts. A warm-up without any success stops the run, unless none was asked for.
 """
 
 import asyncio
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from manyturn.agents.episode_key import EpisodeKey
+import numpy as np
+
+from manyturn.agents.episode import Episode
 from manyturn.agents.gather import gather
-from manyturn.agents.role_views import role_views
-from manyturn.agents.scripted import Scripted
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.options import ConfigError
 from manyturn.trainers.learn.imitation import imitate
-from manyturn.trainers.learn.samples import Sample, samples_of
+from manyturn.trainers.learn.policy_optimizer import LearningFailed
+from manyturn.trainers.learn.samples import Sample
 from manyturn.trainers.play.rollouts import describe, plan_groups
 from manyturn.trainers.record.metrics import Log
+from manyturn.trainers.run.demonstrations import Demonstrations, demonstrations
 from manyturn.trainers.run.run import Run
+from manyturn.trainers.run.warmup_ending import Measurement, without_success
 
 
-async def warm_up(run: Run, log: Log) -> tuple[dict[str, Any], set[str]]:
+async def warm_up(run: Run, log: Log, note: Callable[[str], None]) -> tuple[dict[str, Any], set[str]]:
     """Imitate.
 
     Args:
         log: takes a line of metrics at each measurement.
+        note: takes what else there is to say.
 
     Returns:
         What happened, and the contents of the tasks that were shown.
 
     Raises:
-        ConfigError: no demonstration reached the goal, so that there is nothing to imitate.
+        ConfigError: there is nothing to imitate, or the policy could not say or read what was demonstrated.
+        LearningFailed: it ended without a success.
     """
     config = run.config.warmup
     if not config.episodes:
         return {"updates": 0, "demonstrations": 0}, set()
-    samples, shown = await _demonstrations(run)
-    told: dict[str, Any] = {"demonstrations": sum(map(len, samples)), "updates": 0}
-    if not all(samples):
-        raise ConfigError(_nothing_to_imitate(run))
-    batches = [_batches(len(own), config.batch, run.config.seed) for own in samples]
+    shown = await demonstrations(run, note)
+    told: dict[str, Any] = {"demonstrations": sum(map(len, shown.samples)), "updates": 0}
+    batches = [_batches(len(own), config.batch, run.config.seed) for own in shown.samples]
+    history, since = list[Measurement](), list[float]()
     for update in range(1, config.max_updates + 1):
         rate = config.lr * (1 - 0.9 * (update - 1) / config.max_updates)
-        losses: dict[str, Any] = {}
-        for trainee, own, batch in zip(run.trainees, samples, batches, strict=True):
-            measured = imitate(trainee.learner, [own[i] for i in next(batch)], rate, config.observed)
-            losses |= trainee.labelled({"loss": measured["loss"]})
-            await asyncio.sleep(0)  # lets a signal to stop be heard
+        losses = await _update(run, shown.samples, batches, rate)
+        since += losses.values()
         told["updates"] = update
+        if update == 1:
+            history.append(Measurement(1, float(np.mean(since)), {}))
         if update % config.check_every == 0 or update == config.max_updates:
-            found = await validate(run, f"warmup/{update}", config.check_episodes)
+            played = await _validation(run, f"warmup/{update}", config.check_episodes)
+            found = describe(played, run.roles, run.seats.part_names)
             told["success"] = found["success"]
             log({"phase": "warmup", "step": 0, "updates": update, **found, **losses, "lr": rate})
+            history.append(Measurement(update, float(np.mean(since)), found))
+            since.clear()
             if found["success"] is not None and found["success"] >= config.until_success:
-                break
-    return told, shown
+                return told, shown.shown
+    _judge(run, history, played, shown, note)
+    return told, shown.shown
+
+
+async def _update(
+    run: Run, samples: list[list[Sample]], batches: list[Iterator[list[int]]], rate: float
+) -> dict[str, Any]:
+    """One update of each policy; returns the losses."""
+    losses: dict[str, Any] = {}
+    for trainee, own, batch in zip(run.trainees, samples, batches, strict=True):
+        measured = imitate(trainee.learner, [own[i] for i in next(batch)], rate, run.config.warmup.observed)
+        losses |= trainee.labelled({"loss": measured["loss"]})
+        await asyncio.sleep(0)  # lets a signal to stop be heard
+    return losses
+
+
+def _judge(
+    run: Run, history: list[Measurement], played: list[Episode], shown: Demonstrations, note: Callable[[str], None]
+) -> None:
+    """A warm-up that did not reach its success: without any it stops, with some it says so."""
+    config, success = run.config.warmup, history[-1].found["success"]
+    if not success and config.must_succeed:
+        raise LearningFailed(without_success(run, history, played, shown))
+    known = "no success that is known" if success is None else f"success {success:.2f}"
+    note(
+        f"the warm-up ended after {history[-1].update} updates with {known}, below warmup.until_success = "
+        f"{config.until_success:g}: the run goes on from there"
+    )
 
 
 def _batches(count: int, size: int, seed: int) -> Iterator[list[int]]:
@@ -69,25 +101,17 @@ def _batches(count: int, size: int, seed: int) -> Iterator[list[int]]:
             order = order[size:]
 
 
-def _nothing_to_imitate(run: Run) -> str:
-    config = run.config.warmup
-    expert = f"the expert with warmup.noise = {config.noise}"
-    by = expert if run.seats.has_expert else "a random policy (there is no expert)"
-    fixes = ["raise rollout.max_turns or the environment's own limit", "or agent.max_context"]
-    fixes.insert(0, "lower warmup.noise" if run.seats.has_expert else "give the environment an expert()")
-    return (
-        f"none of the {min(config.episodes, len(run.train))} demonstrations by {by} reached the goal, so that there "
-        f"is nothing to imitate: {', '.join(fixes)}, or set warmup.episodes = 0 to begin without a warm-up"
-    )
-
-
 async def validate(run: Run, stage: str, tasks: int) -> dict[str, Any]:
-    """Play the first validation tasks once each with the present policy."""
+    """The metrics of the first validation tasks, played once each with the present policy."""
+    return describe(await _validation(run, stage, tasks), run.roles, run.seats.part_names)
+
+
+async def _validation(run: Run, stage: str, tasks: int) -> list[Episode]:
     split = run.seats.tasks("validation")
     chosen = [split[i] for i in range(min(tasks, len(split)))]
     plan = plan_groups(chosen, 1, run.config.seed, stage)
     async with run.drawing():
-        episodes = await gather(
+        return await gather(
             run.seats,
             run.policy(),
             plan,
@@ -95,26 +119,3 @@ async def validate(run: Run, stage: str, tasks: int) -> dict[str, Any]:
             patience=run.patience,
             breaker=run.breaker,
         )
-    return describe(episodes, run.roles)
-
-
-async def _demonstrations(run: Run) -> tuple[list[list[Sample]], set[str]]:
-    """Successful episodes of the expert, or of a random policy without one, in each policy's own tokens."""
-    config, seed = run.config.warmup, run.config.seed
-    teacher = Scripted(config.noise if run.seats.has_expert else 1.0)
-    count = min(config.episodes, len(run.train))
-    numbers = generator("demonstrations", seed).choice(len(run.train), size=count, replace=False)
-    tasks = [run.train[int(n)] for n in numbers]
-    plan = [(task, EpisodeKey(seed, "demonstration", task.id, 0)) for task in tasks]
-    episodes = await gather(
-        run.seats,
-        run.demonstrator(teacher),
-        plan,
-        max_turns=run.config.rollout.max_turns,
-        patience=run.patience,
-        breaker=run.breaker,
-    )
-    good = [episode for episode in episodes if episode.success]
-    parted = [view for episode in good for view in role_views(episode, run.roles)]
-    samples = [samples_of([view.episode for view in parted if view.role in t.roles]) for t in run.trainees]
-    return samples, {episode.task.content for episode in good}

@@ -33,7 +33,14 @@ HOSTILE = ("\x00\x1b[31m\u202e", "</script><script>alert(1)</script>", "\u2028\u
 SHORT = {
     "env": {"id": MAZE},
     "model": {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 4},
-    "warmup": {"episodes": 8, "batch": 4, "max_updates": 2, "check_every": 2, "check_episodes": 2},
+    "warmup": {
+        "episodes": 8,
+        "must_succeed": False,
+        "batch": 4,
+        "max_updates": 2,
+        "check_every": 2,
+        "check_episodes": 2,
+    },
     "rollout": {"tasks": 2, "group": 2},
     "learner": {"minibatch": 4},
     "evaluation": {"limit": 4, "every": 2, "every_limit": 2},

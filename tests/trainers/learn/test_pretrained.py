@@ -38,7 +38,14 @@ def run_config(folder, **changes):
             "env": {"id": "manyturn/Maze-v0", "args": {"max_turns": 5}},
             "model": {"name": "pretrained", "path": str(folder)},
             "sampling": {"max_tokens": 6},
-            "warmup": {"episodes": 12, "batch": 4, "max_updates": 4, "check_every": 4, "check_episodes": 2},
+            "warmup": {
+                "episodes": 12,
+                "must_succeed": False,
+                "batch": 4,
+                "max_updates": 4,
+                "check_every": 4,
+                "check_episodes": 2,
+            },
             "rollout": {"tasks": 2, "group": 2},
             # No episode of so few succeeds: what is paid for is brevity, so that every update moves the weights.
             "credit": {

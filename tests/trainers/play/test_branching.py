@@ -228,7 +228,7 @@ class Leaving(mt.TextEnv):
     max_turns = 4
 
     def tasks(self, split):
-        return [mt.Task(f"{split}/{i}", split, {"i": i}) for i in range(4)]
+        return [mt.Task(f"{split}/{i}", split, {"i": i, "split": split}) for i in range(4)]
 
     def begin(self, task, rng):
         return "You wait."

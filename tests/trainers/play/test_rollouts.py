@@ -3,10 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from manyturn.agents.episode import Ending, Episode, TurnRecord
+from manyturn.agents.episode_key import EpisodeKey
+from manyturn.agents.usage import Usage
 from manyturn.envs.contract.task import GeneratedTasks, Task
 from manyturn.trainers.play.curricula.uniform import UniformConfig, uniform
 from manyturn.trainers.play.pool import TaskPool
-from manyturn.trainers.play.rollouts import plan_groups
+from manyturn.trainers.play.rollouts import describe, plan_groups
+from manyturn.trainers.record.metrics import checked
 
 
 def numbered(size: int) -> GeneratedTasks:
@@ -38,3 +42,35 @@ def test_no_two_episodes_of_a_step_share_a_key(count, group):
     """A split smaller than a step gives a task twice; its episodes still need noise of their own."""
     plan = plan_groups(draw(numbered(5), count, 0, 1), group, 0, "train/1")
     assert len({key for _, key in plan}) == len(plan) == count * group
+
+
+def episode(*turns: tuple[dict[str, float], bool | None]) -> Episode:
+    """A finished episode of turns with these parts, whose replies were cut or not."""
+    records = [
+        TurnRecord("", "", "", True, sum(parts.values()), parts, "", None, (0, 0), usage=Usage(cut=cut))
+        for parts, cut in turns
+    ]
+    return Episode(EpisodeKey(0, "s", "t", 0), Task("t", "train"), records, Ending.COMPLETED, success=True)
+
+
+def test_cut_replies_are_a_share_of_those_of_which_it_is_known():
+    played = [episode(({}, True), ({}, False)), episode(({}, False), ({}, False), ({}, None))]
+    assert describe(played)["cut"] == 0.25
+    assert describe([episode(({}, None))])["cut"] is None
+
+
+def test_parts_are_means_over_episodes_of_what_each_came_to():
+    played = [episode(({"found": 0.5}, None), ({"found": 0.5, "outcome": 1.0}, None)), episode(({}, None))]
+    told = describe(played, part_names=["never"])
+    parts = {name: value for name, value in told.items() if name.startswith("parts/")}
+    assert parts == {"parts/found": 0.5, "parts/never": 0.0, "parts/outcome": 0.5}
+    assert told["return"] == 1.0 and checked(told) == told
+
+
+def test_a_part_that_is_no_number_is_left_out_of_its_mean():
+    played = [episode(({"found": float("nan")}, None)), episode(({"found": 0.5}, None))]
+    assert describe(played)["parts/found"] == 0.5
+
+
+def test_an_outcome_alone_has_no_parts():
+    assert not [name for name in describe([episode(({"outcome": 1.0}, None))]) if name.startswith("parts/")]

@@ -31,7 +31,7 @@ def test_a_run_made_longer_is_the_longer_run_to_the_bit(short, tmp_path):
     assert longer["weights"] == whole["weights"] and longer["after"] == whole["after"]
     assert figures(run)["metrics"] == figures(tmp_path / "whole")["metrics"]
     assert longer["config_changes"] == [{"step": 2, "entries": {"steps": [2, 4]}}]
-    assert read_config(run).steps == 4 and not [line for line in notices if line["phase"] == "notice"]
+    assert read_config(run).steps == 4 and not [line for line in notices if "lr_end" in line.get("notice", "")]
     assert json.loads((run / "summary-step_000002.json").read_text())["steps"] == 2
     again = asyncio.run(train(None, run, resume=True))
     assert again["weights"] == whole["weights"] and again["config_changes"] == longer["config_changes"]
@@ -41,9 +41,9 @@ def test_a_schedule_that_depends_on_the_length_is_named(tmp_path):
     asyncio.run(train(short_run(steps=2, evaluation={"limit": 3}), tmp_path / "run"))
     told = []
     summary = asyncio.run(train(None, tmp_path / "run", resume=True, steps=4, report=told.append))
-    [notice] = [line["notice"] for line in told if line["phase"] == "notice"]
+    [notice] = [line["notice"] for line in told if "lr_end" in line.get("notice", "")]
     assert "learner.lr_end = 0.1" in notice and "step 2 learnt at 0.55" in notice and "step 3 goes on at 0.55" in notice
-    assert summary["notices"] == [notice]
+    assert notice in summary["notices"]
     rates = [line["lr"] for line in read_metrics(tmp_path / "run") if line["phase"] == "train"]
     assert rates == pytest.approx([5e-4 * share for share in (1, 0.55, 0.55, 0.325)])
 

@@ -1,11 +1,13 @@
-"""A warm-up with nothing to imitate is not passed over in silence: reinforcement would begin from noise."""
+"""A warm-up that taught nothing is not passed over in silence: reinforcement would begin from noise."""
 
 import asyncio
+import re
 
 import pytest
 from short_runs import short_run
 
 from manyturn.envs.contract.options import ConfigError
+from manyturn.trainers.learn.policy_optimizer import LearningFailed
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.run.loop import train
 
@@ -27,6 +29,44 @@ class Hopeless(mt.TextEnv):
     def admissible(self):
         return ["tea", "milk"]
 """
+# The word is shown or not; without it nobody but the expert can know what to say three times over.
+HIDDEN = """
+import random
+
+import manyturn as mt
+
+WORDS = ("tea", "milk", "salt", "rice", "corn", "oats", "rye", "figs")
+
+class Hidden(mt.TextEnv):
+    max_turns = 6
+    shows = False
+
+    def tasks(self, split):
+        return [mt.Task(f"{split}/{i}", split, {"split": split, "i": i}) for i in range(64)]
+
+    def begin(self, task, rng):
+        self.words = random.Random(task.id).choices(WORDS, k=6)
+        return self.asks()
+
+    def asks(self):
+        return f"Say {self.expert()}." if self.shows else "Guess."
+
+    def respond(self, action):
+        if action not in WORDS:
+            return self.invalid(self.asks())
+        if action != self.words.pop(0):
+            return self.fail("No.")
+        return self.go_on(self.asks()) if self.words else self.succeed("Yes.")
+
+    def admissible(self):
+        return list(WORDS)
+
+    def expert(self):
+        return self.words[0]
+
+class Shown(Hidden):
+    shows = True
+"""
 NO_WARMUP = {"episodes": 0}
 SHORT_MAZE = {"id": "manyturn/Maze-v0", "args": {"max_turns": 1}}
 
@@ -45,3 +85,70 @@ def test_chance_that_never_arrives_asks_for_an_expert(tmp_path):
     env = {"id": f"{tmp_path / 'hopeless.py'}:Hopeless"}
     with pytest.raises(ConfigError, match=r"none of the 8 .* by a random policy .* give the environment an expert\(\)"):
         asyncio.run(train(short_run(env=env), tmp_path / "run"))
+
+
+def words(folder, name, **warmup):
+    """A run without steps that says words; returns its summary and notices."""
+    (folder / "words.py").write_text(HIDDEN)
+    told = {"episodes": 64, "noise": 0.0, "batch": 8, "lr": 1e-2, "check_every": 20, "check_episodes": 16, **warmup}
+    lines = []
+    config = short_run(
+        env={"id": f"{folder}/words.py:{name}"},
+        warmup=told,
+        sampling={"max_tokens": 4},
+        steps=0,
+        evaluation={"limit": 4},
+    )
+    summary = asyncio.run(train(config, folder / "run", report=lines.append))
+    return summary, [line["notice"] for line in lines if line["phase"] == "notice"]
+
+
+def failed(folder, name, **warmup):
+    with pytest.raises(LearningFailed) as stopped:
+        words(folder, name, **warmup)
+    told = str(stopped.value)
+    assert "\n" not in told and "without a success on 16 validation tasks (invalid " in told
+    assert "With --warmup.must-succeed false the run goes on all the same" in told
+    assert [line["phase"] for line in read_metrics(folder / "run")] == ["warmup"] * (warmup["max_updates"] // 20 or 1)
+    return told
+
+
+def test_an_expert_that_knows_what_is_not_shown_is_named_as_the_cause(tmp_path):
+    told = failed(tmp_path, "Hidden", max_updates=120)
+    assert re.search(
+        r"replies are valid and the loss stands at [\d.]+ since update \d+: what was demonstrated cann", told
+    )
+
+
+def test_a_learning_rate_that_is_too_high_is_named_as_the_cause(tmp_path):
+    assert re.search(
+        r"the loss was [\d.]+ when it began and rose: lower warmup\.lr = 3",
+        failed(tmp_path, "Shown", max_updates=40, lr=3.0),
+    )
+
+
+def test_a_warmup_that_is_too_short_is_named_as_the_cause(tmp_path):
+    told = failed(tmp_path, "Shown", max_updates=2, lr=1e-4)
+    assert re.search(r"replies (do not end, as '.*', where demonstrated ones have at most 2 tokens|mean nothing)", told)
+    assert "the loss still falls: raise warmup.max_updates = 2." in told
+
+
+@pytest.mark.parametrize("options", [{"must_succeed": False}, {"until_success": 0.0}])
+def test_a_run_may_go_on_without_a_success(tmp_path, options):
+    summary, notices = words(tmp_path, "Shown", max_updates=2, lr=1e-4, **options)
+    assert summary["warmup"] == {"demonstrations": 64, "updates": 2, "success": 0.0}
+    assert [notice for notice in notices if "the warm-up ended" in notice] == (
+        [
+            "the warm-up ended after 2 updates with success 0.00, below warmup.until_success = 0.5: the run goes on "
+            "from there"
+        ]
+        if "must_succeed" in options
+        else []
+    )
+
+
+def test_a_success_below_what_was_asked_for_is_a_line_of_the_summary_too(tmp_path):
+    summary, notices = words(tmp_path, "Shown", max_updates=100, until_success=1.0, check_every=100)
+    assert 0 < summary["warmup"]["success"] < 1
+    [told] = [notice for notice in notices if "below warmup.until_success = 1" in notice]
+    assert told in summary["notices"]

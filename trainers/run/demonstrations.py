@@ -1,0 +1,173 @@
+"""What the warm-up imitates: successful episodes of the expert, or of a random policy without one.
+
+Before anything is learnt from them they are compared with what the policy may say and read: a reply that is cut never
+means what was demonstrated, and an episode that does not fit its context ends before its goal.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from manyturn.agents.episode import Ending, Episode
+from manyturn.agents.episode_key import EpisodeKey
+from manyturn.agents.gather import gather
+from manyturn.agents.role_views import role_views
+from manyturn.agents.scripted import Scripted
+from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.task import Task
+from manyturn.trainers.learn.samples import Sample, samples_of
+from manyturn.trainers.play.rollouts import reply_lengths, unscorable
+from manyturn.trainers.run.run import Run
+
+Plan = Sequence[tuple[Task, EpisodeKey]]
+
+_FIRST = 32  # demonstrations that are played before the others, so that what does not fit is found in seconds
+_FEW = 0.05  # share of demonstrations that may not fit: the policy will not reach these, and the run goes on
+_WIDER = 64  # times agent.max_context: how far demonstrations are measured that do not fit
+_MEASURED = 16  # demonstrations that are measured so
+
+
+@dataclass(frozen=True)
+class Demonstrations:
+    """What there is to imitate.
+
+    Attributes:
+        samples: for each policy that is trained, its sequences.
+        shown: contents of the tasks.
+        longest: tokens of the longest reply.
+        reply: a reply of them.
+    """
+
+    samples: list[list[Sample]]
+    shown: set[str]
+    longest: int
+    reply: str
+
+
+async def demonstrations(run: Run, note: Callable[[str], None]) -> Demonstrations:
+    """Play them.
+
+    Args:
+        note: is told of demonstrations that do not fit, if they are few.
+
+    Raises:
+        ConfigError: they do not fit sampling.max_tokens or agent.max_context, or none reached the goal.
+    """
+    config, seed, teacher = run.config.warmup, run.config.seed, _teacher(run)
+    count = min(config.episodes, len(run.train))
+    numbers = generator("demonstrations", seed).choice(len(run.train), size=count, replace=False)
+    tasks = [run.train[int(n)] for n in numbers]
+    plan = [(task, EpisodeKey(seed, "demonstration", task.id, 0)) for task in tasks]
+    episodes = await _play(run, teacher, plan[:_FIRST], of=len(plan))
+    await _check_room(run, teacher, episodes)
+    if len(plan) > _FIRST:
+        episodes += await _play(run, teacher, plan[_FIRST:], of=len(plan))
+        if told := await _check_room(run, teacher, episodes):
+            note(told)
+    good = [episode for episode in episodes if episode.success]
+    parted = [view for episode in good for view in role_views(episode, run.roles)]
+    samples = [samples_of([view.episode for view in parted if view.role in t.roles]) for t in run.trainees]
+    if not all(samples):
+        raise ConfigError(_nothing_to_imitate(run, episodes))
+    reply = next(turn.reply for episode in good for turn in episode.turns)
+    return Demonstrations(samples, {episode.task.content for episode in good}, _longest(good), reply)
+
+
+async def expert_reply_tokens(run: Run) -> int | None:
+    """Tokens of the longest reply in a few demonstrations; None without an expert."""
+    if not run.seats.has_expert:
+        return None
+    plan = [(run.train[i], _key(run, i)) for i in range(min(_MEASURED, len(run.train)))]
+    played = await _play(run, Scripted(0.0), plan, of=len(plan), max_context=_WIDER * run.config.agent.max_context)
+    return _longest(played) or None
+
+
+def _key(run: Run, number: int) -> EpisodeKey:
+    return EpisodeKey(run.config.seed, "demonstration", run.train[number].id, 0)
+
+
+def _teacher(run: Run) -> Scripted:
+    return Scripted(run.config.warmup.noise if run.seats.has_expert else 1.0)
+
+
+async def _play(run: Run, teacher: Scripted, plan: Plan, of: int, max_context: int | None = None) -> list[Episode]:
+    """Demonstrations, of which there are ``of`` in all: a share of those may end in errors."""
+    patience = run.patience
+    return await gather(
+        run.seats,
+        run.demonstrator(teacher, max_context),
+        plan,
+        max_turns=run.config.rollout.max_turns,
+        patience=replace(patience, error_share=patience.error_share * of / len(plan)),
+        breaker=run.breaker,
+    )
+
+
+async def _check_room(run: Run, teacher: Scripted, episodes: Sequence[Episode]) -> str | None:
+    """What to say of demonstrations that do not fit, where they are few. Raises ConfigError where they are not."""
+    said, read = run.config.sampling.max_tokens, run.config.agent.max_context
+    full = [episode for episode in episodes if _is_full(episode)]
+    fit = [episode for episode in episodes if episode.success]
+    few = _FEW * (len(fit) + len(full))
+    wide: list[Episode] = []
+    if full:
+        plan = [(episode.task, episode.key) for episode in full[:_MEASURED]]
+        wide = await _play(run, teacher, plan, of=len(plan), max_context=_WIDER * read)
+    longest = _longest([*fit, *wide])
+    long = sum(_longest([episode]) > said for episode in fit) + (len(full) if _longest(wide) > said else 0)
+    room = max(longest, said) if long > few else said
+    crowded = sum(_needed(episode, room) > read for episode in fit) + len(full)
+    whose = "the expert's" if run.seats.has_expert else "the demonstrated"
+    facts, fixes = [], []
+    if long:
+        facts.append(f"{whose} replies have up to {longest} tokens, sampling.max_tokens is {said}")
+        fixes.append(f"--sampling.max-tokens {longest}")
+    if crowded:
+        needed = max(_needed(episode, room) for episode in [*fit, *wide])
+        endless = any(map(_is_full, wide))
+        up_to = f"more than {_WIDER * read}" if endless else f"up to {needed}"
+        facts.append(f"prompt and reply take {up_to} tokens together, agent.max_context is {read}")
+        fixes.append("shorter observations, or --agent.context window" if endless else f"--agent.max-context {needed}")
+    if not facts:
+        return None
+    told = f"{'; '.join(facts)}, too few for {max(long, crowded)} of {len(fit) + len(full)} demonstrations"
+    if max(long, crowded) > few:
+        raise ConfigError(f"{told}: give {' '.join(fixes)}")
+    return f"{told}: the policy cannot do as they do; {' '.join(fixes)} would let it"
+
+
+def _is_full(episode: Episode) -> bool:
+    return episode.ending is Ending.TRUNCATED and episode.cause == "context"
+
+
+def _longest(episodes: Sequence[Episode]) -> int:
+    return max((n for episode in episodes for n in reply_lengths(episode)), default=0)
+
+
+def _needed(episode: Episode, room: int) -> int:
+    """Tokens of the longest prompt with the room that a reply must have."""
+    spans = [] if episode.ledger is None else episode.ledger.spans
+    return max((span.start + max(room, span.end - span.start) for span in spans), default=0)
+
+
+def _nothing_to_imitate(run: Run, episodes: Sequence[Episode]) -> str:
+    config, has_expert = run.config.warmup, run.seats.has_expert
+    expert = f"the expert with warmup.noise = {config.noise}"
+    by = expert if has_expert else "a random policy (there is no expert)"
+    told = [episode for episode in episodes if not episode.ending.is_error]
+    late = sum(episode.cause == "turns" for episode in told)
+    odd = [episode for episode in told if math.isnan(episode.outcome)]
+    fixes = ["give the environment an expert()"] if not has_expert else ["lower warmup.noise"] if config.noise else []
+    if odd:
+        why, fixes = f"rewards are not numbers: {unscorable(odd[0])}", ["return a number"]
+    elif late > len(told) / 2:
+        why = f"{late} of them ran into the limit of turns"
+        fixes.append("raise rollout.max_turns or the environment's own limit")
+    else:
+        why = f"{len(told) - late} of them ended without success"
+        fixes.append("see manyturn check, which plays the expert without noise" if has_expert else "make it easier")
+    return (
+        f"none of the {len(episodes)} demonstrations by {by} reached the goal, so that there is nothing to imitate. "
+        f"{why[0].upper()}{why[1:]}: {', '.join(fixes)}, or set warmup.episodes = 0 to begin without a warm-up"
+    )
