@@ -49,9 +49,9 @@ def data_software(folder: Path | None = None) -> None:
     from manyturn.envs.software import sources
     from manyturn.envs.software.libraries import LIBRARIES
 
-    lacking = sources.missing(LIBRARIES.values())
-    if lacking:
-        sources.download(lacking) if folder is None else sources.take(lacking, folder)
     for library in LIBRARIES.values():
+        if lacking := sources.missing([library]):
+            sources.download(lacking) if folder is None else sources.take(lacking, folder)
         files = sources.tree(library)
-        print(f"{library.pin}: {library.licence}, {len(files)} files, {sum(map(len, files.values())) / 1e3:,.0f} kB")
+        size = sum(map(len, files.values())) / 1e3
+        print(f"{library.pin}: {library.licence}, {len(files)} files, {size:,.0f} kB", flush=True)

@@ -65,7 +65,7 @@ def take(libraries: Iterable[Library], folder: Path) -> None:
     for library in libraries:
         file = folder / library.archive
         if not file.is_file():
-            mend = f"pip download --no-deps --no-binary :all: {library.pin}"
+            mend = f"pip download --no-deps --no-binary {library.name} {library.pin}"
             raise NeedsSetup(f"{folder} lacks {library.archive}: {mend}")
         if not _is_pinned(library, file):
             raise WrongRelease(f"{file} is not the pinned release: its SHA-256 is not {library.sha256}")
@@ -86,7 +86,9 @@ def download(libraries: Iterable[Library]) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         pins = Path(scratch) / "pins.txt"
         pins.write_text("".join(f"{one.pin} --hash=sha256:{one.sha256}\n" for one in wanted), encoding="utf-8")
-        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:"]
+        # Not :all:, which pip hands on to the build systems, so that it builds those from source as well.
+        names = ",".join(one.name for one in wanted)
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", names]
         done = subprocess.run([*pip, "--dest", scratch, "-r", str(pins)], capture_output=True, text=True)
         if done.returncode:
             why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
