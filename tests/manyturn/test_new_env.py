@@ -61,13 +61,15 @@ def test_first_held_out_tasks_are_not_alike(folder, commands):
 
 
 @pytest.mark.slow
-def test_a_short_training_improves_it(folder, commands, command):
-    """New users judge by the first run: well above chance after a hundred updates of the warm-up."""
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_short_training_improves_it(command, tmp_path, kind):
+    """New users judge by the first run: well above chance after the first updates of the warm-up."""
     pytest.importorskip("torch")
-    options = ["--out", folder / "run", "--steps", "0", "--warmup.max_updates", "100", "--evaluation.limit", "64"]
-    found = command("train", f"{folder}/animal_row.py:AnimalRow", *options)
+    new_env("my_world", tmp_path, kind)
+    options = ["--out", tmp_path / "run", "--steps", "0", "--warmup.max_updates", "150", "--evaluation.limit", "64"]
+    found = command("train", f"{tmp_path}/my_world.py:MyWorld", *options)
     assert found.code == 0, found.err
-    summary = json.loads((folder / "run" / "summary.json").read_text())
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["after"]["success"] > summary["random"]["success"] + 0.1, summary
 
 

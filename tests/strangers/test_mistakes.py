@@ -14,6 +14,7 @@ SAID = {  # what phrases of check's table say of FILE:CLASS
     "bad.py:GivesText": ["respond() returned a str", LEGAL, PLACE],
     "bad.py:GivesNothing": ["respond() returned None", LEGAL, PLACE],
     "bad.py:TextPart": ["'warmth' is 'warm'", "give a number", PLACE],
+    "bad.py:NanPart": ["'warmth' is nan", "give a number"],
     "bad.py:Overlapping": ["same problem"],
     "bad.py:SameIds": ["names two problems"],
     "bad.py:Chance": ["self.rng", "turn 1: observation 'Hm. 0.", "' against 'Hm. 0."],
@@ -22,6 +23,7 @@ SAID = {  # what phrases of check's table say of FILE:CLASS
     "bad.py:NoRole": ["override role()"],
     "bad.py:Exits": ["7"],
     "plain.py:OwnText": ["your action space excludes the expert's 'go left'", "manyturn.TextSpace()"],
+    "plain.py:OwnTextSeen": ["your observation space excludes its own 'You are at", "manyturn.TextSpace()"],
 }
 
 
@@ -33,6 +35,12 @@ def test_check_says_what_is_wrong(command, monkeypatch, name):
     said = found.out + found.err
     assert found.code == 1 and "Traceback" not in said, said
     assert all(phrase in said for phrase in SAID[name]), said
+
+
+@pytest.mark.slow
+def test_a_return_that_is_never_a_success_is_warned_of(command):
+    found = command("check", f"{HERE}/plain.py:Corridor", "--samples", 4)
+    assert found.code == 0 and "success_above" in found.out and "info" in found.out, found.out
 
 
 @pytest.mark.slow
