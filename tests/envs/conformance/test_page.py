@@ -1,0 +1,25 @@
+"""docs/environments.md: a page whose environments do not keep the contract misleads at the first step."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from manyturn.envs.conformance.check import NAMES, Finding, Report, examined
+
+PAGE = (Path(__file__).parents[3] / "docs" / "environments.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize(("cls", "block"), list(zip(("Safe", "Stairs"), BLOCKS, strict=True)))
+def test_the_environments_of_the_page_pass_the_check(cls, block, tmp_path):
+    (tmp_path / "own.py").write_text(block)
+    chosen = [name for name in NAMES if name not in ("other process", "processes")]
+    found = examined(f"{tmp_path}/own.py:{cls}", {}, 10, 0, 60.0, chosen)
+    report = Report(cls, tuple(Finding(**values) for values in found))
+    assert {finding.status for finding in report.findings} <= {"passed", "skipped"}, report
+
+
+def test_the_page_names_every_check_in_its_order():
+    table = PAGE.partition("| check | what it finds |")[2].partition("\n\n")[0]
+    assert tuple(re.findall(r"^\| `([\w ]+)` \|", table, re.MULTILINE)) == NAMES
