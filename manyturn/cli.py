@@ -51,7 +51,7 @@ def quickstart(*overrides: Overrides, out: Path = Path("runs/quickstart"), seed:
     _train(configured(("quickstart",), parse_overrides(overrides), seed=seed), out)
 
 
-@app.command
+@app.command(usage="Usage: manyturn train [ENV] [--SECTION.OPTION VALUE]... [--recipe NAME]... [--out FOLDER]")
 def train(
     *words: Overrides,
     recipe: tuple[str, ...] = (),
@@ -61,11 +61,14 @@ def train(
 ) -> None:
     """Train an agent on an environment.
 
+    ENV is an id such as manyturn/Maze-v0, or FILE.py:Class, unless a recipe names it. Options of the run are named as
+    in a recipe, such as --learner.lr 1e-4 --credit.advantage grpo --steps 40. manyturn options lists them all, and
+    manyturn options learner those of a section. --model.path DIR trains a Hugging Face model instead of a tiny one.
+
     Parameters
     ----------
     words
-        The environment, an id such as manyturn/Maze-v0 or FILE.py:Class, unless a recipe names it; then entries of the
-        configuration, such as --learner.lr 1e-4 --credit.advantage.name grpo --steps 40.
+        ENV, and options of the run.
     recipe
         A TOML file, or the name of a recipe that comes with manyturn: a complete run or a method, see manyturn recipes.
         May be given several times: a later recipe changes what it names, and adds its reward stages and modulations
@@ -257,6 +260,29 @@ def recipes(name: str | None = None) -> None:
         print_recipes(Console(highlight=False))
     else:
         print_page(name, Console(highlight=False))
+
+
+@app.command
+def options(section: str | None = None, *, markdown: bool = False) -> None:
+    """List every option of a run and of a policy, with its type, its default and what it does; plugins' too.
+
+    Parameters
+    ----------
+    section
+        A section or an option, such as learner, agent.context or endpoint. Default: all.
+    markdown
+        Print the page docs/options.md instead: what comes with manyturn.
+    """
+    from rich.console import Console
+
+    from manyturn import option_pages
+
+    if markdown and section is not None:
+        raise ValueError("--markdown prints the page of all options: leave the section out")
+    if markdown:
+        print(option_pages.markdown(), end="")
+    else:
+        option_pages.print_options(section, Console(highlight=False))
 
 
 def _without_foreign_bars() -> None:
