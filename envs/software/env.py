@@ -10,7 +10,7 @@ import numpy as np
 
 from manyturn.containers.sandbox import WORKSPACE, Snapshot
 from manyturn.envs.contract.environments import NeedsSetup
-from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.keys import digest, seed_of
 from manyturn.envs.contract.options import unknown
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.text_env import TextEnv
@@ -70,7 +70,8 @@ class Software(TextEnv):
         Parts of turns come to 0.2 at most (``levels.py``). ``resolved`` pays 0 or 1 and nothing else.
     End:
         ``submit`` ends the work; it is a success if the tests pass on a clean copy with the agent's changes of source
-        files. Work that is not handed in by ``max_turns`` counts for nothing.
+        files, and the program then computes what the tests ask for, on other inputs too (``grader.py``). A forged
+        result counts as ``tampered`` and earns nothing. Nor does work that is not handed in by ``max_turns``.
     Splits:
         train, validation, test (libraries of their own), test_functions (other functions of train's libraries) and
         smoke (networkx: nothing to download). A split whose sources are missing is absent. Problems of other projects
@@ -126,7 +127,7 @@ class Software(TextEnv):
         lines = LINES.format(test=_TEST_LINE if self._shown else "")
         self.instructions = INSTRUCTIONS + lines if self._lines else told(INSTRUCTIONS, self.tools)
         self._work: Work | None = None  # None between episodes
-        self._steps, self._level = Steps(), levels.NOT_SUBMITTED
+        self._steps, self._level, self._tampered = Steps(), levels.NOT_SUBMITTED, False
         self._anchor: tuple[str, ...] = ()
 
     def problems(self, source: str | None, difficulty: str | None) -> Problems:
@@ -140,7 +141,7 @@ class Software(TextEnv):
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
         problem = self._problems.problem(task)
-        self._steps, self._level = Steps(), levels.NOT_SUBMITTED
+        self._steps, self._level, self._tampered = Steps(), levels.NOT_SUBMITTED, False
         self._sit_down(task, Files(self._pristine(task)))
         names = sorted({path.partition("/")[0] + "/" * ("/" in path) for path in problem.files})
         return bounded(f"{problem.statement.strip()}\n\n{WORKSPACE} holds: {'  '.join(names)}")
@@ -163,7 +164,7 @@ class Software(TextEnv):
             self.close()
         if not work.submitted:
             return self.go_on(text, **parts) if answered.valid else self.invalid(text, **parts)
-        self._level = _level(work)
+        self._level, self._tampered = _level(work), work.grade is not None and work.grade.cause == TAMPERED
         resolved = self._level == levels.RESOLVED
         outcome = self._level if self._by_levels else float(resolved)
         turn = self.succeed(text, outcome, **parts) if resolved else self.fail(text, outcome, **parts)
@@ -210,8 +211,15 @@ class Software(TextEnv):
         return self._spelled(self._work.next_call(self._shown))
 
     def measures(self) -> dict[str, float]:
-        """Completion and modification rates, as in the paper of G-RA: handed in, and handed in with changes."""
-        return {"completed": float(self._level > levels.NOT_SUBMITTED), "modified": float(self._level > levels.EMPTY)}
+        """Completion and modification rates, as in the paper of G-RA: handed in, and handed in with changes.
+
+        ``tampered`` is the rate of what was handed in with forged results; it is neither of the two.
+        """
+        return {
+            "completed": float(self._level > levels.NOT_SUBMITTED),
+            "modified": float(self._level > levels.EMPTY),
+            "tampered": float(self._tampered),
+        }
 
     def save(self) -> bytes:
         """The files as far as they differ from the problem's; processes are not part of a snapshot."""
@@ -246,12 +254,28 @@ class Software(TextEnv):
         desk = Desk(self._engine, files)
 
         try:
-            self._work = Work(problem, desk, _judge(problem, desk, (self._engine.model_dump_json(), task.content)))
+            self._work = Work(problem, desk, self._judge(problem, desk, task))
         except BaseException:
             desk.close()
             raise
         self._anchor = (self._work.key, self._work.tools.folder)
         return self._work
+
+    def _judge(self, problem: Problem, desk: Desk, task: Task) -> Judge:
+        """Grades changes to a problem in a desk's sandbox, each once in this process."""
+        # The episode's own, and no draw from its generator: that is as it was after a snapshot is restored.
+        seed = seed_of("software challenge", self._seed)
+        of = self._engine.model_dump_json(), task.content, seed
+
+        def judge(changes: Changes, back: bool) -> Grade:
+            def run() -> Grade:
+                with desk.lent(back) as sandbox:
+                    return grade(sandbox, problem, changes, TEST_SECONDS, seed)
+
+            # The machine's speed has a part in a timeout; any other grade follows from what it is of.
+            return _grades.made(digest(of, dict(changes)), run, keep=lambda made: made.cause != TIMEOUT)
+
+        return judge
 
     def _take_up(self, saved: Mapping[str, Any]) -> None:
         pristine = self._pristine(self.task)
@@ -266,20 +290,6 @@ class Software(TextEnv):
     def _spelled(self, call: Call) -> str:
         name, arguments = call
         return line_of(name, **arguments) if self._lines else call_text(name, **arguments)
-
-
-def _judge(problem: Problem, desk: Desk, of: tuple[str, str]) -> Judge:
-    """Grades changes to a problem in a desk's sandbox, each once in this process; ``of`` tells what else counts."""
-
-    def judge(changes: Changes, back: bool) -> Grade:
-        def run() -> Grade:
-            with desk.lent(back) as sandbox:
-                return grade(sandbox, problem, changes, TEST_SECONDS)
-
-        # The machine's speed has a part in a timeout; any other grade follows from what it is of.
-        return _grades.made(digest(of, dict(changes)), run, keep=lambda made: made.cause != TIMEOUT)
-
-    return judge
 
 
 def _level(work: Work) -> float:

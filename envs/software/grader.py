@@ -5,13 +5,16 @@ file expects, and no PASS_TO_PASS test fails or is missing; a skipped test count
 among the latter.
 
 What is graded is the problem's own files with the agent's changes to source files; see ``carried``. The agent's sources
-run in the same process as the tests, so what that process reports is doubted: lines need a nonce, the exit status must
-agree, no test may be reported twice or unasked, and a *twin* run, in which each test is made to fail after its own
-body has passed, must report no test as passed.
+run in the same process as the tests, so nothing that this process says of outcomes is a verdict. It is evidence, which
+has to be free of contradictions: lines need a nonce, the exit status must agree, no test may be reported twice or
+unasked. What it says to pass is believed when the program then meets a ``Challenge``: in another run the tests are
+questions without expectations, some with other literals, and every answer must be the reference's. The answers are
+compared here. So nothing depends on whether the sources can tell one run from another.
 
-Residual risk: sources written against this very grader can find the reporter in memory, learn its nonce and tell the
-twin from the true run, and so forge a report. And any sources can satisfy assertions without doing the work, for
-instance with a result that equals everything. Neither leaves a trace here.
+A test that was said to pass and whose own questions have no, or other, answers is a contradiction: tampering. What
+fails in copies alone passes on the tests' own inputs and on no others: the tests fail.
+
+What is not promised stands in docs/grading.md.
 """
 
 import sys
@@ -20,7 +23,8 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from manyturn.containers.sandbox import Sandbox, SandboxRefused
-from manyturn.envs.software.checked_run import FAILED, PASSED, XFAILED, run_tests
+from manyturn.envs.software.challenge import Challenge
+from manyturn.envs.software.checked_run import FAILED, PASSED, XFAILED, CheckedRun, run_tests
 from manyturn.envs.software.marks import expected_to_fail
 from manyturn.envs.software.problem import Problem
 from manyturn.envs.software.tree import Changes, Tree, snapshot_of, with_changes
@@ -85,38 +89,63 @@ def _clashes(files: Tree, new: PurePosixPath) -> bool:
     return not above.isdisjoint(files) or any(path.startswith(f"{new}/") for path in files)
 
 
-def grade(sandbox: Sandbox, problem: Problem, changes: Changes, seconds: float) -> Grade:
-    """Run a problem's tests on its own files with changes that are ``carried``.
+def grade(sandbox: Sandbox, problem: Problem, changes: Changes, seconds: float, seed: int) -> Grade:
+    """Run a problem's tests on its own files with changes that are ``carried``, and challenge what passes.
 
     Args:
         sandbox: whatever is in it is lost.
-        seconds: of the processor's time for one run of the tests; there is a second one if some pass that failed.
+        seconds: of the processor's time for one run of the tests; what passes is challenged in two that are longer.
+        seed: of the challenge.
     """
-    workspace = snapshot_of(with_changes({**problem.files, **problem.tests}, changes))
     chosen = (*problem.fail_to_pass, *problem.pass_to_pass)
     try:
-        sandbox.restore(workspace)
+        sandbox.restore(snapshot_of(with_changes({**problem.files, **problem.tests}, changes)))
     except SandboxRefused as error:  # what was changed is too large, by itself or with the tests
         return Grade(UNRESOLVED, str(error), (), problem.pass_to_pass, {})
-    true = run_tests(sandbox, chosen, seconds)
-    kept = {test for test, outcome in true.found.items() if outcome != FAILED}
+    run = run_tests(sandbox, chosen, seconds)
+    kept = {test for test, outcome in run.found.items() if outcome != FAILED}
     expected = expected_to_fail(problem.tests, chosen)
-    passed = {test for test in kept if true.found[test] == PASSED or (true.found[test] == XFAILED and test in expected)}
+    passed = {test for test in kept if run.found[test] == PASSED or (run.found[test] == XFAILED and test in expected)}
     fixed = tuple(test for test in problem.fail_to_pass if test in passed)
     broken = tuple(test for test in problem.pass_to_pass if test not in kept)
-    if true.forged:
-        return Grade(TAMPERED, true.forged, (), problem.pass_to_pass, {})
-    if true.timed_out:
-        return Grade(TIMEOUT, "", fixed, broken, true.texts)
-    if fixed:
-        sandbox.restore(workspace)
-        twin = run_tests(sandbox, chosen, seconds, twin=True)
-        lies = sorted(test for test, outcome in twin.found.items() if outcome in (PASSED, XFAILED))
-        lies += [test for test in fixed if twin.found.get(test) != FAILED and not twin.timed_out]
-        if twin.forged or lies:
-            detail = twin.forged or f"{lies[0]} passes although it was made to fail"
-            return Grade(TAMPERED, detail, (), problem.pass_to_pass, {})
-        if twin.timed_out:
-            return Grade(TIMEOUT, "", (), broken, true.texts)
-    resolved = len(fixed) == len(problem.fail_to_pass) and not broken and true.status == 0
-    return Grade(RESOLVED if resolved else UNRESOLVED, "", fixed, broken, true.texts)
+    if run.forged:
+        return Grade(TAMPERED, run.forged, (), problem.pass_to_pass, {})
+    if run.timed_out:
+        return Grade(TIMEOUT, "", (), broken, run.texts)
+    resolved = len(fixed) == len(problem.fail_to_pass) and not broken and run.status == 0
+    claimed = Grade(RESOLVED if resolved else UNRESOLVED, "", fixed, broken, run.texts)
+    return _challenged(sandbox, claimed, Challenge(problem, seed), changes, seconds) if fixed else claimed
+
+
+def _challenged(sandbox: Sandbox, claimed: Grade, challenge: Challenge, changes: Changes, seconds: float) -> Grade:
+    """What is left of a claim when the program has answered, or not."""
+    problem = challenge.problem
+    reference = challenge.reference(sandbox, seconds)
+    found = challenge.answers(sandbox, changes, seconds, reference)
+    if found.forged:
+        return Grade(TAMPERED, found.forged, (), problem.pass_to_pass, {})
+    wrong = challenge.wrong(reference, found)
+    if wrong:  # where the reference does not agree with itself, nobody has to agree with it
+        again = challenge.again(sandbox, seconds, reference)
+        wrong = [test for test in wrong if test not in challenge.wrong(reference, again)]
+    if found.timed_out and wrong:
+        return Grade(TIMEOUT, "", (), claimed.broken, claimed.texts)
+    said = {test for test in (*claimed.fixed, *problem.pass_to_pass) if test not in claimed.broken}
+    lies = [test for test in wrong if test in said and challenge.contradicts(test, reference, found)]
+    if lies:
+        detail = f"{lies[0]} is said to pass, and does not when it is asked for what it computes"
+        return Grade(TAMPERED, detail, (), problem.pass_to_pass, {})
+    return _confirmed(claimed, challenge, reference, wrong)
+
+
+def _confirmed(claimed: Grade, challenge: Challenge, reference: CheckedRun, wrong: list[str]) -> Grade:
+    problem = challenge.problem
+    failed = {challenge.test_of(test) for test in wrong}
+    answered = {test for test, outcome in reference.found.items() if outcome == PASSED}
+    fixed = tuple(t for t in claimed.fixed if challenge.test_of(t) not in failed and t in answered)
+    broken = tuple(t for t in problem.pass_to_pass if t in claimed.broken or t in wrong)
+    if fixed == claimed.fixed and broken == claimed.broken:
+        return claimed
+    lost = next(test for test in (*claimed.fixed, *broken) if test not in fixed)
+    detail = f"{lost} passes on its own inputs alone" if lost not in broken else ""
+    return Grade(UNRESOLVED, detail, fixed, broken, claimed.texts)

@@ -1,14 +1,16 @@
 """QuixBugs (Python): 40 classic algorithms with a fault in one line, and tests by pytest.
 
 From Lin et al. 2017 (github.com/jkoppel/QuixBugs, MIT). The specification stands below each program's code, where the
-agent can read it; tests and the fixed programs are not shown.
+agent can read it; tests and the fixed programs are not shown. Cases that a test reads from a file are written into it.
 """
 
+import ast
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from manyturn.envs.software.edits import Edit, Places, applied
 from manyturn.envs.software.importers.checkout import Checkout, DataError, warn_of_other
 from manyturn.envs.software.importers.measured import QUIXBUGS, divided
 from manyturn.envs.software.importers.testnames import names_of_tests
@@ -36,9 +38,10 @@ def problems_of(folder: Path) -> Sequence[Problem]:
 def _problem(checkout: Checkout, program: str, beside: dict[str, bytes]) -> Problem:
     path, test, cases = f"{_FAULTY}/{program}.py", f"{_TESTS}/test_{program}.py", f"{_CASES}/{program}.json"
     tests = {**beside, test: checkout.read(test)}
-    if checkout.has(cases):
-        tests[cases] = checkout.read(cases)
-    ids = names_of_tests(checkout.text(test), checkout.root / test, _parameters(checkout, cases))
+    parameters = _parameters(checkout, cases)
+    ids = names_of_tests(checkout.text(test), checkout.root / test, parameters)
+    if parameters is not None:
+        tests[test] = _written_out(tests[test], parameters)
     ids = [f"{test}::{name}" for name in ids]
     if (sorts := divided(QUIXBUGS, program, ids)) is None:
         warn_of_other(checkout.root / test, "its tests are not those that were measured")
@@ -66,3 +69,16 @@ def _parameters(checkout: Checkout, path: str) -> list[Any] | None:
     if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
         raise DataError(f"{checkout.root / path} does not hold pairs: give a checkout of {SOURCE}")
     return pairs
+
+
+def _written_out(test: bytes, parameters: list[Any]) -> bytes:
+    """A file of tests with its cases in place of the call that loads them: what grades it reads what is in the file."""
+    tree, places = ast.parse(test), Places(test)
+    loaders = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "load_testdata"
+        for alias in node.names
+    }
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) in loaders]
+    return applied(test, [Edit("", "", places.span(call), (repr(parameters),)) for call in calls])

@@ -75,8 +75,9 @@ def test_each_step_is_paid_when_it_is_made(env: Small) -> None:
 
 def test_one_fixed_test_of_two_is_half_of_the_way(env: Small) -> None:
     env.reset(seed=0, options={"task": "small"})
+    half = {"path": "calc/core.py", "old": "add(result, number)", "new": "add(result, result)"}
     _, _, _, _, info = env.step(
-        calls_text([("edit", {"path": "calc/core.py", "old": "a - b", "new": "3"}), ("test", {})])
+        calls_text([("edit", {"path": "calc/core.py", "old": "a - b", "new": "a + b"}), ("edit", half), ("test", {})])
     )
     assert info["progress"] == 0.5
     assert info["reward_parts"]["tests"] == pytest.approx(levels.STEPS["tests"] / 2)

@@ -30,7 +30,9 @@ def test_quixbugs_becomes_a_program_a_test_and_what_they_need(tmp_path):
     double, walk = problems(f"quixbugs:{small.checkout(tmp_path, small.QUIXBUGS)}")
     assert (double.id, walk.id) == ("quixbugs/double", "quixbugs/walk")
     assert list(double.files) == ["python_programs/double.py"] and "python_programs/double.py" not in double.tests
-    assert "json_testcases/double.json" in double.tests and "json_testcases/double.json" not in walk.tests
+    cases = double.tests["python_testcases/test_double.py"].decode()
+    assert "[[[3], 6], [['é'], 'éé']," in cases and "load(" not in cases  # so that nothing else tells what is expected
+    assert not any(path.endswith(".json") for path in (*double.tests, *walk.tests))
     assert not any("correct" in path for path in (*double.files, *double.tests))
     assert walk.fail_to_pass == ("python_testcases/test_walk.py::test1", "python_testcases/test_walk.py::test2")
 

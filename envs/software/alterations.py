@@ -1,0 +1,149 @@
+"""Tests with other literals: numbers, texts and truth values in what chosen tests do, and in what they say to expect.
+
+A test whose literals have changed means nothing by itself: some became inputs that nobody has seen, some expectations
+that are wrong. What it computes is still a question that a program can answer, and that a right one answers as the
+reference does.
+"""
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from manyturn.envs.software.edits import Edit, Places, applied
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_FOR_PEOPLE = frozenset({"match", "reason", "id", "ids", "msg", "err_msg", "scope", "name"})
+_BEFORE = frozenset({"setup_method", "setup_class", "setUp", "setUpClass"})
+_SHARES = (0.06, 0.15, 0.3, 0.6)  # of literals that change, in one copy after the other
+_SWAPPED = 0.15  # of neighbours in a list that change places
+_WIDE = 10
+
+
+def altered(source: bytes, tests: Iterable[str], copy: int, rng: np.random.Generator) -> bytes:
+    """A file in which some literals of tests are others.
+
+    Args:
+        tests: as ``Class::function``, without parameters; those that are not in the file are passed over.
+        copy: number of the copy, on which it depends how much is changed.
+    """
+    tree = ast.parse(source)
+    places, share = Places(source), _SHARES[copy % len(_SHARES)]
+    pool = dict[tuple[int, int], ast.AST]()
+    for name in tests:
+        found = {places.span(node): node for node in _reach(tree, name.split("::"))}
+        chosen = [span for span in sorted(found) if rng.random() < share]
+        chosen = chosen or ([sorted(found)[rng.integers(len(found))]] if found else [])
+        pool |= {span: found[span] for span in chosen}
+    edits, end = list[Edit](), 0
+    for span, node in sorted(pool.items(), key=lambda item: (item[0][0], -item[0][1])):
+        text = _other(node, places, rng) if span[0] >= end else None
+        if text is not None:
+            edits.append(Edit("", "", span, (text,)))
+            end = span[1]
+    return applied(source, edits)
+
+
+def _reach(tree: ast.Module, names: list[str]) -> Iterator[ast.AST]:
+    """Literals of a test: its own, and those of what is set up for it in its class and at the top of its file."""
+    body, known = tree.body, list[ast.stmt]()
+    for name in names[:-1]:
+        klass = next((node for node in body if isinstance(node, ast.ClassDef) and node.name == name), None)
+        if klass is None:
+            return
+        body = klass.body
+        known += [node for node in body if isinstance(node, _Function) and node.name in _BEFORE]
+    test = next((node for node in body if isinstance(node, _Function) and node.name == names[-1]), None)
+    if test is None:
+        return
+    used = {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
+    used |= {node.arg for node in ast.walk(test.args) if isinstance(node, ast.arg)}
+    for node in (*tree.body, *body):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)) if name in used:
+                known.append(node)
+            case ast.FunctionDef(name=name) if name in used and node is not test:
+                known.append(node)
+    for node in (test, *known):
+        yield from _literals(node)
+
+
+def _literals(node: ast.AST) -> Iterator[ast.AST]:
+    """Literals below a node, and lists in which neighbours can change places."""
+    match node:
+        case ast.Constant(value=bool() | int() | float() | str() | bytes()):
+            yield node
+            return
+        case ast.JoinedStr() | ast.Expr(value=ast.Constant()) | ast.match_case() | ast.arguments():
+            return
+        case ast.keyword(arg=name) if name in _FOR_PEOPLE:
+            return
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="__ask__")), args=[_, *values], keywords=named):
+            for value in (*values, *named):  # the first is the number of the question
+                yield from _literals(value)
+            return
+        case ast.Call(func=ast.Attribute(attr="parametrize"), args=[_, *values]):
+            for value in values:
+                yield from _literals(value)
+            return
+        case ast.List(elts=[_, _, *_]) | ast.Tuple(elts=[_, _, *_], ctx=ast.Load()):
+            yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _literals(child)
+
+
+def _other(node: ast.AST, places: Places, rng: np.random.Generator) -> str | None:
+    match node:
+        case ast.List(elts=parts) | ast.Tuple(elts=parts):
+            return _swapped(node, parts, places, rng) if rng.random() < _SWAPPED else None
+        case ast.Constant(value=value):
+            new = _changed(value, rng)
+            return None if new == value and type(new) is type(value) else repr(new)
+    return None
+
+
+def _swapped(node: ast.AST, parts: list[ast.expr], places: Places, rng: np.random.Generator) -> str | None:
+    """A list with two neighbours in each other's place."""
+    at = int(rng.integers(len(parts) - 1))
+    one, two = parts[at], parts[at + 1]
+    if any(isinstance(part, ast.Starred | ast.GeneratorExp) for part in (one, two)):
+        return None
+    (start, end), (a, b), (c, d) = places.span(node), places.span(one), places.span(two)
+    pieces = ((start, a), (c, d), (b, c), (a, b), (d, end))
+    return b"".join(places.text(piece) for piece in pieces).decode()
+
+
+def _changed(value: Any, rng: np.random.Generator) -> Any:
+    match value:
+        case bool():
+            return not value
+        case int():
+            near = value + int(rng.choice([-2, -1, 1, 2]))
+            wide = int(rng.integers(2 * value + _WIDE)) if 0 <= value < 1 << 40 else value + 1
+            return max(0, near) if rng.random() < 0.5 else wide
+        case float():
+            return round(value * rng.uniform(0.5, 1.6), 3)
+        case str():
+            return _text(value, rng)
+        case bytes() if value.isascii():
+            return _text(value.decode(), rng).encode()
+    return value
+
+
+def _text(text: str, rng: np.random.Generator) -> str:
+    """A text with a letter or digit that is another, gone, or there twice, or has its neighbour's place."""
+    spots = [at for at, sign in enumerate(text) if sign.isalnum()]
+    if not spots:
+        return text
+    at = spots[rng.integers(len(spots))]
+    sign, rest = text[at], text[at + 1 :]
+    match rng.integers(4):
+        case 0:
+            signs = next((s for s in ("0123456789", "abcdefghijklmnop", "ABCDEFGHIJKLMNOP") if sign in s), "xyz")
+            return text[:at] + signs[rng.integers(len(signs))] + rest
+        case 1 if len(text) > 1:
+            return text[:at] + rest
+        case 2 if rest and rest[0].isalnum():
+            return text[:at] + rest[0] + sign + rest[1:]
+    return text[:at] + sign + text[at:]
