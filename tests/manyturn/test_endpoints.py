@@ -376,6 +376,37 @@ def test_native_tool_calls_are_played_and_their_results_go_back_under_their_ids(
     assert results[0]["content"].startswith("note 1: ") and results[1]["content"].startswith("note 2: ")
 
 
+@pytest.mark.parametrize(
+    ("env", "args"),
+    [("manyturn/Desk-v0", {"user": "agenda"}), pytest.param("manyturn/Search-v0", {}, marks=pytest.mark.slow)],
+)
+def test_a_model_that_acts_as_the_expert_does_by_native_calls_succeeds_as_it_does(command, server, tmp_path, env, args):
+    """Desks with customers mix calls with speech, and results of searches have many lines."""
+    table = "{" + ", ".join(f'{name} = "{value}"' for name, value in args.items()) + "}"
+    words = ("--env", env, "--env-args", table, "--limit", 3)
+    assert command("evaluate", "expert", *words, "--out", tmp_path / "expert").code == 0
+    actions: dict[str, list[str]] = {}
+    opening = ""
+    for row in read_turns(tmp_path / "expert" / "turns.parquet"):
+        opening = row["observation"] if row["turn"] == 0 else opening
+        actions.setdefault(opening, []).append(row["action"])
+
+    def answer(body: dict[str, Any]) -> bytes:
+        said = [message for message in body["messages"] if message["role"] == "assistant"]
+        action = actions[body["messages"][1]["content"]][len(said)]
+        if not action.startswith("{"):
+            return completion(action)
+        call = json.loads(action)
+        return calling((call["name"], call["arguments"]))
+
+    server.script = [reading(answer)]
+    found = command("evaluate", "openai:m", *words, "--agent.format", "native_tools", "--out", tmp_path / "model")
+    assert found.code == 0, found.err
+    expert, model = summary(tmp_path / "expert"), summary(tmp_path / "model")
+    assert model["success"] == expert["success"] and model["success"]["mean"] == 1
+    assert (model["turns"], model["invalid_action_rate"]) == (expert["turns"], 0)
+
+
 def test_calls_that_cannot_be_read_are_invalid_turns_that_the_server_is_told_of(command, server, vault, tmp_path):
     broken = [
         calling(("read_note", '{"number": 1')),
