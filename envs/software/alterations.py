@@ -30,17 +30,18 @@ def altered(source: bytes, tests: Iterable[str], copy: int, rng: np.random.Gener
     """
     tree = ast.parse(source)
     places, share = Places(source), _SHARES[copy % len(_SHARES)]
-    pool = dict[tuple[int, int], ast.AST]()
+    pool = dict[tuple[int, int], str]()
     for name in tests:
         found = {places.span(node): node for node in _reach(tree, name.split("::"))}
-        chosen = [span for span in sorted(found) if rng.random() < share]
-        chosen = chosen or ([sorted(found)[rng.integers(len(found))]] if found else [])
-        pool |= {span: found[span] for span in chosen}
+        texts = {span: _other(found[span], places, rng) for span in sorted(found)}
+        known = {span: text for span, text in texts.items() if text is not None}
+        chosen = [span for span in known if rng.random() < share]
+        chosen = chosen or ([list(known)[rng.integers(len(known))]] if known else [])
+        pool |= {span: known[span] for span in chosen}
     edits, end = list[Edit](), 0
-    for span, node in sorted(pool.items(), key=lambda item: (item[0][0], -item[0][1])):
-        text = _other(node, places, rng) if span[0] >= end else None
-        if text is not None:
-            edits.append(Edit("", "", span, (text,)))
+    for span in sorted(pool, key=lambda span: (span[0], -span[1])):
+        if span[0] >= end:  # not in a list whose neighbours change places
+            edits.append(Edit("", "", span, (pool[span],)))
             end = span[1]
     return applied(source, edits)
 
