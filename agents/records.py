@@ -91,7 +91,7 @@ _TURN_NULLABLE = ("progress", "return_to_go", "choices", *Usage._fields, *_OF_TO
 
 def turn_schema(extra: Iterable[str] = ()) -> Schema:
     """The schema of turns, followed by further columns of numbers."""
-    kinds = {**_TURN_FIELDS, **dict.fromkeys(extra, _FLOAT)}
+    kinds: dict[str, Kind] = {**_TURN_FIELDS, **{name: _FLOAT for name in extra}}
     return Schema("turns", SCHEMA_VERSION, kinds, frozenset((*_TURN_NULLABLE, *extra)))
 
 

@@ -1,7 +1,7 @@
 """What a reply took, counted by the engine that drew it or the server that was asked."""
 
 from collections.abc import Iterable
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 
 class Usage(NamedTuple):
@@ -30,17 +30,17 @@ class Spent(NamedTuple):
     def plus(self, *more: "Spent | Usage") -> Self:
         """This and what others took."""
         counted = (self, *more)
-        return type(self)(*(_total(getattr(one, name) for one in counted) for name in Spent._fields))
+        return type(self)(**{name: _total(getattr(one, name) for one in counted) for name in Spent._fields})
 
     def minus(self, other: "Spent") -> Self:
         """What is left when ``other`` is taken off; never below 0, where sums of floats differ in their last digits."""
-        pairs = zip(self, other, strict=True)
-        return type(self)(*(None if mine is None else max(mine - (theirs or 0), 0) for mine, theirs in pairs))
+        mine, theirs = self._asdict(), other._asdict()
+        return type(self)(**{n: None if mine[n] is None else max(mine[n] - (theirs[n] or 0), 0) for n in Spent._fields})
 
 
 NOTHING = Spent()
 
 
-def _total(values: Iterable[float | None]) -> float | None:
+def _total(values: Iterable[Any]) -> Any:
     known = [value for value in values if value is not None]
     return sum(known) if known else None
