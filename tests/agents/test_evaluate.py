@@ -206,11 +206,13 @@ def test_an_interrupted_evaluation_remembers_what_its_lost_episodes_took(tmp_pat
 
     with pytest.raises(RuntimeError, match="stopped here"):
         counted(tmp_path, on_progress=stop)
+    stopped = len(seen)
     found = counted(tmp_path, on_progress=seen.append)
-    assert found.played == 16 - 5 and seen[-1].done == seen[-1].total == 16
+    assert seen[stopped].done >= 5 and found.played == 16 - seen[stopped].done
+    assert seen[-1].done == seen[-1].total == 16
     summary = found.summary
     assert summary["lost"]["reply_tokens"] + summary["tokens"]["reply_total"] == seen[-1].spent.reply_tokens
-    assert summary["lost"]["reply_tokens"] > 0, "three episodes were open"
+    assert summary["lost"]["reply_tokens"] > 0, "other episodes were open"
     assert summary["tokens"] == counted(None).summary["tokens"]
 
 
