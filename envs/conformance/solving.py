@@ -13,9 +13,9 @@ SAY_SUCCESS = "put 'success' into info at the end, or set success_above on the c
 
 
 def success(subject: Subject) -> Result:
-    """Which rule says that a plain environment's goal was reached."""
+    """Which rule says that the goal was reached."""
     if subject.host.foreign is None:
-        raise Skip("self.succeed() and self.fail() say it")
+        return "as self.succeed() and self.fail() say", {}
     for _ in subject.all_episodes():  # the last one's end is remembered
         pass
     if (key := subject.host.foreign.success_by) is not None:

@@ -84,6 +84,13 @@ def test_debugging_shows_the_traceback_of_an_evaluation(command, monkeypatch):
         command("evaluate", "expert", "--env", f"{FILE}:Raises", "--limit", 2)
 
 
+def test_debugging_shows_the_traceback_of_a_check_once(command, monkeypatch):
+    monkeypatch.setenv("MANYTURN_DEBUG", "1")
+    ended = command("check", f"{FILE}:Raises", "--samples", 2)
+    assert ended.code == 1 and ended.err.count('return {}["missing"]') == 1, ended.err
+    assert line_of("Raises", "missing") in ended.out
+
+
 def evaluated(command, cls: str, tmp_path, *words: object) -> dict:
     ended = command("evaluate", "expert", "--env", f"{FILE}:{cls}", "--limit", 2, "--out", tmp_path, *words)
     assert ended.code == 0, ended.err

@@ -18,7 +18,7 @@ TRAPS = FAULTY.with_name("traps.py")
 def test_a_sound_environment_passes_everything():
     report = check(f"{BROKEN}:Sound", samples=20)
     assert report.passed, str(report)
-    assert [f.check for f in report.findings if f.status != "passed"] == ["success"]
+    assert [f.check for f in report.findings if f.status != "passed"] == []
     assert report["speed"].figures["turns/s"] > 100
     assert report["expert"].figures == {"train": 1.0, "validation": 1.0, "test": 1.0, "turns": 3.0}
 

@@ -22,7 +22,7 @@ def test_a_file_without_the_class_lists_what_it_defines(tmp_path):
     assert type(make(f"{file}:Mine")).__name__ == "Mine"
     with pytest.raises(UnknownEnv, match="it defines Mine"):
         make(f"{file}:Mein")
-    with pytest.raises(UnknownEnv, match=r"FILE\.py:Class"):
+    with pytest.raises(UnknownEnv, match=r"FILE\.py:NAME"):
         make(f"{tmp_path / 'no.py'}:Mine")
 
 
