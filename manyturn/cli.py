@@ -109,6 +109,7 @@ def evaluate(
     repeats: int = 1,
     seed: int = 0,
     workers: Annotated[int, Parameter(name=("--env.workers", "--workers"))] = 0,
+    timeout: Annotated[float | None, Parameter(name=("--env.timeout", "--timeout"))] = None,
     out: Path | None = None,
 ) -> None:
     """Evaluate policies on a pinned panel of held-out tasks.
@@ -146,6 +147,8 @@ def evaluate(
         Sampling noise and episode randomness derive from it.
     workers
         Processes that host the environment; 0 keeps it in this one.
+    timeout
+        Seconds that the environment may take for one answer, with workers. Default: 60.
     out
         Folder for summary.json, episodes.parquet and turns.parquet; an interrupted evaluation in it continues. Of
         several policies each has a folder in it.
@@ -158,7 +161,7 @@ def evaluate(
     policies = [policy, *itertools.takewhile(lambda word: not word.startswith("--"), words)]
     options = parse_overrides(words[len(policies) - 1 :])
 
-    settings = Settings(env, env_args or {}, wrappers, split, limit, panel, repeats, seed, workers, out)
+    settings = Settings(env, env_args or {}, wrappers, split, limit, panel, repeats, seed, workers, timeout, out)
     found = exits.run(evaluate_policies(policies, settings, options))
     show(names_of(policies), found, settings, Console())
 

@@ -22,7 +22,7 @@ from manyturn.envs.contract.class_names import env_name
 from manyturn.envs.contract.environments import is_file
 from manyturn.envs.contract.options import unknown
 from manyturn.envs.contract.panel import Panel, make_panel, portable_name
-from manyturn.envs.hosting.seats import Seats, open_seats
+from manyturn.envs.hosting.seats import USUAL_TIMEOUT, Seats, open_seats
 from manyturn.loops import result_of
 from manyturn.overrides import OverrideError, read_value
 from manyturn.progress import Watch
@@ -45,6 +45,7 @@ class Settings:
         panel: a panel's file, in place of split, limit and env_args.
         repeats: episodes of each task.
         workers: processes that host the environment; 0 keeps it in this one.
+        timeout: seconds that the environment may take for one answer, with workers.
         out: folder for what was found; of several policies each has a folder in it.
     """
 
@@ -57,7 +58,15 @@ class Settings:
     repeats: int = 1
     seed: int = 0
     workers: int = 0
+    timeout: float | None = None
     out: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.timeout is not None and not self.workers:
+            raise ValueError(
+                "--timeout has no effect without --workers: an environment in this process cannot be ended alone; add "
+                "--workers 1"
+            )
 
 
 def evaluate(
@@ -72,6 +81,7 @@ def evaluate(
     repeats: int = 1,
     seed: int = 0,
     workers: int = 0,
+    timeout: float | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: bool = False,
     **options: Any,
@@ -95,6 +105,7 @@ def evaluate(
         repeats: episodes of each task.
         seed: sampling noise and episode randomness derive from it.
         workers: processes that host the environment; 0 keeps it in this one.
+        timeout: seconds that the environment may take for one answer, with workers. Default: 60.
         out: folder for what is found; an interrupted evaluation in it continues.
         progress: show how far it is, on the standard error output.
         options: those of the policy by section, such as ``sampling={"temperature": 0.0}``.
@@ -114,6 +125,7 @@ def evaluate(
         repeats=repeats,
         seed=seed,
         workers=workers,
+        timeout=timeout,
         out=None if out is None else Path(out),
     )
     return result_of(evaluate_policies([_plain(policy)], settings, options, quiet=not progress))[0]
@@ -202,7 +214,8 @@ async def _evaluate(entrants: Sequence[Entrant], settings: Settings, quiet: bool
     args, wrappers = _one_world(env, settings, entrants)
     if pinned:
         args = pinned.args
-    async with open_seats(env, args, wrappers, limit=512, workers=settings.workers) as seats:
+    timeout = USUAL_TIMEOUT if settings.timeout is None else settings.timeout
+    async with open_seats(env, args, wrappers, limit=512, workers=settings.workers, timeout=timeout) as seats:
         split, limit = settings.split or "test", 128 if settings.limit is None else settings.limit
         panel = pinned or make_panel(seats.tasks(split), env, split, limit, args)
         for entrant in entrants:

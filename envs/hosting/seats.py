@@ -30,6 +30,7 @@ from manyturn.envs.hosting.worker_pool import PooledWorker, WorkerPool
 
 T = TypeVar("T")
 
+USUAL_TIMEOUT = 60.0  # seconds for one answer of an environment
 _RESET_FIRST = "no episode on this seat: call reset()"
 
 
@@ -273,7 +274,7 @@ class WorkerSeats(Seats):
         wrappers: Sequence[Any] = (),
         limit: int = 64,
         workers: int = 4,
-        timeout: float = 60.0,
+        timeout: float = USUAL_TIMEOUT,
         limits: WorkerLimits = USUAL,
     ):
         if timeout <= 0:
@@ -321,7 +322,7 @@ def open_seats(
     wrappers: Sequence[Any] = (),
     limit: int = 64,
     workers: int = 0,
-    timeout: float = 60.0,
+    timeout: float = USUAL_TIMEOUT,
     limits: WorkerLimits = USUAL,
 ) -> Seats:
     """Seats in this process for ``workers`` 0, else in that many child processes.

@@ -97,6 +97,8 @@ BAD_INPUT = [
     ("evaluate random --env MAZE --repeats x", "--repeats"),
     ("evaluate random --env MAZE --repeats 0", "at least 1"),
     ("evaluate random --env MAZE --limit 0", "at least 1"),
+    ("evaluate random --env MAZE --timeout 3", "--timeout has no effect without --workers"),
+    ("evaluate random --env MAZE --workers 1 --timeout 0", "timeout = 0.0 must be above 0"),
     ("evaluate random --env MAZE --env-args easy", "TOML table"),
     ("evaluate random --env MAZE --env-args {size=3}", "takes no argument 'size'"),
     ("evaluate random --env MAZE --env-args {difficulty='esay'}", "easy, medium, hard"),

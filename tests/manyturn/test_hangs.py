@@ -36,3 +36,9 @@ def test_what_hangs_when_it_is_made_is_found_before_this_process_makes_it(cls, w
     ended = command("train", f"{TRAPS}:{cls}", *BRIEF, "--env.timeout", 0.5, "--out", tmp_path / "run")
     assert ended.code == 2 and ended.err.count("\n") == 1
     assert f"{cls} cannot be used: " in ended.err and words in ended.err
+
+
+def test_an_evaluation_ends_what_hangs_within_the_time_that_is_given(command):
+    words = ("--limit", 2, "--env.workers", 1, "--env.timeout", 0.5)
+    ended = command("evaluate", "random", "--env", f"{TRAPS}:Spins", *words)
+    assert ended.code == 5 and "traps.py" in ended.err and "in respond" in ended.err, ended.err
