@@ -147,7 +147,8 @@ class Asking:
         if is_too_long(status, reply.raw) and (self._answered or not reserves_too_much(reply.raw)):
             return ContextFull(f"the endpoint says: {text}")
         advice = way_out(status, reply.raw, body, where, self.client.has_key)
-        return EngineRefused(f"{where} refused with status {status}: {text.rstrip('.')}{advice}")
+        said = "; ".join(part for part in (text, advice) if part)
+        return EngineRefused(f"{where} refused with status {status}: {said}")
 
     def _say_wait(self, line: str) -> None:
         now = time.monotonic()

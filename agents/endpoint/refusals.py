@@ -56,7 +56,7 @@ def is_page(headers: Mapping[str, str], raw: bytes) -> bool:
 
 
 def way_out(status: int, raw: bytes, body: Mapping[str, Any], where: str, has_key: bool) -> str:
-    """What to do about a refusal, as the end of its message; empty where nothing better is known than what it says.
+    """What to do about a refusal; empty where nothing better is known than what it says itself.
 
     Args:
         body: of the request.
@@ -65,20 +65,16 @@ def way_out(status: int, raw: bytes, body: Mapping[str, Any], where: str, has_ke
     """
     below_v1 = "" if re.search(r"/v\d", where) else f", and the address: most servers answer at {where}/v1"
     if status in (400, 422):
-        advice = _about_an_entry(raw, body)
-    elif status == 401:
-        advice = "check OPENAI_API_KEY" if has_key else "no key was sent: set OPENAI_API_KEY"
-    elif status == 403:
-        advice = "check what the key is allowed to use"
-    elif status in (404, 405):
-        advice = f"check the model's name{below_v1}"
-    elif status in (402, 429):
-        advice = "the account has nothing left to spend"
-    elif 300 <= status < 400:
-        advice = "give the address that it redirects to"
-    else:
-        advice = ""
-    return f". {advice[0].upper()}{advice[1:]}" if advice and advice[0] != "-" else f". {advice}" if advice else ""
+        return _about_an_entry(raw, body)
+    if status == 401:
+        return "check OPENAI_API_KEY" if has_key else "no key was sent: set OPENAI_API_KEY"
+    if status == 403:
+        return "check what the key is allowed to use"
+    if status in (404, 405):
+        return f"check the model's name{below_v1}"
+    if status in (402, 429):
+        return "the account has nothing left to spend"
+    return "give the address that it redirects to" if 300 <= status < 400 else ""
 
 
 def _about_an_entry(raw: bytes, body: Mapping[str, Any]) -> str:

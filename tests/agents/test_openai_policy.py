@@ -231,6 +231,16 @@ def test_the_key_is_shown_nowhere(server, caplog):
     assert KEY not in f"{caught.value} {asked} {asked.endpoint} {caplog.text}"
 
 
+def test_values_of_headers_are_shown_nowhere(server, caplog):
+    caplog.set_level("DEBUG")
+    server.script = [lambda handler: (403, handler.headers["X-Api-Key"].encode(), {})]
+    asked = policy(headers={"x-api-key": "hidden-header"})
+    with pytest.raises(EndpointError) as caught:
+        ask(asked)
+    assert "***" in str(caught.value)
+    assert "hidden" not in f"{caught.value} {asked.endpoint} {asked.endpoint.model_dump(mode='json')} {caplog.text}"
+
+
 def test_a_key_that_is_cut_in_two_is_not_shown_either(server):
     for before in range(300 - len(KEY), 300, 3):
         server.script = [(403, b"x" * before + KEY.encode(), {})]

@@ -132,9 +132,9 @@ OPENAI = '{"error": {"message": "%s", "type": "invalid_request_error", "param": 
 @pytest.mark.parametrize(
     ("status", "body", "words", "fix"),
     [
-        (401, '{"error": "no such key"}', [], "Check OPENAI_API_KEY"),
-        (403, '{"error": "not yours"}', [], "Check what the key is allowed to use"),
-        (404, '{"error": "no model m"}', [], "Check the model's name"),
+        (401, '{"error": "no such key"}', [], "check OPENAI_API_KEY"),
+        (403, '{"error": "not yours"}', [], "check what the key is allowed to use"),
+        (404, '{"error": "no model m"}', [], "check the model's name"),
         (429, '{"error": {"code": "insufficient_quota"}}', [], "nothing left to spend"),
         (301, "", [], "redirects"),
         (400, OPENAI % ("Unsupported parameter: 'seed'", "null"), [], "--sampling.seed false leaves it out"),
