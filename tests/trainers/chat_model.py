@@ -17,7 +17,7 @@ TEXTS = [
 ]
 
 
-def save_chat_model(folder: Path, positions: int = 256) -> Path:
+def save_chat_model(folder: Path, positions: int = 384) -> Path:
     """Write the folder.
 
     Args:

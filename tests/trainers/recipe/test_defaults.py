@@ -183,8 +183,8 @@ def own_run(tmp_path_factory):
     """The folder of a run that was asked for nothing but its model, sizes aside."""
     folder = tmp_path_factory.mktemp("own")
     model = save_chat_model(folder / "hf")
-    sizes = {
-        "warmup": {"episodes": 6, "max_updates": 2, "check_every": 2, "check_episodes": 2},
+    sizes = {  # random weights learn nothing in so few updates
+        "warmup": {"episodes": 6, "max_updates": 2, "check_every": 2, "check_episodes": 2, "must_succeed": False},
         "rollout": {"tasks": 2, "group": 2},
         "evaluation": {"limit": 2},
         "steps": 3,
@@ -197,8 +197,8 @@ def own_run(tmp_path_factory):
 def test_an_own_model_on_an_own_environment_runs_with_settings_that_fit_it(own_run):
     told = tomllib.loads((own_run / "config.toml").read_text())
     assert told["model"]["name"] == "pretrained" and told["agent"]["instructions"]
-    assert told["agent"]["format"]["name"] == "tagged" and told["agent"]["max_context"] == 256
-    assert told["sampling"]["max_tokens"] == 64 and told["learner"]["lora_rank"] == 16
+    assert told["agent"]["format"]["name"] == "tagged" and told["agent"]["max_context"] == 384
+    assert told["sampling"]["max_tokens"] == 96 and told["learner"]["lora_rank"] == 16
     assert (told["learner"]["lr"], told["warmup"]["lr"]) == (1e-4, 2e-4)
     steps = [json.loads(line) for line in (own_run / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in steps if line["phase"] == "train"] == [1, 2, 3]
