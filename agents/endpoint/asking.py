@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from manyturn.agents.endpoint.client import Client, NoAnswer, Reply, TooSlow, Unreachable
+from manyturn.agents.endpoint.client import Client, NoAnswer, Response, TooSlow, Unreachable
 from manyturn.agents.endpoint.completion import Completion, Unreadable, read_completion
 from manyturn.agents.endpoint.options import Endpoint
 from manyturn.agents.endpoint.refusals import (
@@ -138,7 +138,7 @@ class Asking:
                 raise EngineRefused(f"{self.client.where} answers with a web page: {_NOT_THERE}") from fault
             raise _TryAgain(f"{fault}: {text}", counted=fault.counted) from fault
 
-    def _fault(self, reply: Reply, body: Mapping[str, Any], text: str) -> Exception:
+    def _fault(self, reply: Response, body: Mapping[str, Any], text: str) -> Exception:
         """What a status other than 200 means."""
         status, where = reply.status, self.client.where
         if may_pass(status, reply.raw):

@@ -28,7 +28,7 @@ class TooSlow(NoAnswer):
     """The request was taken, and its time ran out."""
 
 
-class Reply(NamedTuple):
+class Response(NamedTuple):
     """What came back."""
 
     status: int
@@ -69,7 +69,7 @@ class Client:
         """The endpoint's address, which holds no secrets."""
         return shown(self.url)
 
-    async def post(self, body: Mapping[str, Any]) -> Reply:
+    async def post(self, body: Mapping[str, Any]) -> Response:
         """Send a request. Raises NoAnswer, and Unreachable if it was not taken."""
         limit = self._options.timeout
         patience = httpx.Timeout(limit, connect=min(_CONNECT, limit))
@@ -97,7 +97,7 @@ class Client:
         # A redirect is not followed, but its address is parsed: a broken one is no HTTPError.
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             raise NoAnswer(self.short(f"{type(error).__name__}: {error}")) from error
-        return Reply(response.status_code, response.headers, bytes(raw))
+        return Response(response.status_code, response.headers, bytes(raw))
 
     def short(self, text: str | bytes) -> str:
         """The beginning of a text on one line, without secrets and without what a terminal would obey."""
