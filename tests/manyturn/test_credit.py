@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import manyturn.credit as mc
 
 ROOT = Path(__file__).parents[2]
@@ -52,3 +54,19 @@ def test_every_token_of_a_turn_gets_the_turns_credit():
     earned = mc.credit(batch, mc.CreditConfig(advantage="grpo"))
     first, _, third = earned.advantage_K
     assert earned.advantage_T.tolist() == [first, first, third, third, third]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"groups": ["a"]}, "groups has 1 entries for 2 episodes"),
+        ({"truncated": [True]}, "truncated has 1 entries for 2 episodes"),
+        ({"anchors": [["x", "y"], ["x", "y"]]}, "anchors: episode 1 has 2 entries for 1 turns"),
+        ({"columns": {"value": [[0.1, 0.2]]}}, "value has 1 entries for 2 episodes"),
+        ({"rewards": {"outcome": [[0, 1], [0]], "step": [[0], [0]]}}, "rewards 'step': episode 0 has 1 entries"),
+    ],
+)
+def test_lists_that_do_not_fit_each_other_are_named(given, said):
+    """A word on arrays that cannot be broadcast tells nobody which of their lists is too short."""
+    with pytest.raises(ValueError, match=re.escape(said)):
+        mc.TurnBatch.from_episodes(**({"rewards": [[0, 1], [0]], "groups": ["a", "b"]} | given))

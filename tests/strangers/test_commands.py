@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from manyturn.new_env import new_env
+
 HERE = Path(__file__).parent
 
 EVALUATIONS = {  # policy and environment: the exit code, and phrases of what evaluate says
@@ -18,6 +20,8 @@ REFUSED = {  # environment: phrases of what train says before its first update
     "bad.py:Raises": ["KeyError: 'missing'", ", in respond)"],
     "bad.py:GivesTuple": ["respond() returned a tuple", "self.go_on(text, ...)"],
     "bad.py:WrongRole": ["'middle'", "the roles are left, right"],
+    "bad.py:NanPart": ["'warmth'", "return a number"],
+    "plain.py:OwnText": ["excludes the expert's 'go left'", "manyturn.TextSpace()"],
 }
 NAMES = {  # what check is asked for: phrases of what it offers instead
     "bad.py": ["bad.py:Lamp"],
@@ -42,6 +46,33 @@ def test_train_says_what_is_wrong_before_it_learns(command, tmp_path, env):
     found = command("train", f"{HERE}/{env}", "--out", tmp_path / "run")
     assert found.code and "warm-up" not in found.out and found.err.count("\n") == 1
     assert all(phrase in found.err for phrase in REFUSED[env]), found.err
+
+
+@pytest.mark.slow
+def test_train_frees_itself_of_an_environment_that_hangs(command, tmp_path):
+    pytest.importorskip("torch")
+    words = ["--env.workers", 2, "--env.timeout", 1, "--rollout.attempts", 1]
+    found = command("train", f"{HERE}/bad.py:Hangs", "--out", tmp_path / "run", *words)
+    assert found.code and "in respond" in found.err and "bad.py" in found.err, found.err
+
+
+@pytest.mark.slow
+def test_a_warm_up_that_teaches_nothing_ends_the_run_with_the_likely_cause(command, tmp_path):
+    """The puzzle's expert knows the word, which cannot be imitated."""
+    pytest.importorskip("torch")
+    found = command("train", f"{HERE}/hangman.py:Hangman", "--out", tmp_path / "run", "--warmup.max-updates", 100)
+    assert found.code == 3 and "without a success" in found.err and "warmup." in found.err, found.err
+    assert "step " not in found.out, "no reinforcement begins from nothing"
+
+
+@pytest.mark.slow
+def test_replies_that_would_all_be_cut_are_refused_with_the_number_to_give(command, tmp_path):
+    pytest.importorskip("torch")
+    new_env("my_calendar", tmp_path, "tools")
+    words = ["--sampling.max-tokens", 16, "--out", tmp_path / "run"]
+    found = command("train", f"{tmp_path}/my_calendar.py:MyCalendar", *words)
+    assert found.code == 2 and "sampling.max_tokens is 16" in found.err and "give --sampling.max-tokens" in found.err
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow

@@ -113,9 +113,16 @@ class TurnBatch:
             truncated: E flags.
             columns: E lists of a number per turn, by name.
             token_columns: E lists of a list per turn of a number per reply token, by name.
+
+        Raises:
+            ValueError: a list has more or fewer entries than there are episodes or turns.
         """
         parts = rewards if isinstance(rewards, Mapping) else {"outcome": rewards}
         lengths_E = [len(episode) for episode in next(iter(parts.values()), ())]
+        _refuse_misfits(lengths_E, {"groups": groups, "truncated": truncated})
+        turns = {"anchors": anchors, "anchor_texts": anchor_texts, "valid": valid, "tokens": tokens}
+        turns |= {f"rewards {part!r}": values for part, values in parts.items()}
+        _refuse_misfits(lengths_E, turns | dict(columns or {}) | dict(token_columns or {}), by_turn=True)
         K = sum(lengths_E)
         keys = None if anchors is None else tuple(chain.from_iterable(anchors))
         texts = keys if anchor_texts is None else tuple(chain.from_iterable(anchor_texts))
@@ -271,3 +278,20 @@ def _check_episodes(batch: TurnBatch) -> None:
     split_K = group_E[episode_K] != batch.group_K
     if split_K.any():
         raise ValueError(f"episode {int(episode_K[split_K.argmax()])} is in more than one group")
+
+
+def _refuse_misfits(lengths_E: Sequence[int], given: Mapping[str, Sequence[Any] | None], by_turn: bool = False) -> None:
+    """Raise ValueError where a list does not have an entry for each episode, or for each turn of each.
+
+    Args:
+        lengths_E: turns of each episode.
+        given: lists by what they are called; None is left out.
+    """
+    for name, values in given.items():
+        if values is None:
+            continue
+        if len(values) != len(lengths_E):
+            raise ValueError(f"{name} has {len(values)} entries for {len(lengths_E)} episodes: give one for each")
+        for episode, turns in enumerate(lengths_E if by_turn else ()):
+            if (found := len(values[episode])) != turns:
+                raise ValueError(f"{name}: episode {episode} has {found} entries for {turns} turns: give one for each")
