@@ -4,9 +4,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+import gymnasium
+
 from manyturn.envs.conformance import conformance, sizes, solving, task_checks
 from manyturn.envs.conformance.probe import Subject
 from manyturn.envs.conformance.verdicts import Doubt, Fault, Result, Skip
+from manyturn.envs.contract.class_names import env_name
 from manyturn.envs.contract.environments import UnknownArgument, UnknownEnv
 from manyturn.envs.contract.options import unknown
 from manyturn.envs.contract.place import show_if_debugging
@@ -114,7 +117,7 @@ class Report:
 
 
 def check(
-    name: str,
+    env: str | type[gymnasium.Env],
     kwargs: Mapping[str, Any] | None = None,
     samples: int = 20,
     seed: int = 0,
@@ -125,7 +128,7 @@ def check(
     """Examine an environment in a process of its own; the report comes back however the environment behaves.
 
     Args:
-        name: id or ``FILE.py:Class``.
+        env: an id, ``FILE.py:Class``, or a class that a file defines.
         kwargs: passed to the constructor, plain JSON values.
         samples: episodes for each split and policy.
         seed: decides which tasks and actions are tried.
@@ -144,7 +147,8 @@ def check(
     if timeout <= 0:
         raise ValueError(f"timeout = {timeout} must be above 0")
     chosen = [known for known in NAMES if known in ("made", "close", "processes") or only is None or known in only]
-    hello, found = hello_of(name, kwargs), list[Finding]()
+    name, found = env_name(env), list[Finding]()
+    hello = hello_of(name, kwargs)
 
     def note(finding: Finding) -> None:
         found.append(finding)
@@ -218,7 +222,8 @@ def _run(name: str, subject: Subject, reasons: dict[str, str]) -> Finding:
     except EnvError as error:
         return _failed(name, str(error), error, reasons)
     except (Exception, SystemExit) as error:
-        return _failed(name, f"it raised{what_and_where(error)}", error, reasons)
+        told = what_and_where(error)
+        return _failed(name, told[2:] if told.startswith(": ") else f"it raised{told}", error, reasons)
 
 
 def _failed(

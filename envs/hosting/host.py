@@ -19,7 +19,7 @@ from manyturn.envs.contract.space import TextSpace
 from manyturn.envs.contract.space_faults import refuse_excluded
 from manyturn.envs.contract.task import SPLITS, GeneratedTasks, Task
 from manyturn.envs.contract.text_env import TextEnv, Unsupported
-from manyturn.envs.contract.turn import ContractError
+from manyturn.envs.contract.turn import ContractError, wrong_return
 from manyturn.envs.contract.turn_reward import WrapperMismatch, wrap
 from manyturn.envs.hosting.deadline import beat
 from manyturn.envs.hosting.foreign import Foreign, offered
@@ -115,7 +115,9 @@ class Host:
         self.name = name
         env: gymnasium.Env = make(name, **(kwargs or {}))
         for side in ("observation_space", "action_space"):
-            space = getattr(env, side)
+            space = getattr(env, side, None)
+            if space is None and isinstance(env.unwrapped, TextEnv):
+                raise ContractError(f"{name}: its __init__() does not call super().__init__(): add that call first")
             if not isinstance(space, TextSpace | spaces.Text):
                 raise TypeError(
                     f"{name}: {side} is {space}, but an agent reads and writes text: use manyturn.TextSpace()"
@@ -197,7 +199,7 @@ class Host:
         if split not in self.splits:
             raise ValueError(f"{self.name} has no split {split!r}; it has {', '.join(self.splits)}")
         if self._text_env:
-            return self._text_env.tasks(split)
+            return _listed(self._text_env, split)
         first = SPLITS.index(split) * _SEEDS_PER_SPLIT
         return GeneratedTasks(
             lambda i: Task(f"{split}/{i}", split, {"seed": first + i}), _SEEDS_PER_SPLIT, prefix=f"{split}/"
@@ -250,7 +252,10 @@ class Host:
 
     def _lost(self, where: str, error: BaseException) -> EnvError:
         """The error with its place: turn and task of the episode, file and line of the environment."""
-        told = what_and_where(error, self.env.unwrapped if self.foreign else None, where)
+        # Of arguments that it does not take no line of its own is to be seen.
+        asked = {"reset": "begin", "step": "respond"} if self._text_env else {}
+        blamed = self.foreign is not None or isinstance(error, TypeError)
+        told = what_and_where(error, self.env.unwrapped if blamed else None, asked.get(where, where))
         turn = {"reset": "", "step": f" {self._turn}", "expert": f" for step {self._turn + 1}"}[where]
         raised = "" if isinstance(error, ContractError) else " raised"
         lost = EnvError(f"{self.name}{raised} in {where}{turn} of {self._task}{told}")
@@ -298,3 +303,21 @@ class Host:
         if (role := info.get("role")) not in self.roles:
             raise ValueError(f"info['role'] is {role!r}, but the roles are {', '.join(self.roles)}")
         return role
+
+
+def _listed(env: TextEnv, split: str) -> Sequence[Task]:
+    """What ``tasks(split)`` returns, if it is a list of tasks. Raises ContractError."""
+    try:
+        found = env.tasks(split)
+    except KeyError as error:
+        if error.args != (split,):
+            raise
+        raise ContractError(
+            f"tasks({split!r}) raised KeyError: give that split, or name those that there are in the class attribute "
+            "splits, such as splits = ('train', 'test')"
+        ) from error
+    if not isinstance(found, Sequence) or isinstance(found, str):
+        raise wrong_return(env, "tasks", found, "a list of mt.Task, always the same ones in the same order")
+    if isinstance(found, list | tuple) and (strange := [task for task in found if not isinstance(task, Task)]):
+        raise wrong_return(env, "tasks", strange[0], "mt.Task objects alone", "a list with ")
+    return found

@@ -85,6 +85,31 @@ class Letters(Walk):
         return "go left"
 
 
+class NoRng(Walk):
+    def begin(self, task):
+        return "Room."
+
+
+class NoSuper(Walk):
+    def __init__(self):
+        self.doors = 3
+
+
+class Generates(Walk):
+    def tasks(self, split):
+        yield from super().tasks(split)
+
+
+class Dicts(Walk):
+    def tasks(self, split):
+        return [{"id": f"{split}/0"}]
+
+
+class TrainAlone(Walk):
+    def tasks(self, split):
+        return {"train": super().tasks("train")}[split]
+
+
 class Raises(Walk):
     def respond(self, action):
         return {}["missing"]

@@ -149,7 +149,7 @@ class Breeds(Calm):
     """Starts a process in each episode that outlives it."""
 
     def begin(self, task, rng):
-        subprocess.Popen(["sleep", "3600"], start_new_session=True)
+        subprocess.Popen(["sleep", "3604"], start_new_session=True)  # no other test's
         return super().begin(task, rng)
 
 

@@ -1,10 +1,13 @@
 """A first mistake in an environment must be named with its place and its fix, whichever command meets it first."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from manyturn.envs.conformance.check import NAMES, examined
+from manyturn.envs.contract.turn import ContractError
 from manyturn.envs.hosting.host import EnvError, Host
 
 FILE = Path(__file__).parents[1] / "envs" / "mistakes.py"
@@ -28,6 +31,7 @@ MISTAKES = [
     ("Flag", "self.go_on", "the reward part 'done' is True: give a number"),
     ("Bytes", "self.go_on", "the observation of a turn is b'Left.': give text, a str"),
     ("Letters", "def admissible", "admissible() returned a str: return a list of texts"),
+    ("NoRng", "def begin", "begin() takes 2 positional arguments but 3 were given"),
     ("Raises", "missing", "KeyError: 'missing'"),
     ("OldStep", "def step", "step() returned a tuple of 4: return observation, reward, terminated, truncated, info"),
 ]
@@ -44,10 +48,28 @@ def test_what_an_environment_returns_wrongly_is_named_with_its_line_and_its_mend
     assert "\n" not in told
 
 
+@pytest.mark.parametrize(
+    ("cls", "mend"),
+    [
+        ("NoSuper", "its __init__() does not call super().__init__()"),
+        ("Generates", "tasks() returned a generator: return a list of mt.Task"),
+        ("Dicts", "tasks() returned a list with a dict: return mt.Task objects alone"),
+        ("TrainAlone", "tasks('validation') raised KeyError: give that split, or name those that there are"),
+    ],
+)
+def test_what_is_wrong_before_the_first_episode_is_named_with_its_mend(cls, mend):
+    with pytest.raises(ContractError, match=re.escape(mend)):
+        host = Host(f"{FILE}:{cls}")
+        for split in host.splits:
+            host.tasks(split)
+    failed = [found for found in examined(f"{FILE}:{cls}", {}, 2, 0, 60.0, NAMES) if found["status"] == "failed"]
+    assert mend in failed[0]["detail"] and all(found["same_as"] for found in failed[1:]), failed
+
+
 def test_a_turn_made_by_hand_is_held_to_the_same():
     host = Host(f"{FILE}:ByHand")
     host.reset(host.tasks("train")[0], 0)
-    with pytest.raises(EnvError, match=r"in step 1 of train/0: the reward part 'bonus' is '0.1'"):
+    with pytest.raises(EnvError, match=r"line \d+, in respond\): the reward part 'bonus' is '0.1'"):
         host.step("go left")
 
 

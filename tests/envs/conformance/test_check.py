@@ -6,7 +6,7 @@ import psutil
 import pytest
 
 from manyturn.envs.conformance.check import NAMES, Finding, Report, check, examined
-from manyturn.envs.contract.environments import UnknownArgument, UnknownEnv
+from manyturn.envs.contract.environments import UnknownArgument, UnknownEnv, make
 from manyturn.envs.hosting import errand
 
 BROKEN = Path(__file__).parents[1] / "broken.py"
@@ -146,6 +146,11 @@ def test_a_foreign_environment_is_examined_as_far_as_it_goes():
     assert report["determinism"].status == "passed"
 
 
+def test_a_class_of_a_file_is_checked_as_the_file_is():
+    report = check(type(make(f"{BROKEN}:Sound")), samples=1, only=["tasks"])
+    assert report.passed and report.env == f"{BROKEN}:Sound", str(report)
+
+
 def test_a_name_that_is_no_environment_is_bad_input_and_no_finding():
     with pytest.raises(UnknownEnv, match="did you mean"):
         check("manyturn/Maze-v7")
@@ -194,12 +199,10 @@ def test_what_is_slow_but_answers_in_time_is_not_taken_for_hung():
 
 
 def test_processes_that_are_left_behind_are_counted_and_ended():
-    before = set(psutil.pids())
     report = check(f"{TRAPS}:Breeds", samples=2, only=["rewards"])
     assert report["processes"].status == "failed"
-    assert report["processes"].figures["left"] > 10 and "'sleep 3600'" in report["processes"].detail
-    left = [psutil.Process(pid) for pid in set(psutil.pids()) - before]
-    assert not [process for process in left if process.cmdline()[:1] == ["sleep"]]
+    assert report["processes"].figures["left"] > 10 and "'sleep 3604'" in report["processes"].detail
+    assert not [process for process in psutil.process_iter(["cmdline"]) if process.info["cmdline"] == ["sleep", "3604"]]
 
 
 def test_helpers_that_end_with_their_environment_are_not_left_behind():
