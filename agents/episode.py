@@ -75,8 +75,9 @@ class Player(Protocol):
 class Policy(Protocol):
     """Anything that can play: a language model, an expert, a random policy.
 
-    One that can answer only so many episodes at a time says so in an attribute ``concurrency``. No more are then open
-    together, so that each comes to its end soon and an interruption costs few.
+    No more episodes are open together than get on, so that each comes to its end soon and an interruption costs few.
+    One that can answer only so many at a time says so in an attribute ``concurrency``; one that never waits, and keeps
+    everything else waiting while it answers, in an attribute ``blocks`` that is True.
     """
 
     @property
@@ -89,9 +90,14 @@ class Policy(Protocol):
         ...
 
 
-def concurrency_of(policy: Policy) -> int | None:
-    """How many episodes a policy can answer at a time; None without a limit."""
-    return getattr(policy, "concurrency", None)
+def most_open(policy: Policy, processes: int) -> int | None:
+    """How many episodes of a policy get on together; None without a limit.
+
+    Args:
+        processes: how many host environments.
+    """
+    concurrency = getattr(policy, "concurrency", None)
+    return processes if concurrency is None and getattr(policy, "blocks", False) else concurrency
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from manyturn.agents.breaker import Breaker, TooManyErrors, complaint
-from manyturn.agents.episode import Ending, Episode, Policy, concurrency_of, play
+from manyturn.agents.episode import Ending, Episode, Policy, most_open, play
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.task import Task
@@ -40,7 +40,7 @@ async def gather(
 ) -> list[Episode]:
     """Play every planned episode once.
 
-    As many run side by side as there are seats, and as the policy can answer; a seat that falls free takes the next
+    As many run side by side as there are seats, and as get on with the policy; a seat that falls free takes the next
     episode, so none waits for the slowest and nothing is computed for episodes that have ended. An episode that ended
     in an error is tried again: at once if the environment raised, after a pause if the machinery failed, while its seat
     plays others. One whose process ended while it was busy with another episode is repeated, and that is no attempt.
@@ -90,7 +90,7 @@ async def gather(
         if errors > allowed:
             raise TooManyErrors(complaint(errors, f"{len(plan)}", episode))
 
-    lanes = min(len(plan), seats.limit, concurrency_of(policy) or seats.limit)
+    lanes = min(len(plan), seats.limit, most_open(policy, seats.processes) or seats.limit)
     seated, start = 0, asyncio.Event()
 
     async def everyone_seated() -> None:

@@ -1,9 +1,10 @@
 """A policy whose replies are counted as they come, so that what was spent on lost episodes is known too."""
 
+import asyncio
 from dataclasses import dataclass
 
 from manyturn.agents.engine import EngineError
-from manyturn.agents.episode import Act, Player, Policy, concurrency_of
+from manyturn.agents.episode import Act, Player, Policy
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Ledger
 from manyturn.agents.usage import NOTHING, Spent, Usage
@@ -24,23 +25,23 @@ class Metered:
     def __init__(self, policy: Policy, meter: Meter):
         self.name, self._policy, self._meter = policy.name, policy, meter
 
-    @property
-    def concurrency(self) -> int | None:
-        return concurrency_of(self._policy)
+        self.concurrency, self.blocks = getattr(policy, "concurrency", None), getattr(policy, "blocks", False)
 
     def player(self, key: EpisodeKey, instructions: str) -> Player:
-        return _MeteredPlayer(self._meter, self._policy.player(key, instructions))
+        return _MeteredPlayer(self._meter, self._policy.player(key, instructions), self.blocks)
 
 
 class _MeteredPlayer:
-    def __init__(self, meter: Meter, player: Player):
-        self._meter, self._player = meter, player
+    def __init__(self, meter: Meter, player: Player, blocks: bool):
+        self._meter, self._player, self._blocks = meter, player, blocks
 
     @property
     def ledger(self) -> Ledger | None:
         return self._player.ledger
 
     async def act(self, step: Answer, seat: Seat) -> Act:
+        if self._blocks:
+            await asyncio.sleep(0)  # a signal is heard between turns, and what shows the progress goes on
         try:
             act = await self._player.act(step, seat)
         except EngineError as error:

@@ -34,7 +34,7 @@ class PythonPolicy:
     ``info`` holds ``instructions``, ``task`` (its id), ``turn`` (from 0), ``repeat`` (which attempt at the task, from
     0), ``role``, ``admissible`` (a list of commands, or None) and ``seed``, a number for randomness that is the same
     when the evaluation is repeated. An attribute ``concurrency`` of the function or class says how many episodes may be
-    open together; by default 16 if it is ``async``, else 1.
+    open together; by default 16 if it is ``async``, else one for each process that hosts environments.
 
     Args:
         made: the function, class or object.
@@ -57,9 +57,9 @@ class PythonPolicy:
                 "is a function (observation, info) -> str, or a class with a method act(self, observation, info)"
             )
         self._check_takes_two()
-        is_async = inspect.iscoroutinefunction(self._answers)
-        self.concurrency = getattr(made, "concurrency", _WAITING if is_async else 1)
-        if type(self.concurrency) is not int or self.concurrency < 1:
+        self.blocks = not inspect.iscoroutinefunction(self._answers)
+        self.concurrency = getattr(made, "concurrency", None if self.blocks else _WAITING)
+        if self.concurrency is not None and (type(self.concurrency) is not int or self.concurrency < 1):
             raise PolicyError(f"{word}.concurrency counts open episodes, so it is 1 or more, not {self.concurrency!r}")
 
     def _check_takes_two(self) -> None:

@@ -26,6 +26,8 @@ class Replay:
         source: where they come from, for the policy's name and for messages.
     """
 
+    blocks = True
+
     def __init__(self, actions: Recorded, source: str):
         self._actions, self._source = actions, source
         self.name = f"replay of {source}"

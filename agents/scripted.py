@@ -21,6 +21,8 @@ class Scripted:
             learner how to recover.
     """
 
+    blocks = True
+
     def __init__(self, noise: float = 0.0):
         if not 0 <= noise <= 1:
             raise ValueError(f"noise is a share between 0 and 1, not {noise}")

@@ -152,6 +152,8 @@ def test_tokens_are_counted_over_scored_episodes_and_paid_by_successes_alone(who
 class Counted(Scripted):
     """Moves as a scripted policy does, as if a server had counted 100 + turn tokens read, 7 written, at a price."""
 
+    blocks = False
+
     def player(self, key, instructions):
         player, turns = super().player(key, instructions), itertools.count()
         act = player.act

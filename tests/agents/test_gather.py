@@ -192,6 +192,40 @@ def test_an_environment_without_a_limit_is_cut_off(tmp_path):
     assert len(episode.turns) == 7 and episode.ending is Ending.TRUNCATED and episode.outcome == 3.5
 
 
+class Open(Scripted):
+    """The expert, who sees how many episodes are open."""
+
+    def __init__(self):
+        super().__init__(0.0)
+        self.open = self.most = 0
+
+    def player(self, key, instructions):
+        player = super().player(key, instructions)
+        self.open += 1
+        self.most = max(self.most, self.open)
+
+        def leave():
+            self.open -= 1
+
+        player.leave = leave
+        return player
+
+
+@pytest.mark.parametrize(("workers", "asked", "most"), [(0, None, 1), (2, None, 2), (2, 5, 5)])
+def test_no_more_episodes_are_open_than_get_on(workers, asked, most):
+    """Otherwise all advance side by side, and an interruption loses nearly all of them."""
+    policy = Open()
+    if asked is not None:
+        policy.concurrency = asked
+
+    async def run():
+        async with open_seats("manyturn/Maze-v0", limit=32, workers=workers) as seats:
+            await gather(seats, policy, plan_of(seats, 12), max_turns=50)
+
+    asyncio.run(run())
+    assert (policy.open, policy.most) == (0, most)
+
+
 def test_a_policy_that_raises_is_not_hidden():
     """A bug in a policy is neither an environment's error nor a failure: it must surface."""
 

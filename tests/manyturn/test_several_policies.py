@@ -1,6 +1,10 @@
 """Several policies in one call, and policies in a file: one table, a folder of each, nothing lost or mixed up."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -22,6 +26,13 @@ class Chance:
 
 def broken(observation, info):
     return info["commands"][0]
+"""
+SLOW = """
+import time
+
+def slow(observation, info):
+    time.sleep(0.1)
+    return info["admissible"][0]
 """
 MAZE = ("--env", "manyturn/Maze-v0", "--limit", 6)
 
@@ -67,6 +78,22 @@ def test_an_error_in_a_policys_file_names_file_and_line(command, policies):
         f"manyturn: pol.py, line {line}, in broken: the policy pol.py:broken raised KeyError: 'commands'" in ended.err
     )
     assert "manyturn check" not in ended.err
+
+
+def test_ctrl_c_is_heard_between_the_turns_of_a_policy_that_never_waits(policies, tmp_path):
+    (tmp_path / "slow.py").write_text(SLOW)
+    command = [sys.executable, "-P", "-m", "manyturn", "evaluate", "slow.py:slow", *map(str, MAZE), "--out", "found"]
+    child = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    journal, deadline = tmp_path / "found" / "episodes.jsonl", time.monotonic() + 60
+    while not journal.exists() or journal.read_bytes().count(b"\n") < 3:
+        assert child.poll() is None and time.monotonic() < deadline
+        time.sleep(0.02)
+    child.send_signal(signal.SIGINT)
+    asked = time.monotonic()
+    out, err = child.communicate(timeout=30)
+    assert time.monotonic() - asked < 5
+    assert (child.returncode, out) == (130, "")
+    assert "of 6 episodes; found keeps them, and the same command continues" in err
 
 
 def test_options_reach_the_policies_that_they_concern(command, policies, tiny_run, tmp_path):
