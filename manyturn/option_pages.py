@@ -42,7 +42,7 @@ part. The arguments of an environment are `--env.args.NAME VALUE`, in every comm
 """
 
 
-class Row(NamedTuple):
+class OptionRow(NamedTuple):
     """An option: its place in the configuration, what it takes, and what holds where nobody gives it."""
 
     name: str
@@ -57,7 +57,7 @@ class Group(NamedTuple):
     place: str
     title: str
     about: str
-    rows: tuple[Row, ...]
+    rows: tuple[OptionRow, ...]
 
 
 def groups(own: bool = False) -> list[Group]:
@@ -100,7 +100,7 @@ def _section(
     Args:
         usual: those that hold where nobody gives any.
     """
-    rows, inside = list[Row](), list[Group]()
+    rows, inside = list[OptionRow](), list[Group]()
     for found in (found for found in places(kind) if "." not in found.name):
         full, field = f"{place}.{found.name}" if place else found.name, found.field
         default = getattr(usual, found.name) if usual is not None else field.get_default(call_default_factory=True)
@@ -152,7 +152,7 @@ def _first(text: str) -> str:
     return " ".join(inspect.cleandoc(text).partition("\n\n")[0].split())
 
 
-def _row(full: str, place: Place, default: Any, by_model: Mapping[str, Any], own: bool) -> Row:
+def _row(full: str, place: Place, default: Any, by_model: Mapping[str, Any], own: bool) -> OptionRow:
     field, parts = place.field, place.parts
     usual = "needed" if default is PydanticUndefined else shown(default)
     different = [f"{name}: {shown(value)}" for name, value in by_model.items() if shown(value) != usual]
@@ -161,7 +161,7 @@ def _row(full: str, place: Place, default: Any, by_model: Mapping[str, Any], own
     if parts is not None:
         kind = f"{'list of' if place.many else 'one of'} {', '.join(_names(parts, own))}"
     about = " ".join([*(field.description or "").split(), *markers])
-    return Row(full, kind, "; ".join([usual, *different]), about)
+    return OptionRow(full, kind, "; ".join([usual, *different]), about)
 
 
 def kind_of(field: FieldInfo) -> str:
