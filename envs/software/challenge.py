@@ -9,18 +9,16 @@ Copies that the reference cannot answer, and answers in which it does not agree 
 """
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from manyturn.containers.sandbox import Sandbox
 from manyturn.envs.contract.keys import digest, generator
 from manyturn.envs.software.alterations import altered
 from manyturn.envs.software.checked_run import PASSED, CheckedRun, run_tests
 from manyturn.envs.software.marks import expected_to_fail
-from manyturn.envs.software.problem import Problem
 from manyturn.envs.software.questions import BOTH, RAISES, SEEN, Questions, questions
 from manyturn.envs.software.recent import Recent
-from manyturn.envs.software.tree import Changes, snapshot_of, with_changes
 
 _COPIES = ((8, 9), (30, 4), (math.inf, 2))  # so many tests to make pass at most, so many copies
 _REFERENCE_SECONDS, _SECONDS = 5.0, 8.0  # of the processor's time, of one test
@@ -29,72 +27,120 @@ _CLOSE, _NEAR_ZERO = 1e-6, 1e-9
 
 _answered = Recent[CheckedRun](64)
 
+Program = TypeVar("Program")
 
-class Challenge:
-    """The questions of one problem.
 
-    Args:
-        seed: what is altered follows from it, and the problem.
+class Tests(NamedTuple):
+    """What grades a program: path -> content of files, and pytest's ids as in ``Problem``."""
+
+    files: Mapping[str, bytes]
+    fail_to_pass: Sequence[str]
+    pass_to_pass: Sequence[str]
+
+
+class Met(NamedTuple):
+    """How a program met a challenge.
 
     Attributes:
-        chosen: ids of tests that are asked as they are.
-        functions: ids without parameters of those in copies.
+        tampered: why what it said cannot be true; empty if it can.
+        wrong: ids of tests, of copies too, that it does not answer as the reference does.
+        failed: ids without parameters of the tests that those stand for.
+        answered: ids of tests that the reference answers.
+        timed_out: it, or the reference, came to a deadline and not to its end.
     """
 
-    def __init__(self, problem: Problem, seed: int):
-        self.problem = problem
-        known_to_fail = expected_to_fail(problem.tests, problem.pass_to_pass)
-        self.chosen = tuple(t for t in (*problem.fail_to_pass, *problem.pass_to_pass) if t not in known_to_fail)
-        self._kept = frozenset(problem.pass_to_pass)
-        paths = dict.fromkeys(test.partition("::")[0] for test in self.chosen)
-        self._asked = {path: questions(problem.tests[path]) for path in paths if path in problem.tests}
+    tampered: str
+    wrong: frozenset[str]
+    failed: frozenset[str]
+    answered: frozenset[str]
+    timed_out: bool
+
+    def holds(self, test: str) -> bool:
+        """Whether a test, and all copies of it, are answered, and rightly."""
+        return test in self.answered and test.partition("[")[0] not in self.failed
+
+
+class Challenge(Generic[Program]):
+    """The questions of one problem, for programs in whatever form.
+
+    Args:
+        name: of the problem.
+        tests: what is turned into questions.
+        reference: the right program.
+        lay: puts a program into an emptied sandbox, with files that take precedence over its own.
+        seed: what is altered follows from it, and the name.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        tests: Tests,
+        reference: Program,
+        lay: Callable[[Sandbox, Program, Mapping[str, bytes]], None],
+        seed: int,
+    ):
+        self._tests, self._reference, self._lay = tests, reference, lay
+        known_to_fail = expected_to_fail(tests.files, tests.pass_to_pass)
+        self._chosen = tuple(t for t in (*tests.fail_to_pass, *tests.pass_to_pass) if t not in known_to_fail)
+        self._kept = frozenset(tests.pass_to_pass)
+        paths = dict.fromkeys(test.partition("::")[0] for test in self._chosen)
+        self._asked = {path: questions(tests.files[path]) for path in paths if path in tests.files}
         self._copies = dict[str, str]()  # path of a copy -> path of the file of tests
         self._files = {path: asked.text for path, asked in self._asked.items()}
-        self.functions: tuple[str, ...] = ()
-        self._alter(seed)
-        self._key = digest(problem.id, self.chosen, self._files, dict(problem.fix))
+        self._functions: tuple[str, ...] = ()
+        self._alter(name, seed)
+        self._key = digest(name, self._chosen, self._files, reference)
 
-    def _alter(self, seed: int) -> None:
+    def met(self, sandbox: Sandbox, program: Program, seconds: float, said: Collection[str]) -> Met:
+        """Challenge a program; whatever is in the sandbox is lost.
+
+        Args:
+            seconds: of the processor's time for a run of the tests as they are.
+            said: ids of tests that are said to pass.
+        """
+        reference = self._reference_answers(sandbox, seconds)
+        found = self._answers(sandbox, program, seconds, reference)
+        wrong = self._wrong(reference, found)
+        if wrong:  # where the reference does not agree with itself, nobody has to agree with it
+            again = self._answers(sandbox, self._reference, seconds, reference)
+            wrong = [test for test in wrong if test not in self._wrong(reference, again)]
+        tampered, late = found.forged, reference.timed_out or (found.timed_out and bool(wrong))
+        lies = [] if late else [t for t in wrong if t in said and self._contradicts(t, reference, found)]
+        if lies and not tampered:
+            tampered = f"{lies[0]} is said to pass, and does not when it is asked for what it computes"
+        answered = frozenset(test for test, outcome in reference.found.items() if outcome == PASSED)
+        return Met(tampered, frozenset(wrong), frozenset(map(self._test_of, wrong)), answered, late)
+
+    def _alter(self, name: str, seed: int) -> None:
         by_file: dict[str, dict[str, None]] = {}
-        for test in self.problem.fail_to_pass:
-            path, _, name = test.partition("[")[0].partition("::")
-            by_file.setdefault(path, {})[name] = None
-        number = next(copies for most, copies in _COPIES if len(self.problem.fail_to_pass) <= most)
-        for path, names in by_file.items():
+        for test in self._tests.fail_to_pass:
+            path, _, function = test.partition("[")[0].partition("::")
+            by_file.setdefault(path, {})[function] = None
+        number = next(copies for most, copies in _COPIES if len(self._tests.fail_to_pass) <= most)
+        for path, functions in by_file.items():
             if path not in self._asked:
                 continue
             for copy in range(number):
-                rng = generator("software challenge", seed, self.problem.id, path, copy)
+                rng = generator("software challenge", seed, name, path, copy)
                 place = f"{path.removesuffix('.py')}_{copy}.py"
                 self._copies[place] = path
-                self._files[place] = altered(self._asked[path].text, names, copy, rng)
-                self.functions += tuple(f"{place}::{name}" for name in names)
+                self._files[place] = altered(self._asked[path].text, functions, copy, rng)
+                self._functions += tuple(f"{place}::{function}" for function in functions)
 
-    def reference(self, sandbox: Sandbox, seconds: float) -> CheckedRun:
-        """What the reference answers; whatever is in the sandbox is lost."""
-
+    def _reference_answers(self, sandbox: Sandbox, seconds: float) -> CheckedRun:
         def run() -> CheckedRun:
-            self._lay(sandbox, self.problem.fix)
-            return run_tests(sandbox, self.chosen, _MORE * seconds, self.functions, _REFERENCE_SECONDS)
+            self._lay(sandbox, self._reference, self._files)
+            return run_tests(sandbox, self._chosen, _MORE * seconds, self._functions, _REFERENCE_SECONDS)
 
         return _answered.made(self._key, run, keep=lambda run: not run.timed_out)
 
-    def again(self, sandbox: Sandbox, seconds: float, reference: CheckedRun) -> CheckedRun:
-        """What the reference answers when it is asked as another program is."""
-        return self.answers(sandbox, self.problem.fix, seconds, reference)
-
-    def answers(self, sandbox: Sandbox, changes: Changes, seconds: float, reference: CheckedRun) -> CheckedRun:
-        """What the problem's files with changes answer to what the reference answers; the sandbox is emptied first."""
-        self._lay(sandbox, changes)
+    def _answers(self, sandbox: Sandbox, program: Program, seconds: float, reference: CheckedRun) -> CheckedRun:
+        """What a program answers to what the reference answers."""
+        self._lay(sandbox, program, self._files)
         asked = [test for test, outcome in reference.found.items() if outcome == PASSED]
         return run_tests(sandbox, asked, _MORE * seconds, each=_SECONDS)
 
-    def _lay(self, sandbox: Sandbox, changes: Changes) -> None:
-        files = {**self.problem.files, **self.problem.tests, **self._files}
-        sandbox.restore(snapshot_of(with_changes(files, changes)))
-
-    def wrong(self, reference: CheckedRun, found: CheckedRun) -> list[str]:
-        """Ids of tests, of copies too, that the reference answers and another program does not, or not in that way."""
+    def _wrong(self, reference: CheckedRun, found: CheckedRun) -> list[str]:
         return [test for test, told in reference.answers.items() if self._differs(test, reference, found, told)]
 
     def _differs(self, test: str, reference: CheckedRun, found: CheckedRun, told: list[Any]) -> bool:
@@ -106,7 +152,7 @@ class Challenge:
         asked, strict = self._of(test), test not in self._kept
         return not all(_agree(asked, one, other, strict) for one, other in zip(told, given, strict=True))
 
-    def contradicts(self, test: str, reference: CheckedRun, found: CheckedRun) -> bool:
+    def _contradicts(self, test: str, reference: CheckedRun, found: CheckedRun) -> bool:
         """Whether a test that was said to pass cannot have passed with these answers."""
         if found.found.get(test) != PASSED:
             return True
@@ -121,7 +167,7 @@ class Challenge:
         path = test.partition("::")[0]
         return self._asked.get(self._copies.get(path, path), Questions(b"", {}, {}))
 
-    def test_of(self, test: str) -> str:
+    def _test_of(self, test: str) -> str:
         """The id without parameters of the test that a test, or a copy of it, stands for."""
         path, _, name = test.partition("[")[0].partition("::")
         return f"{self._copies.get(path, path)}::{name}"

@@ -23,8 +23,8 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from manyturn.containers.sandbox import Sandbox, SandboxRefused
-from manyturn.envs.software.challenge import Challenge
-from manyturn.envs.software.checked_run import FAILED, PASSED, XFAILED, CheckedRun, run_tests
+from manyturn.envs.software.challenge import Challenge, Tests
+from manyturn.envs.software.checked_run import FAILED, PASSED, XFAILED, run_tests
 from manyturn.envs.software.marks import expected_to_fail
 from manyturn.envs.software.problem import Problem
 from manyturn.envs.software.tree import Changes, Tree, snapshot_of, with_changes
@@ -114,38 +114,30 @@ def grade(sandbox: Sandbox, problem: Problem, changes: Changes, seconds: float, 
         return Grade(TIMEOUT, "", (), broken, run.texts)
     resolved = len(fixed) == len(problem.fail_to_pass) and not broken and run.status == 0
     claimed = Grade(RESOLVED if resolved else UNRESOLVED, "", fixed, broken, run.texts)
-    return _challenged(sandbox, claimed, Challenge(problem, seed), changes, seconds) if fixed else claimed
+    return _challenged(sandbox, claimed, problem, changes, seconds, seed) if fixed else claimed
 
 
-def _challenged(sandbox: Sandbox, claimed: Grade, challenge: Challenge, changes: Changes, seconds: float) -> Grade:
+def _challenged(
+    sandbox: Sandbox, claimed: Grade, problem: Problem, changes: Changes, seconds: float, seed: int
+) -> Grade:
     """What is left of a claim when the program has answered, or not."""
-    problem = challenge.problem
-    reference = challenge.reference(sandbox, seconds)
-    found = challenge.answers(sandbox, changes, seconds, reference)
-    if found.forged:
-        return Grade(TAMPERED, found.forged, (), problem.pass_to_pass, {})
-    wrong = challenge.wrong(reference, found)
-    if wrong:  # where the reference does not agree with itself, nobody has to agree with it
-        again = challenge.again(sandbox, seconds, reference)
-        wrong = [test for test in wrong if test not in challenge.wrong(reference, again)]
-    if found.timed_out and wrong:
-        return Grade(TIMEOUT, "", (), claimed.broken, claimed.texts)
+
+    def lay(sandbox: Sandbox, changes: Changes, files: Tree) -> None:
+        merged = with_changes({**problem.files, **problem.tests}, changes)
+        sandbox.restore(snapshot_of({**merged, **files}))
+
+    tests = Tests(problem.tests, problem.fail_to_pass, problem.pass_to_pass)
     said = {test for test in (*claimed.fixed, *problem.pass_to_pass) if test not in claimed.broken}
-    lies = [test for test in wrong if test in said and challenge.contradicts(test, reference, found)]
-    if lies:
-        detail = f"{lies[0]} is said to pass, and does not when it is asked for what it computes"
-        return Grade(TAMPERED, detail, (), problem.pass_to_pass, {})
-    return _confirmed(claimed, challenge, reference, wrong)
-
-
-def _confirmed(claimed: Grade, challenge: Challenge, reference: CheckedRun, wrong: list[str]) -> Grade:
-    problem = challenge.problem
-    failed = {challenge.test_of(test) for test in wrong}
-    answered = {test for test, outcome in reference.found.items() if outcome == PASSED}
-    fixed = tuple(t for t in claimed.fixed if challenge.test_of(t) not in failed and t in answered)
-    broken = tuple(t for t in problem.pass_to_pass if t in claimed.broken or t in wrong)
+    challenge = Challenge[Changes](problem.id, tests, dict(problem.fix), lay, seed)
+    met = challenge.met(sandbox, changes, seconds, said)
+    if met.tampered:
+        return Grade(TAMPERED, met.tampered, (), problem.pass_to_pass, {})
+    if met.timed_out:
+        return Grade(TIMEOUT, "", (), claimed.broken, claimed.texts)
+    fixed = tuple(test for test in claimed.fixed if met.holds(test))
+    broken = tuple(t for t in problem.pass_to_pass if t in claimed.broken or t in met.wrong)
     if fixed == claimed.fixed and broken == claimed.broken:
         return claimed
-    lost = next(test for test in (*claimed.fixed, *broken) if test not in fixed)
-    detail = f"{lost} passes on its own inputs alone" if lost not in broken else ""
+    lost = next((test for test in claimed.fixed if test not in fixed), None)
+    detail = f"{lost} passes on its own inputs alone" if lost else ""
     return Grade(UNRESOLVED, detail, fixed, broken, claimed.texts)

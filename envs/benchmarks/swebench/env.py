@@ -10,6 +10,7 @@ from manyturn.containers.container_engine import ContainerEngine
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.preflight import examined
 from manyturn.containers.sandbox import WORKSPACE, Sandbox, SandboxLimits
+from manyturn.envs.benchmarks.swebench.challenged import can_be_challenged, met
 from manyturn.envs.benchmarks.swebench.evaluation import LOG_BYTES, evaluate
 from manyturn.envs.benchmarks.swebench.grader import Grade, Resolved
 from manyturn.envs.benchmarks.swebench.image_names import image_of
@@ -18,6 +19,7 @@ from manyturn.envs.benchmarks.swebench.predictions import PATCH_MARK
 from manyturn.envs.benchmarks.swebench.prepare import Prepared, prepare
 from manyturn.envs.benchmarks.swebench.rows import SWEBENCH, Row, load
 from manyturn.envs.contract.environments import NeedsSetup
+from manyturn.envs.contract.keys import seed_of
 from manyturn.envs.contract.task import SPLITS, Task, split_of
 from manyturn.envs.contract.text_env import TextEnv, Unsupported
 from manyturn.envs.contract.turn import Turn
@@ -49,7 +51,10 @@ class SWEBench(TextEnv):
         The tools ``bash``, ``view``, ``edit``, ``search`` and ``submit``, one JSON call each turn.
     Reward:
         1 if all of the row's tests are as they should be, else 0. It is for training and for looking at. Headline
-        numbers come from SWE-bench's own harness, for which ``predictions`` writes the file.
+        numbers come from SWE-bench's own harness, for which ``predictions`` writes the file. The official grader can be
+        forged by the code that it grades. So where pytest runs the tests and the row has a patch, what it calls right
+        must also meet a challenge (``challenged.py``). Measures: ``official`` is the official verdict, ``challenged``
+        whether there was a challenge, ``tampered`` whether the log was forged.
     End:
         ``submit`` ends the work, and the tests run in another container. That may take half an hour: give worker
         processes that time. A snapshot is the list of actions, which ``restore`` repeats.
@@ -101,6 +106,7 @@ class SWEBench(TextEnv):
         self._sandbox: Sandbox | None = None
         self._prepared: dict[str, Prepared] = {}
         self._submitted = False
+        self._measured = {"official": 0.0, "challenged": 0.0, "tampered": 0.0}
         functions = (Tools.bash, Tools.view, Tools.edit, Tools.search, SWEBench.submit)
         self.tools = tuple(tool_of(function).schema for function in functions)
         self.instructions = told(INSTRUCTIONS, self.tools)
@@ -129,6 +135,7 @@ class SWEBench(TextEnv):
         tools = Tools(self._sandbox, seconds=COMMAND_SECONDS)
         self._toolset = Toolset([tools.bash, tools.view, tools.edit, tools.search, self.submit], most_calls=1)
         self._submitted = False
+        self._measured = dict.fromkeys(self._measured, 0.0)
         hints = f"\n\nHints:\n{row.hints}" if self._hints and row.hints else ""
         return harmless((row.statement + hints).replace("\r\n", "\n"))
 
@@ -180,10 +187,30 @@ class SWEBench(TextEnv):
         grader = self._started(prepared.grader, prepared.python, output_bytes=LOG_BYTES)
         try:
             grade = evaluate(grader, self.row, patch)
+            right, verdict = grade.resolved is Resolved.FULL, _verdict(grade)
+            self._measured["official"] = float(right)
+            if right and can_be_challenged(self.row):
+                right, verdict = self._challenged(grader, patch, verdict)
         finally:
             grader.stop()
-        text = f"Submitted. {_verdict(grade)}{PATCH_MARK}{patch}"
-        return self.succeed(text) if grade.resolved is Resolved.FULL else self.fail(text)
+        text = f"Submitted. {verdict}{PATCH_MARK}{patch}"
+        return self.succeed(text) if right else self.fail(text)
+
+    def _challenged(self, grader: Sandbox, patch: str, verdict: str) -> tuple[bool, str]:
+        """Whether a patch that the official grader calls right is right, and what is said of it."""
+        found = met(grader, self.row, patch, seed_of("swebench challenge", self._seed))
+        if found is None:
+            return True, verdict
+        self._measured |= {"challenged": 1.0, "tampered": float(bool(found.tampered))}
+        if found.tampered:
+            return False, f"Its log was tampered with: {found.tampered}."
+        if found.timed_out:
+            return False, "The tests did not come to their end when they were asked as questions."
+        lost = [t for t in self.row.fail_to_pass if t in found.answered and not found.holds(t)]
+        return (False, f"{lost[0]} passes on its own inputs alone.") if lost else (True, verdict)
+
+    def measures(self) -> Mapping[str, float]:
+        return dict(self._measured)
 
 
 def _task(row: Row) -> Task:
