@@ -18,7 +18,7 @@ from manyturn.agents.statistics import (
     paired_difference,
     sign_flip_p,
 )
-from manyturn.agents.summary import part_names
+from manyturn.agents.summary import part_names, replies_of, scored_rows
 from manyturn.agents.tables import table_in
 from manyturn.envs.contract.panel import Panel, PanelError, portable_name
 
@@ -202,7 +202,8 @@ def _policy(evaluation: Evaluated, tasks: Mapping[str, str], parts: Sequence[str
     said = {name: evaluation.summary.get(name) for name in _SAID}
     errors = sum(row["ending"] in _ERRORS for row in rows)
     folder, policy = str(evaluation.folder), evaluation.summary["policy"]
-    return {"folder": folder, "policy": policy, **said, "n_episodes": len(rows), "errors": errors, **found}
+    counts = {"n_episodes": len(rows), "errors": errors, **replies_of(scored_rows(rows))}
+    return {"folder": folder, "policy": policy, **said, **counts, **found}
 
 
 def _compare(first: Evaluated, other: Evaluated, tasks: Mapping[str, str], parts: Sequence[str]) -> dict[str, Any]:

@@ -47,7 +47,6 @@ def summarise(
     scored = scored_rows(rows)
     failed = [{**row, "success": bool(row["success"])} for row in rows]
     won = [row for row in scored if row["success"]]
-    turns = sum(row["turns"] for row in scored)
     return {
         "schema_version": SCHEMA_VERSION,
         **{key: about[key] for key in ABOUT},
@@ -60,11 +59,8 @@ def summarise(
         "measures": _named(scored, "measures", {name for row in scored for name in row["measures"]}, absent=None),
         **_attempts(scored, about["repeats"]),
         "turns": {"mean": _mean(scored, "turns"), "mean_on_success": _mean(won, "turns")},
-        "tokens": _tokens(scored, len(won)),
-        "cost": _cost(scored, len(won)),
+        **replies_of(scored),
         "lost": lost._asdict(),
-        "invalid_action_rate": _share(sum(row["invalid_actions"] for row in scored), turns),
-        "cut_reply_rate": _cut(scored),
         "choices": _mean(scored, "choices"),
         "endings": {ending.value: sum(row["ending"] == ending for row in rows) for ending in Ending},
         "truncations": dict(sorted(Counter(r["cause"] for r in rows if r["ending"] == Ending.TRUNCATED).items())),
@@ -77,6 +73,18 @@ def summarise(
         },
         "by_difficulty": _broken_down(rows, lambda row: [] if row["difficulty"] is None else [row["difficulty"]]),
         "by_tag": _broken_down(rows, lambda row: row["tags"]),
+    }
+
+
+def replies_of(scored: Sequence[Row]) -> dict[str, Any]:
+    """What replies took, and which shares of them were invalid or cut, over episodes that did not end in an error."""
+    wins = sum(bool(row["success"]) for row in scored)
+    turns = sum(row["turns"] for row in scored)
+    return {
+        "tokens": _tokens(scored, wins),
+        "cost": _cost(scored, wins),
+        "invalid_action_rate": _share(sum(row["invalid_actions"] for row in scored), turns),
+        "cut_reply_rate": _cut(scored),
     }
 
 

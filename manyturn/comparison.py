@@ -130,14 +130,18 @@ def compare_evaluations(
 
 
 def _print_policies(found: Mapping[str, Any], letters: Sequence[str], over: str, console: Console) -> None:
-    table = _table(f"on {over}", "", "success", "95 % interval", "return", "episodes", "errors")
+    cut, paid = (any(known(policy) is not None for policy in found["policies"]) for known in (_cut, _cost))
+    columns = ["success", "95 % interval", "return", "invalid", *["cut"] * cut, *["cost"] * paid, "episodes", "errors"]
+    table = _table(f"on {over}", "", *columns)
     for letter, policy in zip(letters, found["policies"], strict=True):
         success, errors = policy["success"], f"{policy['errors']}"
         if policy["errors"]:
             errors += f" (success {_percent(policy['success_errors_as_failures']['mean'])} with them as failures)"
         returned = _plain(policy["return"]["mean"])
         ends = _ends(success, "{:.1%}")
-        table.add_row(letter, _percent(success["mean"]), ends, returned, str(policy["n_episodes"]), errors)
+        replies = [_percent(policy["invalid_action_rate"])]
+        replies += [_percent(_cut(policy))] * cut + [_plain(_cost(policy))] * paid
+        table.add_row(letter, _percent(success["mean"]), ends, returned, *replies, str(policy["n_episodes"]), errors)
     console.print(table)
     parts = found["policies"][0]["parts"]
     if len(parts) > 1:
@@ -145,6 +149,14 @@ def _print_policies(found: Mapping[str, Any], letters: Sequence[str], over: str,
         for letter, policy in zip(letters, found["policies"], strict=True):
             table.add_row(letter, *(_plain(policy["parts"][part]["mean"]) for part in parts))
         console.print(table)
+
+
+def _cut(policy: Mapping[str, Any]) -> float | None:
+    return policy["cut_reply_rate"]
+
+
+def _cost(policy: Mapping[str, Any]) -> float | None:
+    return policy["cost"]["total"]
 
 
 def _print_differences(found: Mapping[str, Any], letters: Sequence[str], console: Console) -> None:

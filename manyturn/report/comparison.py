@@ -75,12 +75,22 @@ def _figures(found: Plain, names: Sequence[str], others: Sequence[tuple[str, Pla
 
 
 def _policies(found: Plain, names: Sequence[str]) -> Plain:
-    columns = {"policy": "text", "success": "interval", "return": "number", "episodes": "number", "errors": "number"}
+    head = {"policy": "text", "success": "interval", "return": "number", "invalid": "percent"}
     rows = [
-        [name, ends(policy["success"]), policy["return"]["mean"], policy["n_episodes"], policy["errors"]]
+        [name, ends(policy["success"]), policy["return"]["mean"], policy["invalid_action_rate"]]
         for name, policy in zip(names, found["policies"], strict=True)
     ]
-    return table("Policies", columns, rows)
+    further = {
+        "cut replies": ("percent", [policy["cut_reply_rate"] for policy in found["policies"]]),
+        "cost": ("number", [policy["cost"]["total"] for policy in found["policies"]]),
+        "episodes": ("number", [policy["n_episodes"] for policy in found["policies"]]),
+        "errors": ("number", [policy["errors"] for policy in found["policies"]]),
+    }
+    for column, (kind, values) in further.items():
+        if any(value is not None for value in values):
+            head[column] = kind
+            rows = [[*row, value] for row, value in zip(rows, values, strict=True)]
+    return table("Policies", head, rows)
 
 
 def _parts(found: Plain, names: Sequence[str], others: Sequence[tuple[str, Plain]]) -> Iterator[Plain]:

@@ -145,6 +145,22 @@ def test_reward_parts_are_compared_each_by_itself(tmp_path):
     assert "reward parts" in text and "part turn" in text
 
 
+def test_what_replies_took_is_compared_over_the_same_tasks(folders, tmp_path):
+    """A policy that is as good at half the price, or whose replies are cut, is seen where it is compared."""
+    for name in ("summary.json", "panel.json"):
+        (tmp_path / name).write_bytes((folders[1] / name).read_bytes())
+    rows = read_episodes(folders[1] / "episodes.parquet")
+    counted = {"prompt_tokens": 100, "reply_tokens": 10, "last_prompt_tokens": 50, "cost": 0.5, "cut_replies": 1}
+    write_table(tmp_path / "episodes.parquet", [row | counted for row in rows], EPISODES)
+    found, text = said(compare_evaluations, [folders[0], tmp_path])
+    scripted, endpoint = found["policies"]
+    assert endpoint["cost"]["total"] == 0.5 * len(rows) and scripted["cost"]["total"] is None
+    assert endpoint["cut_reply_rate"] == pytest.approx(len(rows) / sum(row["turns"] for row in rows))
+    head, expert, paid = (next(line for line in text.splitlines() if key in line) for key in ("invalid", "│ A", "│ B"))
+    assert "cut" in head and "cost" in head and f"{0.5 * len(rows):.3g}" in paid and "–" in expert
+    assert "cut" not in said(compare_evaluations, folders[:2])[1], "known of neither"
+
+
 def test_other_tasks_are_refused_with_the_mend_and_compared_over_what_is_shared(folders, tmp_path):
     other = play(tmp_path, 0.3, Maze().tasks("test")[10:40])
     with pytest.raises(CompareError, match=r"different panels: 10 tasks .*'test/easy/10'.* --shared"):
