@@ -3,7 +3,7 @@
 import difflib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Protocol, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator, model_validator
 
@@ -50,7 +50,19 @@ class Parts(Protocol):
     def names(self) -> list[str]: ...
 
 
-class Options(BaseModel):
+class _OneLine(type(BaseModel)):
+    """What is made in Python is refused in one line too."""
+
+    if not TYPE_CHECKING:  # a type checker goes by the fields
+
+        def __call__(cls, *args: Any, **options: Any) -> Any:
+            try:
+                return super().__call__(*args, **options)
+            except ValidationError as error:
+                raise ConfigError(one_line(error)) from None
+
+
+class Options(BaseModel, metaclass=_OneLine):
     """Base of every configuration: frozen; an unknown key is an error that suggests the right one.
 
     A table for a section or a part changes what the field's default sets, and nothing else: a default that differs from

@@ -8,8 +8,8 @@ import pytest
 from credit_batches import batches, quick, rows
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
+from manyturn.envs.contract.options import ConfigError
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
 from manyturn.trainers.credit.reward_parts import PATIENCE
 from manyturn.trainers.credit.rewards.gated import GatedConfig
@@ -280,7 +280,7 @@ def test_the_released_form_leaves_unscorable_episodes_out_of_the_comparison():
 
 @pytest.mark.parametrize("changes", [{"alpha": 0.5}, {"completeness": "residual_to_last"}])
 def test_options_without_effect_in_the_released_form_are_refused(changes):
-    with pytest.raises(ValidationError, match="no effect with form = 'released'"):
+    with pytest.raises(ConfigError, match="no effect with form = 'released'"):
         SpaConfig(form="released", **changes)
     assert not SpaConfig(form="released").needs
 
@@ -344,7 +344,7 @@ def test_more_progress_never_earns_less_and_the_step_is_at_the_tier():
     ],
 )
 def test_tiers_that_would_put_failure_first_are_refused(changes, told):
-    with pytest.raises(ValidationError, match=told):
+    with pytest.raises(ConfigError, match=told):
         TiersConfig(**changes)
 
 
@@ -370,7 +370,7 @@ def test_length_costs_nothing_below_the_buffer_and_at_most_the_factor(batch, max
 
 
 def test_a_buffer_longer_than_the_limit_is_refused():
-    with pytest.raises(ValidationError, match="buffer 5 is above max_tokens 4"):
+    with pytest.raises(ConfigError, match="buffer 5 is above max_tokens 4"):
         OverlongConfig(max_tokens=4, buffer=5)
 
 

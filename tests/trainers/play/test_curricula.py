@@ -10,11 +10,11 @@ import pytest
 from credit_batches import quick
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from manyturn.agents.episode import Ending, Episode, TurnRecord
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.task import GeneratedTasks, Task
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
 from manyturn.trainers.play import task_memory
@@ -193,7 +193,7 @@ def test_band_remembers_success_as_told():
     told = [TaskFeedback(4, "", 1.0, 1.0, 0.0, False, 8), TaskFeedback(2, "", 0.25, 0.25, 0.5, True, 8)]
     _, memory = CURRICULA.apply_remembering(BandConfig(rate=0.5), memory, TaskPool(tasks, 2, 0, 1, told))
     assert memory["curriculum band"] == [[6, 1.0], [4, 0.75], [2, 0.25]]
-    with pytest.raises(ValidationError, match=r"low 0\.9 is not below high 0\.1"):
+    with pytest.raises(ConfigError, match=r"low 0\.9 is not below high 0\.1"):
         BandConfig(low=0.9, high=0.1)
 
 
@@ -246,7 +246,7 @@ def test_the_turn_limit_grows_from_first_to_last(first, by, every, more):
 
 
 def test_a_horizon_that_cannot_grow_is_refused():
-    with pytest.raises(ValidationError, match="first 8 is not below last 8"):
+    with pytest.raises(ConfigError, match="first 8 is not below last 8"):
         Horizon(first=8, by=1, every=1, last=8)
 
 
