@@ -3,6 +3,7 @@
 Importing it registers the environment ids and does nothing else; names load when first used. docs/python.md shows them.
 """
 
+import difflib
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +60,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'manyturn' has no attribute {name!r}; it has {', '.join(__all__)}")
+        near = difflib.get_close_matches(name, __all__, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(__all__)}"
+        raise AttributeError(f"module 'manyturn' has no attribute {name!r}; {hint}")
     module, _, member = _HOMES[name].partition(":")
     found = importlib.import_module(module)
     return getattr(found, member) if member else found

@@ -111,4 +111,6 @@ def test_completion_finds_the_public_names_and_nothing_else():
     assert dir(mt) == sorted(mt.__all__) and {"train", "check", "compare", "credit", "make", "TextEnv"} <= set(dir(mt))
     assert all(getattr(mt, name) is not None for name in dir(mt))
     with pytest.raises(AttributeError, match="it has GeneratedTasks, Task"):
-        mt.Trainer  # noqa: B018
+        mt.Gradients  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no attribute 'regster'; did you mean 'register'\?"):
+        mt.regster  # noqa: B018
