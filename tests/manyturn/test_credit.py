@@ -49,25 +49,6 @@ def test_the_docstring_of_the_library_holds():
     assert doctest.testmod(mc).failed == 0
 
 
-@pytest.mark.parametrize(
-    ("wrong", "fix"),
-    [
-        ({"groups": ["a"]}, "groups has 1 entries for 2 episodes: give one for each"),
-        (
-            {"anchors": [["hall"], ["hall", "cellar"]]},
-            "anchors of episode 0 has 1 entries, but the episode has 2 turns",
-        ),
-        ({"tokens": [[1, 2]]}, "tokens has 1 entries for 2 episodes"),
-        ({"rewards": [0.0, 1.0]}, "rewards[0] is 0.0: give a list of one reward for each turn"),
-        ({"columns": {"value": [[0.5], [0.5, 0.5]]}}, "columns['value'] of episode 0 has 1 entries"),
-    ],
-)
-def test_lists_that_do_not_fit_are_named(wrong, fix):
-    """Of one total length, they would be laid on the turns of other episodes."""
-    with pytest.raises(ValueError, match=re.escape(fix)):
-        mc.TurnBatch.from_episodes(**{"rewards": [[0.0, 1.0], [0.0]], "groups": ["a", "a"], **wrong})
-
-
 def test_a_configuration_that_is_wrong_says_so_in_one_line():
     for options, told in (
         ({"advantage": "gigppo"}, "did you mean 'gigpo'"),
