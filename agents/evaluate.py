@@ -19,7 +19,7 @@ from manyturn.agents.episode import Episode, Policy
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import Patience, gather
 from manyturn.agents.journal import Journal
-from manyturn.agents.kept import Kept, Progress
+from manyturn.agents.kept import KeptEpisodes, Progress
 from manyturn.agents.metered import Metered
 from manyturn.agents.records import EPISODES, TURNS, Row
 from manyturn.agents.records import SCHEMA_VERSION as RECORDS_VERSION
@@ -127,7 +127,7 @@ async def evaluate(
     plan = [(task, EpisodeKey(seed, STAGE, task.id, member)) for task in tasks for member in range(repeats)]
     about = _about(seats, policy, panel, repeats, seed, max_turns, label)
 
-    with _journal(out, about) as journal, Kept(journal) as kept:
+    with _journal(out, about) as journal, KeptEpisodes(journal) as kept:
         missing = [(task, key) for task, key in plan if kept.is_missing(task, key)]
         on_progress(kept.progress(len(plan)))
 

@@ -55,7 +55,7 @@ class Finished:
         return Ending(self.episode["ending"]).is_error
 
 
-class Kept:
+class KeptEpisodes:
     """Finished episodes by task and member. As a context manager it notes at the end what lost episodes took.
 
     Args:
