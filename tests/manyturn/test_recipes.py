@@ -31,7 +31,9 @@ SHORT = {"env": {"id": "manyturn/Maze-v0", "args": {"max_turns": 6}}}
 KINDS = {"env": {"id": "manyturn/Household-v0", "args": {"difficulty": "easy", "max_turns": 16}}}
 # IGPO needs one that tells its true answer.
 EIGHT = Path(__file__).parents[1] / "trainers" / "eight.py"
-ENVS = {"dump": KINDS, "sec": KINDS, "igpo": {"env": {"id": f"{EIGHT}:Eight"}}}
+# Similarity compares situations that are texts.
+DOORS = {"env": {"id": f"{EIGHT.with_name('doors.py')}:Doors"}}
+ENVS = {"dump": KINDS, "sec": KINDS, "igpo": {"env": {"id": f"{EIGHT}:Eight"}}, "gigpo-similarity": DOORS}
 
 
 def of_method(*names, env=MAZE, **changes):
@@ -71,6 +73,8 @@ def tiny(name, **changes):
         "checkpoint_every": 1,
         "device": "cpu",
     }
+    if ENVS.get(name) == KINDS:  # its demonstrations are longer than so short a run lets replies be
+        sizes["warmup"] = {"episodes": 0}
     return of_method(name, env=ENVS.get(name, SHORT), **overlay(sizes, changes))
 
 

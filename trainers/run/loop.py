@@ -74,20 +74,20 @@ async def train(
     """
     began = time.monotonic()
     with RunFolder(path, resume) as folder, Stopping() as stopping:
-        config = folder.read_config() if config is None else located(config)
+        settings = folder.read_config() if config is None else located(config)
         checkpoint = _newest(folder)
         if steps is not None:
-            config = lengthened(config, steps, checkpoint)
-        edits = edits_since(checkpoint, config)
+            settings = lengthened(settings, steps, checkpoint)
+        edits = edits_since(checkpoint, settings)
         if not accept_config:
             _refuse_edits(path, checkpoint, {k: v for k, v in edits.items() if k != "steps" or steps is None})
-        loggers = RunLoggers(config.loggers)
+        loggers = RunLoggers(settings.loggers)
 
         def log(line: dict[str, Any]) -> None:
             line = {"seconds": round(time.monotonic() - began, 3), **line}
             loggers.line(folder.log(line))
             report(line)
-            for told in oddities(line, config):
+            for told in oddities(line, settings):
                 note(told)
 
         def tell(line: dict[str, Any]) -> None:
@@ -97,24 +97,24 @@ async def train(
 
         async with AsyncExitStack() as stack:
             stack.callback(loggers.close)
-            run = await stopping.run(stack.enter_async_context(open_run(config, tell)))
-            config = run.config
+            run = await stopping.run(stack.enter_async_context(open_run(settings, tell)))
+            settings = run.config
             if not resume or steps is not None:
-                folder.write_config(config)
+                folder.write_config(settings)
             state = await stopping.run(_begin(run, folder, checkpoint, loggers, log, note))
-            state.config = plain(config)
+            state.config = plain(settings)
             if edits:
-                if told := schedule_note(config, edits, state.step):
+                if told := schedule_note(settings, edits, state.step):
                     note(told)
                 state.config_changes.append({"step": state.step, "entries": {k: list(v) for k, v in edits.items()}})
                 folder.set_aside(state.step)
                 _save(run, state, folder)  # the accepted configuration is the run's, even where no step follows
             earlier, went_on = state.seconds, time.monotonic()
             try:
-                while state.step < config.steps or _validation_is_due(run, state):
+                while state.step < settings.steps or _validation_is_due(run, state):
                     await stopping.run(_advance(run, state, folder, log))
                     state.seconds = earlier + time.monotonic() - went_on
-                    if not _validation_is_due(run, state) and _checkpoint_is_due(config, state):
+                    if not _validation_is_due(run, state) and _checkpoint_is_due(settings, state):
                         _save(run, state, folder)
             except Stopped:
                 _save(run, state, folder, last=True)

@@ -44,7 +44,7 @@ async def warm_up(run: Run, log: Log, note: Callable[[str], None]) -> tuple[dict
     shown = await demonstrations(run, note)
     told: dict[str, Any] = {"demonstrations": sum(map(len, shown.samples)), "updates": 0}
     batches = [_batches(len(own), config.batch, run.config.seed) for own in shown.samples]
-    history, since = list[Measurement](), list[float]()
+    history, since, played = list[Measurement](), list[float](), list[Episode]()
     for update in range(1, config.max_updates + 1):
         rate = config.lr * (1 - 0.9 * (update - 1) / config.max_updates)
         losses = await _update(run, shown.samples, batches, rate)
