@@ -59,7 +59,8 @@ def print_summaries(summaries: Mapping[str, Mapping[str, Any]], console: Console
     if len(parts) > 1:
         _print_parts(summaries, parts, console)
     for name, summary in summaries.items():
-        for remark in remarks(summary):
+        lost = [_lost(summary["lost"])] if summary["lost"]["reply_tokens"] else []
+        for remark in [*lost, *remarks(summary)]:
             console.print(f"{name}: {remark}", markup=False, highlight=False, soft_wrap=True)
 
 
@@ -120,7 +121,7 @@ def _facts(summary: Mapping[str, Any]) -> str:
     if summary["cost"]["total"] is not None:
         facts.append(f"cost {summary['cost']['total']:.4g}")
     if summary["lost"]["reply_tokens"]:
-        facts.append(f"lost to errors and interruptions: {_lost(summary['lost'])}")
+        facts.append(_lost(summary["lost"]))
     facts += [f"truncated by {cause}: {n}" for cause, n in summary["truncations"].items()]
     facts.append(f"errors {summary['errors']['n']}, retried {summary['retried']['n']}")
     wall = summary["seconds"]["wall"]
@@ -129,7 +130,8 @@ def _facts(summary: Mapping[str, Any]) -> str:
 
 def _lost(lost: Mapping[str, Any]) -> str:
     tokens = f"{count(lost['prompt_tokens'])} prompt and {count(lost['reply_tokens'])} reply tokens"
-    return tokens if lost["cost"] is None else f"{tokens}, cost {lost['cost']:.4g}"
+    cost = "" if lost["cost"] is None else f", cost {lost['cost']:.4g}"
+    return f"lost to errors and interruptions: {tokens}{cost}"
 
 
 def _shown(found: Mapping[str, Any], percent: bool = False) -> tuple[str, str, str]:

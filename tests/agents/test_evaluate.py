@@ -21,7 +21,7 @@ from manyturn.agents.journal import Journal, JournalError
 from manyturn.agents.records import read_episodes, read_turns
 from manyturn.agents.scripted import Scripted
 from manyturn.agents.summary import ABOUT, summarise
-from manyturn.agents.summary_table import print_summary
+from manyturn.agents.summary_table import print_summaries, print_summary
 from manyturn.agents.usage import Spent, Usage
 from manyturn.envs.classics.maze import Maze
 from manyturn.envs.contract.environments import register
@@ -196,6 +196,10 @@ def test_what_lost_episodes_took_is_said_apart(tmp_path):
     assert summary["tokens"]["reply_total"] == 7 * kept
     # Each of four episodes was tried twice, and raised on the second of its replies.
     assert summary["lost"] == {"prompt_tokens": 8 * (100 + 101), "reply_tokens": 8 * 2 * 7, "cost": 8 * 2 * 0.25}
+    for shows in (lambda console: print_summary(summary, console), lambda c: print_summaries({"a": summary}, c)):
+        text = io.StringIO()
+        shows(Console(file=text, width=400))
+        assert "lost to errors and interruptions: 1.61k prompt and 112 reply tokens, cost 4" in text.getvalue()
 
 
 def test_an_interrupted_evaluation_remembers_what_its_lost_episodes_took(tmp_path):
