@@ -31,7 +31,7 @@ SECTIONS = ("agent", "sampling", "engine", "endpoint")
 LONGEST_CONTEXT = 8192  # what attention over one prompt may cost, unless more is asked for
 LONGEST_CONVERSATION = 131_072  # tokens that an endpoint may be sent; most say themselves where they end
 _AGENT = AgentConfig(format=TaggedConfig(), max_context=LONGEST_CONTEXT)
-_SAMPLING, _ENGINE = Sampling(max_tokens=64), TransformersConfig()
+_ENGINE = TransformersConfig()
 _NO_ENDPOINT = "only openai:MODEL asks an endpoint"
 _NAME_IT = "Write openai:MODEL, such as openai:gpt-4o, and set OPENAI_BASE_URL to where it is"
 _HOSTED = re.compile(
@@ -186,7 +186,8 @@ def _playing(roles: Mapping[str, str], policy: Callable[[str, str], Agent], labe
 
 def _model(word: str, asked: Asked) -> Candidate:
     config = changed(_AGENT, "agent", asked.get("agent", {}))
-    sampling = changed(_SAMPLING, "sampling", asked.get("sampling", {}))
+    usual = Sampling(max_tokens=config.reply_format.reply_tokens(tools=False))
+    sampling = changed(usual, "sampling", asked.get("sampling", {}))
     config.check_text()
     drawing = chosen(ENGINES, _ENGINE, "engine", asked.get("engine", {}))
     language = _loaded(word)

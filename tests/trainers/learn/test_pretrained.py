@@ -37,6 +37,7 @@ def run_config(folder, **changes):
         {
             "env": {"id": "manyturn/Maze-v0", "args": {"max_turns": 5}},
             "model": {"name": "pretrained", "path": str(folder)},
+            "agent": {"format": "free_text", "instructions": False},
             "sampling": {"max_tokens": 6},
             "warmup": {
                 "episodes": 12,
