@@ -19,6 +19,7 @@ from gymnasium.error import ResetNeeded
 
 from manyturn.envs.contract.text_env import Unsupported
 from manyturn.envs.contract.turn_reward import WrapperMismatch
+from manyturn.envs.hosting.deadline import where_it_hung
 from manyturn.envs.hosting.hello import KEEPER
 from manyturn.envs.hosting.host import EnvError
 from manyturn.envs.hosting.wire import LIMIT, decode, encode
@@ -210,9 +211,11 @@ class Worker:
         for task in self._tasks:
             task.cancel()
         tail = self._stderr.decode(errors="replace").strip()
-        error = f"worker {self.pid} is gone: {self._reason}; exit status {self._process.returncode}"
-        if tail:
-            error += f"; its last words:\n{tail}"
+        if place := where_it_hung(tail):
+            error = f"worker {self.pid} is gone: no answer within {self._timeout:g} s, it hung at {place}"
+        else:
+            error = f"worker {self.pid} is gone: {self._reason}; exit status {self._process.returncode}"
+            error += f"; its last words:\n{tail}" if tail else ""
         suspect = True
         while self._pending:
             answer = self._pending.popleft().answer

@@ -49,11 +49,20 @@ def test_train_says_what_is_wrong_before_it_learns(command, tmp_path, env):
 
 
 @pytest.mark.slow
-def test_train_frees_itself_of_an_environment_that_hangs(command, tmp_path):
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("evaluate", "expert", "--limit", 4, "--workers", 2, "--timeout", 0.5, "--env"),
+        ("train", "--env.workers", 2, "--env.timeout", 0.5, "--rollout.attempts", 1, "--env"),
+    ],
+    ids=["evaluate", "train"],
+)
+def test_an_environment_that_hangs_is_ended_and_its_line_named(command, tmp_path, monkeypatch, words):
     pytest.importorskip("torch")
-    words = ["--env.workers", 2, "--env.timeout", 1, "--rollout.attempts", 1]
-    found = command("train", f"{HERE}/bad.py:Hangs", "--out", tmp_path / "run", *words)
-    assert found.code and "in respond" in found.err and "bad.py" in found.err, found.err
+    monkeypatch.chdir(tmp_path)
+    found = command(*words, f"{HERE}/bad.py:Hangs")
+    assert found.code and "no answer within 0.5 s, it hung at bad.py" in found.err and "in respond" in found.err
+    assert len(found.err) < 500, "a traceback of all threads tells nobody where to look"
 
 
 @pytest.mark.slow
