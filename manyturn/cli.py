@@ -288,12 +288,6 @@ def options(section: str | None = None, *, markdown: bool = False) -> None:
         option_pages.print_options(section, Console(highlight=False))
 
 
-def _without_foreign_bars() -> None:
-    from transformers.utils.logging import disable_progress_bar
-
-    disable_progress_bar()
-
-
 def _resume(run: Path, words: tuple[str, ...], others: bool, accept_config: bool) -> None:
     from manyturn.overrides import parse_overrides
     from manyturn.trainers.record.run_folder import read_config
@@ -312,10 +306,10 @@ def _train(config: Any, out: Path, **resumed: Any) -> None:
     from manyturn.terminal import TrainingReport
     from manyturn.trainers.record.stopping import Stopped
     from manyturn.trainers.run.loop import train as run
+    from manyturn.training import without_foreign_bars
 
-    _without_foreign_bars()
     try:
-        with TrainingReport(out, config) as report:
+        with without_foreign_bars(), TrainingReport(out, config) as report:
             report.finish(exits.run(run(None if resumed else config, out, **resumed, report=report)))
     except Stopped as stopped:
         print(f"manyturn: {stopped}", file=sys.stderr)

@@ -2,7 +2,8 @@
 
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -119,6 +120,20 @@ def nested(options: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+@contextmanager
+def without_foreign_bars() -> Iterator[None]:
+    """Saves models without the bars of transformers, and leaves the caller's setting as it was."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
 def fresh_folder(env: str) -> Path:
     """The first folder runs/ENV-1, runs/ENV-2 and so on that is not there yet."""
     stem = env.rpartition(":")[2].rpartition("/")[2].lower()
@@ -142,7 +157,8 @@ def _played(
             report(line)
 
     try:
-        summary = result_of(run(config, folder, resume=config is None, report=told, **resuming))
+        with without_foreign_bars():
+            summary = result_of(run(config, folder, resume=config is None, report=told, **resuming))
     except Stopped as stopped:
         if stopped.signal is not signal.SIGINT:
             raise

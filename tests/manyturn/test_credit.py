@@ -71,6 +71,7 @@ def test_every_token_of_a_turn_gets_the_turns_credit():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
+        ({"rewards": [0.0, 1.0]}, "rewards holds numbers: give a list for each episode"),
         ({"groups": ["a"]}, "groups has 1 entries for 2 episodes"),
         ({"truncated": [True]}, "truncated has 1 entries for 2 episodes"),
         ({"anchors": [["x", "y"], ["x", "y"]]}, "anchors: episode 1 has 2 entries for 1 turns"),

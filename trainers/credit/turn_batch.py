@@ -118,7 +118,10 @@ class TurnBatch:
             ValueError: a list has more or fewer entries than there are episodes or turns.
         """
         parts = rewards if isinstance(rewards, Mapping) else {"outcome": rewards}
-        lengths_E = [len(episode) for episode in next(iter(parts.values()), ())]
+        first = next(iter(parts.values()), ())
+        if not all(hasattr(episode, "__len__") for episode in first):
+            raise ValueError("rewards holds numbers: give a list for each episode, with a reward for each turn")
+        lengths_E = [len(episode) for episode in first]
         _refuse_misfits(lengths_E, {"groups": groups, "truncated": truncated})
         turns = {"anchors": anchors, "anchor_texts": anchor_texts, "valid": valid, "tokens": tokens}
         turns |= {f"rewards {part!r}": values for part, values in parts.items()}

@@ -107,7 +107,7 @@ def _parquet(file: Path) -> Iterator[Any]:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
-        raise DataError(f"{file} needs pyarrow: pip install 'manyturn[train]', or give a .jsonl") from None
+        raise DataError(f"{file} needs pyarrow: pip install 'manyturn[parquet]', or give a .jsonl") from None
     try:
         with pq.ParquetFile(file) as table:
             for batch in table.iter_batches(batch_size=64):

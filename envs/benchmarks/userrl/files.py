@@ -100,7 +100,7 @@ def _rows(file: Path) -> list[Record]:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
-        raise DataError(f"{file} needs pyarrow: pip install 'manyturn[train]'") from None
+        raise DataError(f"{file} needs pyarrow: pip install 'manyturn[parquet]'") from None
     try:
         with pq.ParquetFile(pa.BufferReader(content)) as table:
             return table.read(columns=["reward_model"], use_threads=False)["reward_model"].to_pylist()
