@@ -10,8 +10,12 @@ import json
 import os
 import sys
 import time
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:  # in the sandbox they stand above
+    from manyturn.envs.software.asker import Asker, limited
 
 _MOST_TEXT, _MOST_TEXTS = 3000, 20
 _SPARE, _SHARE = 0.5, 0.5  # s of the processor's time, and part of what others took, that functions may take in all
@@ -65,10 +69,10 @@ class Reporter:
     def pytest_runtest_call(self, item):
         self._asker.begin()
         if self._seconds:
-            limited(self._seconds / (_HASTE if self._is_of_function(item.nodeid) else 1))  # noqa: F821 # of asker.py
+            limited(self._seconds / (_HASTE if self._is_of_function(item.nodeid) else 1))
         yield
         if self._seconds:
-            limited(0)  # noqa: F821
+            limited(0)
 
     def pytest_runtest_logreport(self, report):
         phases = self._phases.setdefault(report.nodeid, [])
@@ -105,7 +109,8 @@ def main(exit_now=os._exit, run=pytest.main):
     """Read the order from standard input, obey it, and end without giving way to what tests have left behind."""
     order = json.loads(sys.stdin.readline())
     send = Sender(order["nonce"])
-    builtins.__ask__ = asker = Asker()  # noqa: F821 # of asker.py
+    asker = Asker()
+    builtins.__dict__["__ask__"] = asker
     sys.path.insert(0, os.getcwd())
     status = int(run(order["arguments"], plugins=[Reporter(send, order, asker)]))
     send({"exit": status})
