@@ -52,7 +52,7 @@ def train(
         out: folder of the run. Default: runs/ENV, numbered.
         report: called with each line of metrics and each notice, such as ``print``.
         options: entries of the configuration, as in a recipe: a section is a dict, a name may have dots. See
-            ``manyturn recipes NAME``.
+            ``manyturn options``.
 
     Raises:
         ValueError: an option does not exist, cannot work or has no effect; nothing was begun.
