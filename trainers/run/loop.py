@@ -70,7 +70,8 @@ async def train(
         ConfigError, NotHeldOut: options do not fit each other, the environment or its tasks; or the configuration was
             edited since the last checkpoint, and that is not accepted.
         Stopped: a signal asked for it; what was finished is saved.
-        DiskFull, LearningFailed, TooManyErrors: the run cannot go on; it can be resumed from its last checkpoint.
+        DiskFull, TooManyErrors: the run cannot go on; once that is fixed it continues from its last checkpoint.
+        LearningFailed: going on would teach nothing.
     """
     began = time.monotonic()
     with RunFolder(path, resume) as folder, Stopping() as stopping:
