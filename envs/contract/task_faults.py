@@ -44,12 +44,15 @@ def id_fault(tasks: Mapping[str, Sequence[Task]]) -> str | None:
         tasks: split -> its tasks, as far as they are looked at.
 
     >>> id_fault({"train": [Task("train/0", "train", {"n": 1}), Task("train/0", "train", {"n": 2})]})
-    'the id train/0 names two problems: ids are unique over all splits'
+    "two tasks with the id 'train/0', both in train: an id names one problem, so number them"
     """
-    contents: dict[str, str] = {}
-    for task in (task for found in tasks.values() for task in found):
-        if contents.setdefault(task.id, task.content) != task.content:
-            return f"the id {task.id} names two problems: ids are unique over all splits"
+    first: dict[str, tuple[str, Task]] = {}
+    for split, found in tasks.items():
+        for task in found:
+            where, other = first.setdefault(task.id, (split, task))
+            if other.content != task.content:
+                places = f"both in {split}" if where == split else f"in {where} and in {split}"
+                return f"two tasks with the id {task.id!r}, {places}: an id names one problem, so number them"
     return None
 
 

@@ -16,7 +16,7 @@ SAID = {  # what phrases of check's table say of FILE:CLASS
     "bad.py:TextPart": ["'warmth' is 'warm'", "give a number", PLACE],
     "bad.py:NanPart": ["'warmth' is nan", "give a number"],
     "bad.py:Overlapping": ["same problem"],
-    "bad.py:SameIds": ["names two problems"],
+    "bad.py:SameIds": ["two tasks with the id"],
     "bad.py:Chance": ["self.rng", "turn 1: observation 'Hm. 0.", "' against 'Hm. 0."],
     "bad.py:BadExpert": ["the expert fails"],
     "bad.py:WrongRole": ["'middle'", "the roles are left, right"],

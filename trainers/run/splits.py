@@ -3,12 +3,13 @@
 A fault that only the evaluation at the end would meet costs the whole training.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from manyturn.agents.evaluate import NotHeldOut
 from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.panel import Panel, make_panel
 from manyturn.envs.contract.task import LazyTasks, Task
+from manyturn.envs.contract.task_faults import id_fault
 from manyturn.envs.hosting.seats import Seats
 from manyturn.trainers.recipe.config import RunConfig
 
@@ -36,7 +37,8 @@ def check_tasks(config: RunConfig, seats: Seats) -> None:
         if not len(seats.tasks(split)):
             raise ConfigError(f"{seats.name} has no task in its split {split!r}, {use}: tasks({split!r}) is empty")
     known = {split: _looked_at(seats.tasks(split), config, split) for split in needed}
-    _refuse_ids(known, seats.name)
+    if fault := id_fault(known):
+        raise ConfigError(f"{seats.name} has {fault}")
     panel = panel_of(config, seats)
     learnt = {task.content: task.id for task in known["train"]}
     pairs = zip(panel.tasks, panel.contents, strict=True)
@@ -76,16 +78,3 @@ def _looked_at(tasks: Sequence[Task], config: RunConfig, split: str) -> Sequence
     if not isinstance(tasks, LazyTasks):
         return tasks
     return tasks[: max(_MADE * (split == "train"), _validated(config) * (split == "validation"))]
-
-
-def _refuse_ids(known: Mapping[str, Sequence[Task]], env: str) -> None:
-    """Raise ConfigError if an id is that of two problems."""
-    first: dict[str, tuple[str, Task]] = {}
-    for split, tasks in known.items():
-        for task in tasks:
-            where, other = first.setdefault(task.id, (split, task))
-            if other.content != task.content:
-                places = f"both in {split}" if where == split else f"in {where} and in {split}"
-                raise ConfigError(
-                    f"{env} has two tasks with the id {task.id!r}, {places}: an id names one problem, so number them"
-                )

@@ -53,7 +53,7 @@ def test_our_own_environments_pass(name):
         ("BadExpert", "expert", "fails"),
         ("SharedProblems", "splits", "split_of"),
         ("ChangingTasks", "tasks", "depend on its id alone"),
-        ("OneIdForAll", "tasks", "unique"),
+        ("OneIdForAll", "tasks", "an id names one problem"),
         ("UnplainParams", "tasks", "numbers, strings, lists"),
         ("Leaks", "leak", "contains"),
         ("OneAnchor", "anchors", "put the state"),

@@ -19,8 +19,9 @@ def test_problems_in_two_splits_are_named_with_their_ids_and_counted():
 
 def test_an_id_with_two_problems_is_named_across_splits_and_within_one():
     one, two = Task("7", "train", {"n": 1}), Task("7", "test", {"n": 2})
-    for tasks in ({"train": [one], "test": [two]}, {"train": [one, two]}):
-        assert id_fault(tasks) == "the id 7 names two problems: ids are unique over all splits"
+    fix = "an id names one problem, so number them"
+    assert id_fault({"train": [one], "test": [two]}) == f"two tasks with the id '7', in train and in test: {fix}"
+    assert id_fault({"train": [one, two]}) == f"two tasks with the id '7', both in train: {fix}"
     assert id_fault({"train": [one, one]}) is None
 
 
