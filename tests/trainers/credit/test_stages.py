@@ -210,7 +210,7 @@ def test_gigpo_without_anchors_is_refused(batch):
     similar = CreditConfig(advantage={"name": "gigpo", "similarity": 0.9})
     with pytest.raises(ValueError, match="needs anchor_text"):
         credit(replace(batch, anchor_text=None), similar)
-    with pytest.raises(ValueError, match="the anchor of turn 1 is a int"):
+    with pytest.raises(ValueError, match="the situation of turn 1 is a int"):
         credit(replace(batch, anchor_text=("x", 1, "x", "x", "x")), similar)
 
 
