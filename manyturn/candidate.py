@@ -22,6 +22,7 @@ from manyturn.agents.replay import Replay
 from manyturn.agents.scripted import SCRIPTS
 from manyturn.envs.contract.environments import is_file, load_file
 from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.neighbours import source_files
 from manyturn.overrides import OverrideError, changed, chosen
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def sections_of(word: str) -> tuple[str, ...]:
 
 
 def _of_a_file(word: str) -> PythonPolicy:
-    """The policy of FILE.py:POLICY, known again by the file's text."""
+    """The policy of FILE.py:POLICY, known again by the text of the file and of those next to it that it imports."""
     file, _, name = word.rpartition(":")
     path = Path(file).resolve()
     module = load_file(path)
@@ -124,7 +125,8 @@ def _of_a_file(word: str) -> PythonPolicy:
         known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
         near = difflib.get_close_matches(name, known, n=1) or known
         raise ValueError(f"{file} has no {name!r}: " + (f"did you mean {near[0]}?" if near else "it defines nothing"))
-    return PythonPolicy(found, word, digest(path.read_text(encoding="utf-8"))[:8])
+    text = "".join(source.read_text(encoding="utf-8") for source in source_files(path))
+    return PythonPolicy(found, word, digest(text)[:8])
 
 
 def _behind_endpoint(model: str, asked: Asked) -> Candidate:

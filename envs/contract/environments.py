@@ -15,6 +15,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.neighbours import make_importable
 from manyturn.envs.contract.place import OF_A_FILE
 from manyturn.envs.contract.plugins import load_plugins, where_else
 
@@ -53,12 +54,13 @@ def register(id: str, entry_point: Any, **kwargs: Any) -> None:
 
 @cache
 def load_file(path: Path) -> ModuleType:
-    """The Python file ``path`` as a module, run once in this process."""
+    """The Python file ``path`` as a module, run once in this process; it may import what lies next to it."""
     if not path.is_file():
         raise UnknownEnv(f"no file {path}: name what it holds as FILE.py:NAME, or an environment by its id")
     module_name = f"{OF_A_FILE}{path.stem}_{digest(str(path))[:16]}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None and spec.loader is not None
+    make_importable(path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
     try:
