@@ -95,6 +95,7 @@ async def evaluate(
     patience: Patience | None = None,
     label: str | None = None,
     out: Path | None = None,
+    secrets: Collection[str] = (),
     on_progress: Callable[[Progress], object] = lambda progress: None,
 ) -> Evaluation:
     """Play each task of a panel ``repeats`` times.
@@ -112,6 +113,7 @@ async def evaluate(
             differ where the weights differ. Default: the policy's name.
         out: folder for summary.json, panel.json, manifest.json, the journal, and the tables of episodes and turns, in
             Parquet if pyarrow is installed.
+        secrets: what manifest.json must not show of the command line.
         on_progress: called at the start, and when an episode has ended.
 
     Raises:
@@ -149,7 +151,7 @@ async def evaluate(
             played=kept.played,
         )
         if out is not None:
-            _write(out, evaluation)
+            _write(out, evaluation, secrets)
     return evaluation
 
 
@@ -183,19 +185,18 @@ def _journal(out: Path | None, about: Mapping[str, Any]) -> Journal | nullcontex
     return Journal(out / "episodes.jsonl", {"schema_version": RECORDS_VERSION, **about})
 
 
-def _write(out: Path, evaluation: Evaluation) -> None:
+def _write(out: Path, evaluation: Evaluation, secrets: Collection[str]) -> None:
     evaluation.panel.save(out / "panel.json")
     tables = [
         replace_table(out, rows, schema)
         for rows, schema in ((evaluation.episodes, EPISODES), (evaluation.turns, TURNS))
     ]
     replace_text(out / "summary.json", json.dumps(evaluation.summary, indent=1, allow_nan=False) + "\n")
-    replace_text(
-        out / "manifest.json", json.dumps(_manifest([*(out / name for name in _FILES), *tables]), indent=1) + "\n"
-    )
+    manifest = _manifest([*(out / name for name in _FILES), *tables], without_secrets(sys.argv, secrets))
+    replace_text(out / "manifest.json", json.dumps(manifest, indent=1) + "\n")
 
 
-def _manifest(paths: Sequence[Path]) -> dict[str, Any]:
+def _manifest(paths: Sequence[Path], command: Sequence[str]) -> dict[str, Any]:
     """By what, when and where the files were made, and their hashes."""
     # Only what is loaded can have had a part in it, and asking for more would import it.
     packages = ("manyturn", "gymnasium", "numpy", "scipy", "pyarrow", "torch", "transformers", "peft", "vllm")
@@ -206,7 +207,7 @@ def _manifest(paths: Sequence[Path]) -> dict[str, Any]:
     return {
         "schema_version": 1,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": without_secrets(sys.argv),
+        "command": list(command),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "packages": {name: importlib.metadata.version(name) for name in packages if name in sys.modules},

@@ -56,6 +56,11 @@ class OpenAIPolicy:
         """Episodes that can wait for a reply at the same time."""
         return self.endpoint.concurrency
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What may stand in no file."""
+        return self.asking.client.secrets
+
     def player(self, key: EpisodeKey, instructions: str) -> "OpenAIPlayer":
         """Begin an episode.
 

@@ -220,10 +220,14 @@ async def _evaluate(entrants: Sequence[Entrant], settings: Settings, quiet: bool
         panel = pinned or make_panel(seats.tasks(split), env, split, limit, args)
         for entrant in entrants:
             held_out_guard(panel, entrant.candidate.seen)
-        return [await _play(entrant, seats, panel, settings, quiet) for entrant in entrants]
+        # One command line is kept with each of them.
+        secrets = frozenset(secret for one in entrants for secret in getattr(one.candidate.policy, "secrets", ()))
+        return [await _play(entrant, seats, panel, settings, secrets, quiet) for entrant in entrants]
 
 
-async def _play(entrant: Entrant, seats: Seats, panel: Panel, settings: Settings, quiet: bool) -> Evaluation:
+async def _play(
+    entrant: Entrant, seats: Seats, panel: Panel, settings: Settings, secrets: frozenset[str], quiet: bool
+) -> Evaluation:
     name, candidate, out = entrant
     async with AsyncExitStack() as stack:
         watch: Any = _unseen if quiet else await stack.enter_async_context(Watch(name, out))
@@ -236,6 +240,7 @@ async def _play(entrant: Entrant, seats: Seats, panel: Panel, settings: Settings
             max_turns=candidate.max_turns,
             label=candidate.policy.name,
             out=out,
+            secrets=secrets,
             on_progress=watch,
         )
 

@@ -12,6 +12,8 @@ from manyturn.envs.contract.registry import Registry
 from manyturn.trainers.recipe.config import CHOICES, RunConfig
 
 Section = TypeVar("Section", bound=Options)
+_SECTIONS = frozenset({*RunConfig.model_fields, "endpoint"})  # an endpoint is evaluated and never trained
+_HEADERS = "endpoint.headers."  # whose names are the server's, dashes included
 
 
 class OverrideError(ValueError):
@@ -51,12 +53,15 @@ def _place_of(name: str) -> str:
 
     >>> _place_of("env-args"), _place_of("sampling-max-tokens"), _place_of("checkpoint-every")
     ('env.args', 'sampling.max_tokens', 'checkpoint_every')
+    >>> _place_of("endpoint-headers.X-Key")
+    'endpoint.headers.X-Key'
     """
     first, *others = name.replace("-", "_").split(".")
     section, _, rest = first.partition("_")
-    if first not in RunConfig.model_fields and rest and section in RunConfig.model_fields:
+    if first not in _SECTIONS and rest and section in _SECTIONS:
         first = f"{section}.{rest}"
-    return ".".join([first, *others])
+    place = ".".join([first, *others])
+    return place[: len(_HEADERS)] + name[len(_HEADERS) :] if place.startswith(_HEADERS) else place
 
 
 def put_option(found: dict[str, Any], name: str, value: Any) -> None:

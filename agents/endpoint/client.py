@@ -46,6 +46,9 @@ class Client:
         base: its address.
         key: sent as a bearer token unless empty.
 
+    Attributes:
+        secrets: the key and the values of headers, those alone that are too long to be a word by chance.
+
     Raises:
         ValueError: address or key cannot be right.
     """
@@ -56,7 +59,10 @@ class Client:
             raise ValueError("OPENAI_API_KEY holds characters that no key has")
         self._options = options
         own = {name: value.get_secret_value() for name, value in options.headers.items()}
-        self._secrets = [secret for secret in (key, *own.values()) if len(secret) >= _SECRET or secret == key != ""]
+        # A server that quotes a header may leave out its scheme, such as Bearer.
+        typed = (key, *own.values(), *(value.partition(" ")[2].strip() for value in own.values()))
+        self.secrets = tuple(secret for secret in typed if len(secret) >= _SECRET)
+        self._hidden = (*self.secrets, *([key] if key else []))
         self._headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {key}"} if key else {})
         for name, value in own.items():
             self._headers = {n: v for n, v in self._headers.items() if n.lower() != name.lower()} | {name: value}
@@ -103,7 +109,7 @@ class Client:
         """The beginning of a text on one line, without secrets and without what a terminal would obey."""
         text = text.decode(errors="replace") if isinstance(text, bytes) else text
         # Secrets are hidden first: cut in two they would not be found.
-        for secret in self._secrets:
+        for secret in self._hidden:
             text = text.replace(secret, "***")
         text = " ".join(text[:2000].split())
         text = "".join(char if char.isprintable() else "\ufffd" for char in text)

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
@@ -15,6 +15,13 @@ from manyturn.envs.contract.options import Options
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 _OURS = frozenset({"host", "content-length", "content-type", "transfer-encoding", "accept-encoding", "connection"})
+_SECTION = "--endpoint"
+_HARMLESS = frozenset(
+    {  # options whose values may stand in a file
+        *("base_url", "timeout", "attempts", "first_wait", "longest_wait", "concurrency", "length_field"),
+        *("price_in", "price_out", "price_cached"),
+    }
+)
 _FIXED = {
     "model": "it is the word after openai:",
     "messages": "they are the episode",
@@ -41,18 +48,23 @@ def _table(value: Any) -> Any:
         raise ValueError('write a table, such as {name = "value"}, or a JSON object') from None
 
 
-def without_secrets(words: Sequence[str]) -> list[str]:
-    """The words of a command line as they may be kept: values of headers are left out.
+def without_secrets(words: Sequence[str], secrets: Iterable[str] = ()) -> list[str]:
+    """The words of a command line as they may be kept: of an endpoint only what is known to be harmless.
 
-    >>> without_secrets(["evaluate", "--endpoint.headers", '{X = "a"}', "--endpoint.headers.Y=b"])
-    ['evaluate', '--endpoint.headers', '***', '--endpoint.headers.Y=***']
+    >>> without_secrets(["evaluate", "--endpoint", "{...}", "--endpoint-headers.Y=b", "--endpoint.timeout", "9"])
+    ['evaluate', '--endpoint', '***', '--endpoint-headers.Y=***', '--endpoint.timeout', '9']
+
+    Args:
+        secrets: values that are hidden wherever they stand.
     """
     kept, hides = list[str](), False
     for word in words:
         name, equals, _ = word.partition("=")
-        is_header = name == "--endpoint.headers" or name.startswith("--endpoint.headers.")
-        kept.append("***" if hides else f"{name}=***" if is_header and equals else word)
-        hides = is_header and not equals and not hides
+        is_secret = name.startswith(_SECTION) and name.removeprefix(_SECTION)[1:].replace("-", "_") not in _HARMLESS
+        kept.append("***" if hides else f"{name}=***" if is_secret and equals else word)
+        hides = is_secret and not equals  # also if it was hidden itself: it may have been the value of another option
+    for secret in sorted(secrets, key=len, reverse=True):
+        kept = [word.replace(secret, "***") for word in kept]
     return kept
 
 

@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 from needs_endpoint import KEY, Server, completion
 
-pytest.importorskip("httpx", reason="pip install 'manyturn[openai]'")
-
 from manyturn.agents.agent import AgentConfig
 from manyturn.agents.endpoint.asking import EndpointError
 from manyturn.agents.endpoint.completion import Completion

@@ -249,6 +249,45 @@ def test_options_of_sampling_headers_and_system_text_reach_the_server_and_no_sec
     assert b"secret-o" not in written and KEY.encode() not in written
 
 
+SECRET = "secret-on-the-line"
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        ["--endpoint", f'{{headers = {{X-Key = "{SECRET}"}}}}'],
+        [f'--endpoint={{headers = {{X-Key = "{SECRET}"}}}}'],
+        ["--endpoint.headers", f'{{X-Key = "{SECRET}"}}'],
+        [f'--endpoint.headers={{X-Key = "{SECRET}"}}'],
+        ["--endpoint-headers", f'{{X-Key = "{SECRET}"}}'],
+        ["--endpoint_headers", f'{{X-Key = "{SECRET}"}}'],
+        ["--endpoint.headers.X-Key", SECRET],
+        [f"--endpoint.headers.X-Key={SECRET}"],
+        ["--endpoint-headers.X-Key", SECRET],
+        ["--agent.system", "--endpoint", "--endpoint.headers.X-Key", SECRET],
+    ],
+    ids=lambda words: words[0].partition("=")[0] + (" one word" if len(words) == 1 else f" {len(words)} words"),
+)
+def test_a_header_reaches_the_server_and_no_file_however_it_is_spelt(command, server, tmp_path, spelling):
+    words = ("--endpoint-timeout", 9, "--endpoint.price-in=2", "--endpoint.price-out", 4, *spelling)
+    found = command("evaluate", "openai:m", "--env", MAZE, "--limit", 1, "--out", tmp_path, *words)
+    assert found.code == 0, found.err
+    assert server.requests[0]["headers"]["X-Key"] == SECRET
+    assert SECRET.encode() not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    kept = json.loads((tmp_path / "manifest.json").read_text())["command"]
+    assert kept[kept.index("--endpoint-timeout") + 1] == "9" and "--endpoint.price-in=2" in kept
+
+
+def test_a_key_that_stands_elsewhere_in_the_command_is_in_no_manifest(command, server, tmp_path, monkeypatch):
+    monkeypatch.setenv("TOKEN", f"Bearer {SECRET}")
+    words = ("--endpoint.headers", '{Authorization = "$TOKEN"}', "--out", tmp_path / SECRET)
+    found = command("evaluate", "expert", "openai:m", "--env", MAZE, "--limit", 1, *words)
+    assert found.code == 0, found.err
+    for name in ("expert", "openai-m"):
+        kept = json.loads((tmp_path / SECRET / name / "manifest.json").read_text())["command"]
+        assert not any(SECRET in word for word in kept) and f"{tmp_path}/***" in kept
+
+
 def test_models_read_a_system_text_of_ones_own_too(command, model, tiny_run, tmp_path):
     words = ("evaluate", model, "--env", f"{tiny_run.parent}/doors.py:Doors", "--limit", 1, "--agent.max-context", 256)
     assert command(*words, "--out", tmp_path / "without").code == 0

@@ -36,6 +36,21 @@ def test_the_page_on_python_names_what_is_public():
     assert named == set(mt.__all__) - {"__version__"}
 
 
+def test_an_extra_that_is_named_anywhere_is_one_of_the_projects():
+    listed = subprocess.run(["git", "ls-files", "*.md", "*.py"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout, so there is no list of files")
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    texts = {name: ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).is_file()}
+    named = {
+        (file, extra.strip())
+        for file, path in texts.items()
+        for several in re.findall(r"manyturn\[([a-z][\w, -]*)\]", path.read_text(encoding="utf-8"))
+        for extra in several.split(",")
+    }
+    assert len(named) > 10 and not {(file, extra) for file, extra in named if extra not in extras}
+
+
 def test_the_table_of_extras_is_the_projects():
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \|", (ROOT / "docs" / "installation.md").read_text(), re.MULTILINE)
     told = {extra: packages.strip().split(", ") for extra, packages in rows}

@@ -5,8 +5,6 @@ import importlib
 
 import pytest
 
-pytest.importorskip("httpx", reason="pip install 'manyturn[openai]'")
-
 
 @pytest.mark.parametrize("module", ["address", "options", "tokens", "tool_calls"])
 def test_examples_hold(module):
