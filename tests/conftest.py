@@ -9,7 +9,11 @@ from collections import Counter
 from typing import NamedTuple
 
 import pytest
+from hypothesis import HealthCheck, settings
 
+# A machine that is busy with something else is no fault of ours.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 os.environ["HF_HUB_OFFLINE"] = "1"  # read at import: a name that is no model is an error at once, not after three tries
 
 pytest_plugins = ["needs_engine", "needs_browser", "needs_files", "needs_sources", "needs_endpoint"]
