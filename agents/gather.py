@@ -22,10 +22,12 @@ class Patience:
     Attributes:
         attempts: how often one episode is tried, each time in a fresh reset under the same key.
         error_share: share of episodes that may end in an error before everything stops.
+        allowed_by: the user's option that allows a greater share; None if there is none.
     """
 
     attempts: int = 3
     error_share: float = 0.1
+    allowed_by: str | None = None
 
 
 async def gather(
@@ -88,7 +90,7 @@ async def gather(
         if breaker is not None:
             breaker.note(episode)
         if errors > allowed:
-            raise TooManyErrors(complaint(errors, f"{len(plan)}", episode))
+            raise TooManyErrors(complaint(errors, f"{len(plan)}", episode, patience.allowed_by))
 
     lanes = min(len(plan), seats.limit, most_open(policy, seats.processes) or seats.limit)
     seated, start = 0, asyncio.Event()

@@ -6,13 +6,15 @@ from typing import Any
 _NEARLY_ALL = 0.995
 
 
-def remarks(summary: Mapping[str, Any]) -> list[str]:
+def remarks(summary: Mapping[str, Any], invalid_explained: bool = False) -> list[str]:
     """Lines to go below the table of a summary.
 
     Args:
         summary: as ``summarise`` makes it.
+        invalid_explained: say nothing about invalid replies, since another remark does.
     """
-    return [*_cut(summary), *_invalid(summary), *_nothing_to_choose(summary)]
+    invalid = () if invalid_explained else _invalid(summary)
+    return [*_cut(summary), *invalid, *_nothing_to_choose(summary)]
 
 
 def _cut(summary: Mapping[str, Any]) -> Iterator[str]:

@@ -1,15 +1,27 @@
 """What the replies of an evaluation say about its options: reasoning and tool calls that the format does not read."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from manyturn.agents.records import Row
 
 _OFTEN = 0.05  # share of the replies from which a remark is worth a line
+_MOST = 0.5  # where every reply is invalid, a remark says why if it is true of so many
 
 
-def reply_remarks(episodes: Sequence[Row], turns: Sequence[Row], agent: Mapping[str, Any] | None) -> list[str]:
+class ReplyRemarks(NamedTuple):
     """Lines to go below the table of a summary.
+
+    Attributes:
+        explain_invalid: whether they say why replies were invalid, so that ``remarks`` need not guess.
+    """
+
+    lines: list[str]
+    explain_invalid: bool
+
+
+def reply_remarks(episodes: Sequence[Row], turns: Sequence[Row], agent: Mapping[str, Any] | None) -> ReplyRemarks:
+    """What the replies say about the options.
 
     Args:
         episodes: E rows, as ``episode_rows`` makes them.
@@ -17,19 +29,21 @@ def reply_remarks(episodes: Sequence[Row], turns: Sequence[Row], agent: Mapping[
         agent: the options of the policy; None for one without options, on which there is nothing to say.
     """
     if agent is None:
-        return []
+        return ReplyRemarks([], False)
     form = agent["format"]
-    return [*_thinking(turns, form), *_calls_as_text(turns, form), *_no_room(episodes)]
+    least = _OFTEN if any(row["valid"] for row in turns) else _MOST
+    invalid = [*_thinking(turns, form, least), *_calls_as_text(turns, form, least)]
+    return ReplyRemarks([*invalid, *_no_room(episodes)], bool(invalid))
 
 
-def _thinking(turns: Sequence[Row], form: Mapping[str, Any]) -> Iterator[str]:
+def _thinking(turns: Sequence[Row], form: Mapping[str, Any], least: float) -> Iterator[str]:
     """Reasoning in the text: it is a part of the action in free text, and elsewhere may replace it."""
 
     def is_lost(row: Row) -> bool:
         return "<think>" in row["action"] and not row["valid"] and not row["cut"]
 
     share = _share(turns, is_lost)
-    if share < _OFTEN or form.get("think", False):
+    if share < least or form.get("think", False):
         return
     if form["name"] == "free_text":
         fix = "free_text plays it as a part of the action: give --agent.format tagged --agent.format.think true"
@@ -40,10 +54,10 @@ def _thinking(turns: Sequence[Row], form: Mapping[str, Any]) -> Iterator[str]:
     yield f"{share:.1%} of the replies reason in <think> tags and are invalid; {fix}"
 
 
-def _calls_as_text(turns: Sequence[Row], form: Mapping[str, Any]) -> Iterator[str]:
+def _calls_as_text(turns: Sequence[Row], form: Mapping[str, Any], least: float) -> Iterator[str]:
     """A server that does not read its model's calls passes them on as words."""
     share = _share(turns, lambda row: row["action"].startswith(("<tool_call>", "[TOOL_CALLS]", "<|tool_call")))
-    if form["name"] == "native_tools" and share >= _OFTEN:
+    if form["name"] == "native_tools" and share >= least:
         yield (
             f"{share:.1%} of the replies write tool calls as text: start the server with a parser for its model's "
             "calls (vLLM: --enable-auto-tool-choice --tool-call-parser NAME), or give --agent.format tool_call"

@@ -60,7 +60,7 @@ def summarise(
         **_attempts(scored, about["repeats"]),
         "turns": {"mean": _mean(scored, "turns"), "mean_on_success": _mean(won, "turns")},
         **replies_of(scored),
-        "lost": lost._asdict(),
+        "lost": {**lost._asdict(), "cost": _rounded(lost.cost)},
         "choices": _mean(scored, "choices"),
         "endings": {ending.value: sum(row["ending"] == ending for row in rows) for ending in Ending},
         "truncations": dict(sorted(Counter(r["cause"] for r in rows if r["ending"] == Ending.TRUNCATED).items())),
@@ -162,7 +162,13 @@ def _tokens(scored: Sequence[Row], wins: int) -> dict[str, Any]:
 def _cost(scored: Sequence[Row], wins: int) -> dict[str, Any]:
     """At the prices that were given, in their currency; None without prices."""
     total = spent_on(scored).cost
-    return {"total": total, "mean": _mean(scored, "cost"), "per_success": _each(total, wins)}
+    found = {"total": total, "mean": _mean(scored, "cost"), "per_success": _each(total, wins)}
+    return {name: _rounded(cost) for name, cost in found.items()}
+
+
+def _rounded(cost: float | None) -> float | None:
+    """Without the digits that sums of floats leave behind."""
+    return None if cost is None else round(cost, 9)
 
 
 def _cut(scored: Sequence[Row]) -> float | None:

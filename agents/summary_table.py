@@ -1,6 +1,6 @@
 """What a terminal shows of evaluations: a table of one, a table of several, and remarks on what the figures mean."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from rich import box
@@ -11,7 +11,7 @@ from rich.text import Text
 from manyturn.agents.remarks import remarks
 
 
-def print_summary(summary: Mapping[str, Any], console: Console) -> None:
+def print_summary(summary: Mapping[str, Any], console: Console, invalid_explained: bool = False) -> None:
     """A table of what matters most."""
     table = Table(title=Text(f"{summary['policy']} on {summary['panel']['id']}"), title_justify="left")
     table.add_column("", justify="left")
@@ -36,15 +36,18 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
                 table.add_row(Text(name), *_shown(found["success"], percent=True))
     console.print(table)
     console.print(_facts(summary), markup=False, highlight=False)
-    for remark in remarks(summary):
+    for remark in remarks(summary, invalid_explained):
         console.print(remark, markup=False, highlight=False, soft_wrap=True)
 
 
-def print_summaries(summaries: Mapping[str, Mapping[str, Any]], console: Console) -> None:
+def print_summaries(
+    summaries: Mapping[str, Mapping[str, Any]], console: Console, invalid_explained: Collection[str] = ()
+) -> None:
     """One table of several policies on one panel, which leaves out what is known of none.
 
     Args:
         summaries: what each policy is called -> its summary.
+        invalid_explained: names of policies, see ``remarks``.
     """
     first = next(iter(summaries.values()))
     columns = [name for name, (known, _) in _COLUMNS.items() if any(known(one) for one in summaries.values())]
@@ -60,7 +63,7 @@ def print_summaries(summaries: Mapping[str, Mapping[str, Any]], console: Console
         _print_parts(summaries, parts, console)
     for name, summary in summaries.items():
         lost = [_lost(summary["lost"])] if summary["lost"]["reply_tokens"] else []
-        for remark in [*lost, *remarks(summary)]:
+        for remark in [*lost, *remarks(summary, name in invalid_explained)]:
             console.print(f"{name}: {remark}", markup=False, highlight=False, soft_wrap=True)
 
 

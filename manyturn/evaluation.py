@@ -183,13 +183,18 @@ def show(names: Sequence[str], evaluations: Sequence[Evaluation], settings: Sett
     Args:
         names: what the policies are called.
     """
+    said = {
+        name: reply_remarks(evaluation.episodes, evaluation.turns, evaluation.summary["agent"])
+        for name, evaluation in zip(names, evaluations, strict=True)
+    }
+    explained = [name for name, one in said.items() if one.explain_invalid]
     if len(evaluations) == 1:
-        print_summary(evaluations[0].summary, console)
+        print_summary(evaluations[0].summary, console, invalid_explained=bool(explained))
     else:
         found = zip(names, evaluations, strict=True)
-        print_summaries({name: evaluation.summary for name, evaluation in found}, console)
-    for name, evaluation in zip(names, evaluations, strict=True):
-        for remark in reply_remarks(evaluation.episodes, evaluation.turns, evaluation.summary["agent"]):
+        print_summaries({name: evaluation.summary for name, evaluation in found}, console, explained)
+    for name, one in said.items():
+        for remark in one.lines:
             whose = f"{name}: " if len(evaluations) > 1 else ""
             console.print(f"{whose}{remark}", markup=False, highlight=False, soft_wrap=True)
     if settings.out is not None:

@@ -8,7 +8,7 @@ from manyturn.agents.endpoint.tokens import TokenCount
 from manyturn.agents.template import well_formed
 
 _BROKEN_OFF = ("error", "abort")  # how servers that failed in the middle of a reply say so, under status 200
-_WITHOUT_WORDS = ("length", "content_filter")  # a reply that was all reasoning, or was withheld
+_WITHOUT_WORDS = ("stop", "length", "content_filter")  # a reply that was all reasoning, or was withheld
 
 
 class Unreadable(ValueError):
@@ -63,19 +63,31 @@ def read_completion(raw: bytes, offered: bool) -> Completion:
     try:
         choice = answer["choices"][0]
         message, finish = choice["message"], choice.get("finish_reason")
-        text = message.get("content")
+        text = _joined(message.get("content"))
         text = message.get("refusal") if text is None else text
         calls = tuple(_call(call) for call in (message.get("tool_calls") or ()) if offered)
     except (ValueError, LookupError, TypeError, AttributeError):
         raise Unreadable("not a chat completion", counted) from None
     if answer.get("error") or finish in _BROKEN_OFF:
         raise Unreadable("a completion that broke off", counted)
-    if text is None and (calls or finish in _WITHOUT_WORDS):
+    # A model that says nothing has failed at its turn. One whose call comes unasked was not read by its server.
+    unread = finish == "stop" and bool(message.get("tool_calls"))
+    if text is None and (calls or (finish in _WITHOUT_WORDS and not unread)):
         text = ""
     if not isinstance(text, str):
         raise Unreadable("a completion without text", counted)
     cut = finish == "length" if isinstance(finish, str) else None
     return Completion(well_formed(text), calls, cut, counted, counted)
+
+
+def _joined(content: Any) -> Any:
+    """Content that comes as parts of text, as one text; anything else as it is."""
+    if not isinstance(content, list) or not content:
+        return content
+    if all(isinstance(part, dict) and part.get("type") == "text" for part in content):
+        texts = [part.get("text") for part in content]
+        return "".join(texts) if all(isinstance(text, str) for text in texts) else content
+    return content
 
 
 def _call(call: Mapping[str, Any]) -> NativeCall:

@@ -83,6 +83,14 @@ def test_too_many_errors_stop_everything_and_say_why(tmp_path):
         asyncio.run(played(breaking(tmp_path, 99), 4, 20, patience=Patience(attempts=1, error_share=0.1)))
 
 
+def test_the_option_that_allows_more_errors_is_named_where_there_is_one(tmp_path):
+    name, option = breaking(tmp_path, 99), "rollout.error_share"
+    for allowed_by, end in ((option, f"; {option} allows more"), (None, "manyturn check on the environment")):
+        with pytest.raises(TooManyErrors) as stopped:
+            asyncio.run(played(name, 4, 20, patience=Patience(1, 0.1, allowed_by)))
+        assert str(stopped.value).endswith(end)
+
+
 def test_a_breaker_remembers_errors_from_one_call_to_the_next(tmp_path):
     """Each call alone stays within its own limit: 1 of 5 episodes fails."""
     breaker, name, ended = Breaker(share=0.19), breaking(tmp_path, 99), []

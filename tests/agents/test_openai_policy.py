@@ -110,7 +110,7 @@ def test_the_seed_differs_by_turn_and_member_and_not_by_attempt(server):
         (200, b"[" * 100_000, {}),
         (200, b"null", {}),
         (200, b'"\xff\xfe"', {}),
-        (200, completion(None), {}),
+        (200, completion(None, finish="tool_calls"), {}),
         (200, completion(["part"]), {}),
         (200, completion("half a rep", finish="error"), {}),
         (200, completion("half a rep").replace(b'"usage"', b'"error": {"code": 502}, "usage"'), {}),

@@ -216,6 +216,27 @@ def test_a_server_that_breaks_in_the_middle_stops_the_evaluation_with_its_own_wo
     found = command("evaluate", "openai:m", "--env", MAZE, "--limit", 8, "--out", tmp_path, *patience)
     assert found.code == exits.TOO_MANY_ERRORS
     assert "status 500: out of memory (2 attempts)" in found.err and "manyturn check" not in found.err
+    assert "rollout.error_share" not in found.err, "that is an option of training"
+
+
+def test_a_reply_without_words_is_an_invalid_turn_and_no_error(command, server, tmp_path):
+    absent = json.loads(completion(None))
+    del absent["choices"][0]["message"]["content"]
+    parts = [{"type": "text", "text": "<action>go "}, {"type": "text", "text": "north</action>"}]
+    replies = [
+        completion(None),
+        json.dumps(absent).encode(),
+        completion(None, finish="length"),
+        completion(None, tool_calls=[]),
+        completion(parts),
+    ]
+    server.script = [(200, reply, {}) for reply in replies]
+    found = command("evaluate", "openai:m", "--env", MAZE, "--limit", 1, "--out", tmp_path)
+    assert found.code == 0 and not found.err, found.err
+    *played, said = read_turns(tmp_path / "turns.parquet")[:5]
+    assert [(row["action"], row["valid"]) for row in played] == [("", False)] * 4 and said["action"] == "go north"
+    assert [row["cut"] for row in played] == [False, False, True, False]
+    assert summary(tmp_path)["retried"]["n"] == 0
 
 
 # ---- options ------------------------------------------------------------------------------------------------
@@ -340,6 +361,8 @@ def test_tokens_and_cost_are_what_the_server_counted_failed_attempts_included(co
     assert result["tokens"]["reply_total"] + result["lost"]["reply_tokens"] == replies
     cost = ((prompts - cached) * 2 + cached * 1 + replies * 8) / 1e6
     assert result["cost"]["total"] + result["lost"]["cost"] == pytest.approx(cost)
+    costs = [*result["cost"].values(), result["lost"]["cost"]]
+    assert all(one is None or one == round(one, 9) for one in costs), costs
     assert result["retried"]["n"] == 1 and result["lost"]["reply_tokens"] > 0, "an episode was lost and played again"
     assert 0 < result["cut_reply_rate"] < 0.1 and "cost" in found.out
 
@@ -370,6 +393,22 @@ def test_replies_that_the_options_do_not_fit_are_remarked_on(command, server, an
     assert found.code == 0, found.err
     remarks = [line for line in found.out.splitlines() if "of the replies" in line or "of the episodes" in line]
     assert len(remarks) == bool(said) and all(said in remark for remark in remarks), found.out
+
+
+@pytest.mark.parametrize("words", [["openai:m"], ["expert", "openai:m"]], ids=" ".join)
+def test_why_every_reply_is_invalid_is_said_once(command, server, tmp_path, words):
+    """That no reply had the tags was said too, and proposed another format."""
+    server.script = [(200, completion(THOUGHT + "go north"), {})]
+    found = command("evaluate", *words, "--env", MAZE, "--limit", 1)
+    assert found.code == 0, found.err
+    [remark] = [line for line in found.out.splitlines() if "--agent.format" in line or "is invalid: " in line]
+    assert "--agent.format.think true asks for both" in remark
+
+
+def test_a_few_replies_that_reason_do_not_hide_why_the_others_are_invalid(command, server):
+    server.script = [(200, completion(THOUGHT + "go north"), {}), (200, completion("go north"), {})]
+    found = command("evaluate", "openai:m", "--env", MAZE, "--limit", 1)
+    assert "no reply had the tags <action>" in found.out and "<think>" not in found.out
 
 
 def test_a_server_that_does_not_read_its_models_calls_is_remarked_on(command, server, vault):

@@ -32,6 +32,7 @@ from manyturn.trainers.run.trainee import Trainee
 T = TypeVar("T")
 Played = TypeVar("Played", Agent, Demonstrator)
 
+_MORE_ERRORS = "rollout.error_share"  # the option that allows them
 _VOCABULARY_SECONDS = 5.0  # between two lines that say how far it is
 
 
@@ -65,7 +66,7 @@ class Run:
 
     @property
     def patience(self) -> Patience:
-        return Patience(self.config.rollout.attempts, self.config.rollout.error_share)
+        return Patience(self.config.rollout.attempts, self.config.rollout.error_share, _MORE_ERRORS)
 
     @property
     def versions(self) -> list[int]:
@@ -152,7 +153,7 @@ async def open_run(config: RunConfig, log: Log = lambda line: None) -> AsyncIter
             trainees.append(_trainee(name, played, config, device, barrier, texts))
             opened.push_async_callback(trainees[-1].engine.shutdown)
         window = max(200, rollout.tasks * rollout.group)
-        breaker = Breaker(rollout.error_share, window, least=window)
+        breaker = Breaker(rollout.error_share, window, window, _MORE_ERRORS)
         yield Run(config, seats, seats.tasks("train"), tuple(trainees), breaker)
 
 
