@@ -1,4 +1,4 @@
-"""A policy written in Python: a function of observation and info, or a class that is made anew for each episode."""
+"""A policy written in Python: a function of observation and info, or a class of which each episode gets an object."""
 
 import inspect
 import traceback

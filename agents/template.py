@@ -7,6 +7,7 @@ once. That is only right where the template keeps prefixes, which ``check`` prov
 import re
 from collections.abc import Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manyturn.envs.tools.told import taken_out
@@ -33,6 +34,14 @@ class TemplateError(ValueError):
     """The chat template cannot be used in this way."""
 
 
+def _file_of(tokenizer: "PreTrainedTokenizerBase") -> str:
+    """The file in which a user changes the template."""
+    name = tokenizer.name_or_path
+    if Path(name).is_dir():
+        return f"{name}/chat_template.jinja"
+    return f"chat_template.jinja in a local copy of {name or 'the tokenizer'}"
+
+
 class ChatTemplate:
     """A tokenizer's chat template, taken apart into opening and bridge.
 
@@ -47,7 +56,7 @@ class ChatTemplate:
         if not tokenizer.chat_template:
             raise TemplateError(
                 f"{tokenizer.name_or_path or 'the tokenizer'} has no chat template: use an instruct model, "
-                "or set tokenizer.chat_template"
+                f"or write {_file_of(tokenizer)}"
             )
         if not isinstance(tokenizer.eos_token_id, int):
             raise TemplateError("the tokenizer has no end token (eos_token), so no reply could ever end")
@@ -58,15 +67,14 @@ class ChatTemplate:
     @cached_property
     def end_ids(self) -> frozenset[int]:
         """Tokens that end a reply: the tokenizer's end token, and the template's own end of turn if it differs."""
-        tail = self.encode(self._after_reply.partition(_MARK)[0])
+        tail = self._tail
         controls = [self.tokenizer.convert_tokens_to_ids(token) for token in self._controls]
         return frozenset({self._end, tail[0]} if tail and tail[0] in controls else {self._end})
 
     @cached_property
     def end_id(self) -> int:
         """The token that the template puts after a reply."""
-        tail = self.encode(self._after_reply.partition(_MARK)[0])
-        return tail[0] if tail and tail[0] in self.end_ids else self._end
+        return self._tail[0] if self._puts_end else self._end
 
     def encode(self, text: str) -> list[int]:
         """Ids of a piece of rendered text; nothing is added."""
@@ -145,12 +153,19 @@ class ChatTemplate:
 
         Raises TemplateError with the remedy if the template rewrites earlier turns.
         """
-        if not self._keeps_prefixes():
+        if self._keeps_prefixes():
+            return
+        file = _file_of(self.tokenizer)
+        if not self._puts_end:
             raise TemplateError(
-                "this model's chat template rewrites earlier turns (many drop reasoning), so one sequence cannot hold "
-                "the full conversation: set agent.context.name = 'window', or give the tokenizer a chat_template that "
-                "keeps earlier turns as they were said"
+                "the template puts no end token after a reply, so it never shows where one ended: add {{ eos_token }} "
+                f"after the content of an assistant's message in {file}"
             )
+        raise TemplateError(
+            "this model's chat template rewrites earlier turns (many drop reasoning), so one sequence cannot hold "
+            "the full conversation: set agent.context.name = 'window', or keep earlier turns as they were said in "
+            f"{file}"
+        )
 
     def _keeps_prefixes(self, tools: Sequence[Schema] = ()) -> bool:
         """Whether a conversation put together from pieces equals the one rendered in one piece."""
@@ -176,6 +191,15 @@ class ChatTemplate:
         return sorted({*added, *self.tokenizer.all_special_tokens} - {""}, key=lambda token: (-len(token), token))
 
     @cached_property
+    def _tail(self) -> list[int]:
+        """What comes after a reply, up to the next observation."""
+        return self.encode(self._after_reply.partition(_MARK)[0])
+
+    @property
+    def _puts_end(self) -> bool:
+        return bool(self._tail) and self._tail[0] in self.end_ids
+
+    @cached_property
     def _after_reply(self) -> str:
         """The template's text from the end of a reply to the start of the next, the observation marked."""
         text = self._render(
@@ -184,7 +208,8 @@ class ChatTemplate:
         _, found, after = text.rpartition(_SAID)
         if not found or after.count(_MARK) != 1:
             raise TemplateError(
-                "the chat template does not show replies and observations as they are: use another template"
+                "the chat template does not show replies and observations as they are: show each message's content in "
+                f"{_file_of(self.tokenizer)}"
             )
         return after
 
@@ -220,8 +245,17 @@ class ChatTemplate:
         return [{"role": "user", "content": f"{system}\n\n{observation}"}]
 
     def _render(self, messages: list[Message], tools: Sequence[Any] = ()) -> str:
-        text = self.tokenizer.apply_chat_template(
-            messages, tools=list(tools) or None, tokenize=False, add_generation_prompt=True
-        )
+        import jinja2
+
+        try:
+            text = self.tokenizer.apply_chat_template(
+                messages, tools=list(tools) or None, tokenize=False, add_generation_prompt=True
+            )
+        except jinja2.TemplateError as error:
+            line = f", line {error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else ""
+            raise TemplateError(
+                f"the chat template of {self.tokenizer.name_or_path or 'the tokenizer'} fails{line}: {error.message}: "
+                f"fix it in {_file_of(self.tokenizer)}"
+            ) from error
         assert isinstance(text, str)
         return text

@@ -36,8 +36,8 @@ def examine(folder: Path = Path(".")) -> list[Diagnosis]:
     try:
         about = importlib.metadata.metadata("manyturn")
     except importlib.metadata.PackageNotFoundError:
-        mend = f"in its folder, run {sys.executable} -m pip install --editable ."
-        return [Diagnosis("problem", "manyturn", f"is not installed, so its needs are unknown: {mend}")]
+        fix = f"in its folder, run {sys.executable} -m pip install --editable ."
+        return [Diagnosis("problem", "manyturn", f"is not installed, so its needs are unknown: {fix}")]
     requires = importlib.metadata.requires("manyturn") or []
     installed = [*dependencies(requires), *extras(requires)]
     return [python(about["Requires-Python"]), *installed, *hardware(), *engines(installed), *folders(folder), hub()]

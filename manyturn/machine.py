@@ -59,8 +59,8 @@ def fits(name: str, parameters: int, memory: float, on_gpu: bool) -> Diagnosis:
     if whole <= _ROOM * memory:
         return Diagnosis("ok", f"fits {name}", f"{what}: fits in {where}")
     if adapters <= _ROOM * memory:
-        mend = f"--learner.lora_rank 16 keeps {size(adapters)} of frozen weights instead"
-        return Diagnosis("note", f"fits {name}", f"{what}: too much for {where}; {mend}")
+        fix = f"--learner.lora_rank 16 keeps {size(adapters)} of frozen weights instead"
+        return Diagnosis("note", f"fits {name}", f"{what}: too much for {where}; {fix}")
     return Diagnosis("note", f"fits {name}", f"{what}: too much for {where}, with LoRA too; take a larger machine")
 
 
@@ -121,8 +121,8 @@ def _gpus() -> tuple[list[Diagnosis], float | None]:
         return [Diagnosis("note", "gpu", f"torch fails to say, install it again: {' '.join(str(error).split())}")], None
     if Path("/dev/nvidia0").exists():
         built = torch.version.cuda
-        mend = "a newer driver is needed" if built else "install torch's CUDA build in its place"
-        return [Diagnosis("note", "gpu", f"there is one, but torch {torch.__version__} sees none: {mend}")], None
+        fix = "a newer driver is needed" if built else "install torch's CUDA build in its place"
+        return [Diagnosis("note", "gpu", f"there is one, but torch {torch.__version__} sees none: {fix}")], None
     return [Diagnosis("ok", "gpu", "none; models learn on the CPU")], None
 
 

@@ -54,8 +54,6 @@ class TrainingReport:
         self._steps = self._bar.add_task("warm-up", total=config.steps)
 
     def __enter__(self) -> Self:
-        config = self._config
-        self._say(f"{config.env.id}, model {config.model.label}, seed {config.seed}; run folder {self._out}")
         self._bar.start()
         return self
 
@@ -68,6 +66,10 @@ class TrainingReport:
             self._say(f"stopped: manyturn train --resume {self._out} {does}")
 
     def __call__(self, line: dict[str, Any]) -> None:
+        if line["phase"] == "begin":
+            config = self._config
+            self._say(f"{config.env.id}, model {config.model.label}, seed {config.seed}; run folder {self._out}")
+            return
         if line["phase"] == "notice":
             self._say(f"note: {line['notice']}")
             return

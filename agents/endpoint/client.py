@@ -21,7 +21,7 @@ class NoAnswer(Exception):
 
 
 class Unreachable(NoAnswer):
-    """There was nobody to take the request."""
+    """Nothing answers at the address."""
 
 
 class TooSlow(NoAnswer):

@@ -11,6 +11,7 @@ from manyturn.envs.conformance.probe import Subject
 from manyturn.envs.conformance.verdicts import Doubt, Fault, Result, Skip
 from manyturn.envs.contract.class_names import env_name
 from manyturn.envs.contract.environments import UnknownArgument, UnknownEnv
+from manyturn.envs.contract.neighbours import NamesakeError
 from manyturn.envs.contract.options import unknown
 from manyturn.envs.contract.place import show_if_debugging
 from manyturn.envs.hosting.deadline import beat
@@ -22,6 +23,7 @@ CHECKS: Mapping[str, Callable[[Subject], Result]] = {
     "made": conformance.made,
     "tasks": task_checks.tasks,
     "splits": task_checks.splits,
+    "turns": conformance.turns,
     "spaces": conformance.spaces,
     "gymnasium": conformance.gymnasium_checker,
     "determinism": conformance.determinism,
@@ -138,6 +140,7 @@ def check(
 
     Raises:
         UnknownEnv, UnknownArgument: there is no such environment, or its constructor does not take an argument.
+        NamesakeError: a file next to it has the name of another module.
     """
     for wanted in only or ():
         if wanted not in NAMES:
@@ -215,7 +218,7 @@ def _run(name: str, subject: Subject, reasons: dict[str, str]) -> Finding:
         return Finding(name, "warning", _one_line(str(doubt)), doubt.figures)
     except Fault as fault:
         return _failed(name, str(fault), fault.__cause__ or fault, reasons, fault.figures)
-    except (UnknownEnv, UnknownArgument) as error:
+    except (UnknownEnv, UnknownArgument, NamesakeError) as error:
         if name == "made":
             raise
         return _failed(name, str(error), error, reasons)

@@ -34,6 +34,12 @@ def made(subject: Subject) -> Result:
     return f"{kind}, {'a TextEnv' if subject.text_env else 'a foreign Gymnasium environment'}", {}
 
 
+def turns(subject: Subject) -> Result:
+    """Episodes can be played: what its methods return is allowed, and nothing raises."""
+    episodes = subject.whim_episodes
+    return f"{sum(len(played.actions) for played in episodes)} in {len(episodes)} episodes", {}
+
+
 def spaces(subject: Subject) -> Result:
     """What the environment says, lists and expects lies within its spaces."""
     env = subject.host.env
@@ -176,8 +182,8 @@ def snapshot(subject: Subject) -> Result:
         copy = before + [second.step(action) for action in rest]
         for steps, what in ((original, "taking a snapshot changed the episode"), (copy, "a restored episode differs")):
             if differs := difference(played.task, played.steps, steps):
-                mend = "save() and load() must cover all state that begin() and respond() set"
-                raise Fault(f"{what}: {differs}; {mend}")
+                fix = "save() and load() must cover all state that begin() and respond() set"
+                raise Fault(f"{what}: {differs}; {fix}")
     return f"{len(subject.whim_episodes)} episodes continued in a fresh instance", {"bytes": float(biggest)}
 
 
@@ -237,14 +243,14 @@ def ends(subject: Subject) -> Result:
 
 def _doubt_limit(host: Host, longest: int) -> None:
     """Raise Doubt where a limit of the environment's own may never be reached."""
-    mend = "set max_turns on the class, or max_episode_steps where it is registered"
+    fix = "set max_turns on the class, or max_episode_steps where it is registered"
     if not isinstance(host.env.action_space, TextSpace):
         raise Doubt(
             "actions outside of the action space never reach the environment, so a limit of its own does not count "
-            f"them: {mend}, which does"
+            f"them: {fix}, which does"
         )
     if longest >= LONGEST:
-        raise Doubt(f"an episode has not ended after {longest} turns: {mend}")
+        raise Doubt(f"an episode has not ended after {longest} turns: {fix}")
 
 
 def info_keys(subject: Subject) -> Result:

@@ -30,12 +30,12 @@ def _reason(space: Any, text: str, what: str) -> str:
     if isinstance(space, TextSpace):
         size = f"which has {len(text):,} characters, and the space ends at {space.max_length:,}"
         return f"{size}: {'show less' if what == 'observation' else 'take shorter actions'}, or raise max_length"
-    mend = "use manyturn.TextSpace()"
+    fix = "use manyturn.TextSpace()"
     if isinstance(space, spaces.Text):
         if strange := "".join(dict.fromkeys(sign for sign in text if sign not in space.character_set)):
-            return f"whose {strange[:10]!r} is not in its charset: {mend}"
+            return f"whose {strange[:10]!r} is not in its charset: {fix}"
         if len(text) > space.max_length:
-            return f"which has {len(text):,} characters, and max_length is {space.max_length:,}: {mend}"
+            return f"which has {len(text):,} characters, and max_length is {space.max_length:,}: {fix}"
         if len(text) < space.min_length:
-            return f"which has {len(text):,} characters, and min_length is {space.min_length:,}: {mend}"
-    return f"says {type(space).__name__}.contains(): {mend}"
+            return f"which has {len(text):,} characters, and min_length is {space.min_length:,}: {fix}"
+    return f"says {type(space).__name__}.contains(): {fix}"

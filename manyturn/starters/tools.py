@@ -31,9 +31,8 @@ class MyCalendar(mt.TextEnv):
         return f"Meet on {' or '.join(self.free)}."
 
     def respond(self, action):
-        answered = self.toolset.answer(
-            action
-        )  # reads the calls, checks and runs them, and never raises for what is said
+        # Reads the calls, checks and runs them, and never raises for what is said.
+        answered = self.toolset.answer(action)
         if not answered.valid:
             return self.invalid(answered.text)
         if self.right is None:

@@ -69,6 +69,38 @@ def test_a_tokenizer_without_template_or_end_token_is_refused():
         ChatTemplate(tokenizer)
 
 
+def test_a_template_without_an_end_of_replies_is_refused_for_that(tmp_path):
+    template = chat_template(
+        "{% for m in messages %}{{ m['role'] + ': ' + m['content'] + '\n' }}{% endfor %}assistant: "
+    )
+    template.tokenizer.name_or_path = str(tmp_path)
+    with pytest.raises(
+        TemplateError, match=r"no end token after a reply.*\{\{ eos_token \}\}.*chat_template\.jinja"
+    ) as found:
+        template.check()
+    assert str(tmp_path) in str(found.value) and "window" not in str(found.value)
+    template.tokenizer.chat_template = template.tokenizer.chat_template.replace("'\n'", "eos_token + '\n'")
+    ChatTemplate(template.tokenizer).check()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (CHATML + "{% for m in %}", r"line 4: Expected an expression"),
+        (CHATML + "{{ raise_exception('this model is asleep') }}", "this model is asleep"),
+        ("", "has no chat template"),
+    ],
+)
+def test_a_template_that_cannot_be_used_names_its_folder_and_file(tmp_path, text, why):
+    tokenizer = chat_template(CHATML).tokenizer
+    tokenizer.chat_template = text
+    tokenizer.save_pretrained(tmp_path)
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(tmp_path)
+    with pytest.raises(TemplateError, match=why) as found:
+        ChatTemplate(tokenizer).check()
+    assert f"{tmp_path}/chat_template.jinja" in str(found.value) and "tokenizer.chat_template" not in str(found.value)
+
+
 def test_a_model_without_a_system_role_is_told_the_rules_by_the_user():
     template = chat_template(NO_SYSTEM)
     assert "user\nRules.\n\nlook" in template.tokenizer.decode(template.opening("Rules.", "look"))

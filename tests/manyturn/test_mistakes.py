@@ -37,19 +37,19 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("cls", "line", "mend"), MISTAKES, ids=[cls for cls, *_ in MISTAKES])
-def test_what_an_environment_returns_wrongly_is_named_with_its_line_and_its_mend(cls, line, mend):
+@pytest.mark.parametrize(("cls", "line", "fix"), MISTAKES, ids=[cls for cls, *_ in MISTAKES])
+def test_what_an_environment_returns_wrongly_is_named_with_its_line_and_its_fix(cls, line, fix):
     host = Host(f"{FILE}:{cls}")
     with pytest.raises(EnvError) as found:
         host.reset(host.tasks("train")[0], 0)
         host.step("go left")
     told = str(found.value)
-    assert line_of(cls, line) in told and mend in told and "train/0" in told, told
+    assert line_of(cls, line) in told and fix in told and "train/0" in told, told
     assert "\n" not in told
 
 
 @pytest.mark.parametrize(
-    ("cls", "mend"),
+    ("cls", "fix"),
     [
         ("NoSuper", "its __init__() does not call super().__init__()"),
         ("Generates", "tasks() returned a generator: return a list of mt.Task"),
@@ -57,13 +57,13 @@ def test_what_an_environment_returns_wrongly_is_named_with_its_line_and_its_mend
         ("TrainAlone", "tasks('validation') raised KeyError: give that split, or name those that there are"),
     ],
 )
-def test_what_is_wrong_before_the_first_episode_is_named_with_its_mend(cls, mend):
-    with pytest.raises(ContractError, match=re.escape(mend)):
+def test_what_is_wrong_before_the_first_episode_is_named_with_its_fix(cls, fix):
+    with pytest.raises(ContractError, match=re.escape(fix)):
         host = Host(f"{FILE}:{cls}")
         for split in host.splits:
             host.tasks(split)
     failed = [found for found in examined(f"{FILE}:{cls}", {}, 2, 0, 60.0, NAMES) if found["status"] == "failed"]
-    assert mend in failed[0]["detail"] and all(found["same_as"] for found in failed[1:]), failed
+    assert fix in failed[0]["detail"] and all(found["same_as"] for found in failed[1:]), failed
 
 
 def test_a_turn_made_by_hand_is_held_to_the_same():
@@ -74,7 +74,7 @@ def test_a_turn_made_by_hand_is_held_to_the_same():
 
 
 @pytest.mark.parametrize(
-    ("words", "cls", "line", "mend"),
+    ("words", "cls", "line", "fix"),
     [
         (("evaluate", "expert", "--limit", 2, "--env"), "Tuple", "def respond", TURNS),
         pytest.param(
@@ -86,11 +86,11 @@ def test_a_turn_made_by_hand_is_held_to_the_same():
     ],
     ids=["evaluate", "evaluate in workers", "train"],
 )
-def test_the_place_and_the_mend_reach_the_command_line(command, tmp_path, monkeypatch, words, cls, line, mend):
+def test_the_place_and_the_fix_reach_the_command_line(command, tmp_path, monkeypatch, words, cls, line, fix):
     monkeypatch.chdir(tmp_path)
     ended = command(*words, f"{FILE}:{cls}")
     assert ended.code == 5 and ended.err.count("\n") == 1
-    assert line_of(cls, line) in ended.err and mend in ended.err
+    assert line_of(cls, line) in ended.err and fix in ended.err
 
 
 def test_play_names_the_place(command, monkeypatch):

@@ -36,7 +36,7 @@ def test_a_run_that_its_tasks_refuse_offers_nothing_and_leaves_its_folder_free(c
     (tmp_path / "doors.py").write_text(DOORS.read_text().replace("[6]}[split]", "[0]}[split]"))
     ended = command("train", f"{tmp_path}/doors.py:Doors", "--out", tmp_path / "run")
     assert ended.code == 2 and "are training tasks" in ended.err and "stopped" not in ended.out
-    assert not (tmp_path / "run").exists()
+    assert not (tmp_path / "run").exists() and "run folder" not in ended.out
 
 
 def test_a_finished_run_is_continued_from_the_command_line(command, tiny_run, tmp_path):
@@ -44,6 +44,7 @@ def test_a_finished_run_is_continued_from_the_command_line(command, tiny_run, tm
     ended = command("train", "--resume", run, "--steps", 2)
     assert ended.code == 0, ended.err
     assert "note: the learning rate falls to learner.lr_end = 0.1" in ended.out and "step        2" in ended.out
+    assert ended.out.count(f"run folder {run}") == 1
     assert json.loads((run / "summary.json").read_text())["steps"] == 2
     refused = command("train", "--resume", run, "--steps", 1)
     assert refused.code == 2 and "has done 2 steps already" in refused.err and "stopped" not in refused.out

@@ -39,7 +39,8 @@ def test_a_run_from_a_notebook_is_that_of_the_command_line_to_the_bit(tiny_run, 
     folder, summary = asyncio.run(cell())
     assert folder == tmp_path / "run" and read_config(folder) == read_config(tiny_run)
     assert weights(folder) == weights(tiny_run)
-    assert [line["phase"] for line in lines if line["phase"] != "notice"] == ["train"] and summary["steps"] == 1
+    assert [line["phase"] for line in lines if line["phase"] != "notice"] == ["begin", "train"]
+    assert summary["steps"] == 1
     assert (folder / "report.html").is_file() and (folder / "curve.png").is_file()
 
 

@@ -60,8 +60,8 @@ async def train(
         path: the run's folder.
         accept_config: go on although the folder's configuration was edited since the last checkpoint.
         steps: when resuming, how many steps the run has now; None: as many as before.
-        report: receives each line of metrics as it is written; how far the vocabulary is, where that takes long; and
-            notices, ``{"phase": "notice", "notice": TEXT}``.
+        report: receives each line of metrics as it is written; how far the vocabulary is, where that takes long;
+            ``{"phase": "begin"}`` once the checks have passed; and notices, ``{"phase": "notice", "notice": TEXT}``.
 
     Returns:
         The summary, which is written to ``summary.json`` too.
@@ -102,6 +102,7 @@ async def train(
             settings = run.config
             if not resume or steps is not None:
                 folder.write_config(settings)
+            tell({"phase": "begin"})
             state = await stopping.run(_begin(run, folder, checkpoint, loggers, log, note))
             state.config = plain(settings)
             if edits:

@@ -35,7 +35,7 @@ def test_our_own_environments_pass(name):
 
 
 @pytest.mark.parametrize(
-    ("cls", "finding", "mend"),
+    ("cls", "finding", "fix"),
     [
         ("GlobalChance", "determinism", "turn 0: observation 'Noise"),
         ("HashOrder", "other process", "sort sets"),
@@ -66,11 +66,11 @@ def test_our_own_environments_pass(name):
         ("CannotClose", "close", "cannot close"),
     ],
 )
-def test_each_fault_is_found_and_its_mend_is_named(cls, finding, mend):
+def test_each_fault_is_found_and_its_fix_is_named(cls, finding, fix):
     report = found(f"{BROKEN}:{cls}", finding, "close")
     assert not report.passed
     assert report[finding].status == "failed", str(report)
-    assert mend in report[finding].detail
+    assert fix in report[finding].detail
     assert "\n" not in report[finding].detail
 
 
@@ -114,18 +114,25 @@ def test_the_rule_of_success_of_a_plain_environment_is_named(cls, words):
         ("BlanklessTexts", "your observation space excludes its own 'Room"),
     ],
 )
-def test_spaces_that_exclude_what_is_said_are_named_with_the_mend(cls, words):
+def test_spaces_that_exclude_what_is_said_are_named_with_the_fix(cls, words):
     report = found(f"{MISTAKES}:{cls}", "spaces", "gymnasium")
     assert report["spaces"].status == "failed" and words in report["spaces"].detail
     assert "manyturn.TextSpace()" in report["spaces"].detail and report["gymnasium"].status in ("passed", "skipped")
 
 
+@pytest.mark.parametrize("cls", ["Tuple", "Nothing"])
+def test_a_turn_that_is_none_is_no_fault_of_the_spaces(cls):
+    report = found(f"{MISTAKES}:{cls}", "turns", "spaces")
+    assert report["turns"].status == "failed" and "respond() returned" in report["turns"].detail
+    assert report["spaces"].same_as == "turns"
+
+
 def test_one_reason_for_many_failures_is_said_once_with_its_place():
     report = found(f"{MISTAKES}:Raises", *NAMES)
-    assert str(report).count("KeyError") == 1 and "mistakes.py, line" in report["spaces"].detail
-    assert "14 more" in str(report) and "for the reason of 'spaces': gymnasium, determinism, other process" in str(
+    assert str(report).count("KeyError") == 1 and "mistakes.py, line" in report["turns"].detail
+    assert "15 more" in str(
         report
-    )
+    ) and "for the reason of 'turns': spaces, gymnasium, determinism, other process" in str(report)
 
 
 def test_what_is_found_is_said_before_the_next_check_begins():
@@ -182,10 +189,10 @@ def test_the_report_names_its_checks_when_asked_for_another():
 def test_an_environment_that_ends_or_holds_up_its_process_is_a_finding(cls, words, monkeypatch):
     monkeypatch.setattr(errand, "_SLACK_SECONDS", 0.5)
     report = check(f"{TRAPS}:{cls}", samples=2, timeout=0.5)
-    assert report["made"].status == "passed" and report["spaces"].status == "failed"
-    assert words in report["spaces"].detail
+    assert report["made"].status == "passed" and report["turns"].status == "failed"
+    assert words in report["turns"].detail
     assert {f.status for f in report.findings[4:]} == {"skipped"}
-    assert report["speed"].detail == "not tried, since 'spaces' ended the process"
+    assert report["speed"].detail == "not tried, since 'turns' ended the process"
 
 
 def test_a_constructor_that_never_ends_is_a_finding():
