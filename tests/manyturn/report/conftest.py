@@ -1,5 +1,6 @@
 """A browser for the page, and the modules of documents and payloads, which lie here without being tests."""
 
+import asyncio
 import importlib.util
 import re
 import time
@@ -29,6 +30,28 @@ def documents() -> ModuleType:
 def payloads() -> tuple[str, ...]:
     """Texts that break pages."""
     return _beside("payloads").PAYLOADS
+
+
+@pytest.fixture(scope="session")
+def evaluations(tmp_path_factory) -> tuple[Path, Path]:
+    """The expert's and the random policy's, on one panel."""
+    from manyturn.agents.evaluate import evaluate
+    from manyturn.agents.scripted import Scripted
+    from manyturn.envs.contract.panel import make_panel
+    from manyturn.envs.hosting.seats import open_seats
+
+    maze = "manyturn/Maze-v0"
+    top = tmp_path_factory.mktemp("evaluations")
+
+    async def play():
+        async with open_seats(maze, limit=8) as seats:
+            panel = make_panel(seats.tasks("test"), maze, "test", 6)
+            for name, noise in (("expert", 0.0), ("chance", 1.0)):
+                options = {"repeats": 2, "seed": 1, "max_turns": 50, "label": name}
+                await evaluate(seats, Scripted(noise), panel, out=top / name, **options)
+
+    asyncio.run(play())
+    return top / "expert", top / "chance"
 
 
 @dataclass

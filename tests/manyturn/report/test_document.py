@@ -1,7 +1,6 @@
 """Documents that would show what was not played, hide what was, or break the page that reads them."""
 
 import asyncio
-import dataclasses
 import json
 import math
 import shutil
@@ -10,16 +9,13 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from report_format import checked, names_of
 
-from manyturn.agents.compare import CompareError, compare, read_evaluation
-from manyturn.agents.evaluate import evaluate
+from manyturn.agents.compare import CompareError
 from manyturn.agents.records import EPISODES, RecordsError, read_episodes, read_turns, turn_schema, write_table
-from manyturn.agents.scripted import Scripted
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.contract.panel import Panel, make_panel
-from manyturn.envs.hosting.seats import open_seats
 from manyturn.report import document as documents
-from manyturn.report.document import COLUMNS, comparison_document, document_of
+from manyturn.report.document import document_of
 from manyturn.report.head import ReportError, number
 from manyturn.report.page import static_page
 from manyturn.report.selection import quotas, spread_order, whole_groups
@@ -55,22 +51,6 @@ def run(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
-def evaluations(tmp_path_factory):
-    """The expert's and chance's, on one panel."""
-    top = tmp_path_factory.mktemp("evaluations")
-
-    async def play():
-        async with open_seats(MAZE, limit=8) as seats:
-            panel = make_panel(seats.tasks("test"), MAZE, "test", 6)
-            for name, noise in (("expert", 0.0), ("chance", 1.0)):
-                options = {"repeats": 2, "seed": 1, "max_turns": 50, "label": name}
-                await evaluate(seats, Scripted(noise), panel, out=top / name, **options)
-
-    asyncio.run(play())
-    return top / "expert", top / "chance"
-
-
 @pytest.fixture
 def copy(run, tmp_path):
     """A run that a test may damage."""
@@ -85,113 +65,6 @@ def rewrite(run, step, change):
     extra = [key for key in turns[0] if key not in turn_schema().names]
     write_table(run / "episodes" / name, episodes, EPISODES)
     write_table(run / "turns" / name, turns, turn_schema(extra))
-
-
-# --- the format
-
-TEXT, NUMBER, COUNT, FLAG = (str,), (int, float), (int,), (bool,)
-CELLS = {"text": TEXT, "number": NUMBER, "percent": NUMBER, "seconds": NUMBER, "interval": (list,)}
-OF_EPISODES = {
-    **dict.fromkeys(("task", "split", "stage", "ending", "cause"), (TEXT, False)),
-    **dict.fromkeys(("source", "member", "attempts", "turns", "invalid"), (COUNT, False)),
-    **dict.fromkeys(("return", "credit"), (NUMBER, True)),
-    "seconds": (NUMBER, False),
-    "difficulty": (TEXT, True),
-    "success": (FLAG, True),
-    "tags": ((list,), False),
-}
-OF_TURNS = {
-    **dict.fromkeys(("observations", "replies", "actions", "anchors", "roles"), (TEXT, False)),
-    **dict.fromkeys(("rewards", "to_go", "progress"), (NUMBER, True)),
-    "versions": (COUNT, True),
-    "valid": (FLAG, False),
-    "parts": ((dict,), False),
-    "seconds": ((list,), False),
-    **dict.fromkeys(("tokens", "logprobs", "entropies"), ((list,), True)),
-}
-
-
-def fits(value, kinds, nullable=False):
-    if value is None:
-        return nullable
-    return isinstance(value, kinds) and (isinstance(value, bool) is (kinds == FLAG)) and value == value
-
-
-def all_fit(values, kinds, nullable=False):
-    assert isinstance(values, list)
-    assert all(fits(value, kinds, nullable) for value in values), (kinds, values)
-
-
-def check_document(plain):
-    """Every key is there, and nothing but what the page expects stands under it."""
-    plain = json.loads(json.dumps(plain, allow_nan=False))
-    assert plain.keys() == {
-        *("format", "kind", "title", "facts", "warnings", "figures", "curves", "tables", "sources", "episodes"),
-        *("chunk_size", "done"),
-    }
-    assert plain["format"] == 1 and plain["kind"] in ("run", "evaluation", "comparison")
-    assert fits(plain["title"], TEXT) and fits(plain["done"], FLAG) and plain["chunk_size"] > 0
-    all_fit(plain["warnings"] + plain["sources"], TEXT)
-    assert len(set(plain["sources"])) == len(plain["sources"]) > 0
-    for name, text in plain["facts"]:
-        all_fit([name, text], TEXT)
-    for figure in plain["figures"]:
-        assert figure.keys() == {"name", "value", "low", "high", "n", "percent"} and fits(figure["percent"], FLAG)
-        all_fit([figure[key] for key in ("value", "low", "high", "n")], NUMBER, nullable=True)
-    for curve in plain["curves"]:
-        assert curve.keys() == {"title", "x", "y", "percent", "series"}
-        for series in curve["series"]:
-            assert series.keys() == {"name", "points"}
-            for x, *others in series["points"]:
-                assert fits(x, NUMBER) and len(others) == 3
-                all_fit(others, NUMBER, nullable=True)
-    for table in plain["tables"]:
-        assert table.keys() == {"title", "columns", "rows"}
-        for row in table["rows"]:
-            for cell, column in zip(row, table["columns"], strict=True):
-                assert fits(cell, CELLS[column["kind"]], nullable=column["kind"] != "text")
-                if column["kind"] == "interval":
-                    assert len(cell) == 3
-                    all_fit(cell, NUMBER, nullable=True)
-    episodes = plain["episodes"]
-    assert episodes.keys() == OF_EPISODES.keys() == set(COLUMNS)
-    assert len({len(values) for values in episodes.values()}) == 1
-    for name, (kinds, nullable) in OF_EPISODES.items():
-        all_fit(episodes[name], kinds, nullable)
-    assert all(source < len(plain["sources"]) for source in episodes["source"])
-
-
-def check_trace(trace, turns):
-    """A trace of so many turns has all columns, equally long."""
-    trace = json.loads(json.dumps(trace, allow_nan=False))
-    assert trace.keys() == {*OF_TURNS, "columns", "last"} and fits(trace["last"], TEXT)
-    for values in (*(trace[name] for name in OF_TURNS), *trace["columns"].values()):
-        assert len(values) == turns
-    for name, (kinds, nullable) in OF_TURNS.items():
-        all_fit(trace[name], kinds, nullable)
-    for values in trace["columns"].values():
-        all_fit(values, NUMBER, nullable=True)
-    for turn, tokens in enumerate(trace["tokens"]):
-        for name in ("logprobs", "entropies"):
-            if trace[name][turn] is not None:
-                assert len(trace[name][turn]) == len(tokens)
-                all_fit(trace[name][turn], NUMBER, nullable=True)
-
-
-def checked(document):
-    """The traces of a document that fits the format."""
-    check_document(document.plain)
-    chunks = list(document.chunks())
-    assert [len(chunk) for chunk in chunks[:-1]] == [document.plain["chunk_size"]] * (len(document) - 1)
-    traces = [trace for chunk in chunks for trace in chunk]
-    for trace, turns in zip(traces, document.plain["episodes"]["turns"], strict=True):
-        check_trace(trace, turns)
-    return traces
-
-
-def names_of(document):
-    episodes = document.plain["episodes"]
-    return list(zip(*(episodes[key] for key in ("source", "stage", "task", "member")), strict=True))
 
 
 @pytest.mark.parametrize("live", [False, True])
@@ -342,86 +215,6 @@ def test_a_page_keeps_its_size_however_long_episodes_are(copy, monkeypatch):
     document = document_of(copy)
     assert 0 < len(document.places) < 16 and "shows" in document.plain["warnings"][0]
     assert len(static_page(document.plain, document.chunks())) - empty < 1.5 * 200_000 < whole
-
-
-# --- evaluations and their comparison
-
-
-def test_an_evaluation_shows_its_summary(evaluations):
-    document = document_of(evaluations[1])
-    summary = json.loads((evaluations[1] / "summary.json").read_text())
-    assert len(checked(document)) == 12 and document.plain["kind"] == "evaluation"
-    success = document.plain["figures"][0]
-    assert [success[key] for key in ("value", "low", "high", "n")] == [
-        *(number(summary["success"][key]) for key in ("mean", "ci_low", "ci_high")),
-        6,
-    ]
-    assert ["panel's hash", summary["panel"]["hash"]] in document.plain["facts"]
-    assert document.plain["episodes"]["success"] == [
-        r["success"] for r in read_episodes(evaluations[1] / "episodes.parquet")
-    ]
-
-
-def test_a_comparison_pairs_episodes_of_the_same_task(evaluations):
-    document = comparison_document(evaluations)
-    assert len(checked(document)) == 24 and document.plain["sources"] == ["expert", "chance"]
-    names = names_of(document)
-    assert {name[1:] for name in names if name[0] == 0} == {name[1:] for name in names if name[0] == 1}
-    found = compare([read_evaluation(path) for path in evaluations])["comparisons"][0]
-    [difference] = [figure for figure in document.plain["figures"] if figure["name"] == "difference"]
-    assert difference["value"] == number(found["success"]["difference"])
-    worse = next(table for table in document.plain["tables"] if table["title"].startswith("Tasks on which"))
-    assert [row[0] for row in worse["rows"]] == [task["task"] for task in found["regressions"]]
-
-
-def test_reward_parts_stand_in_reports_of_evaluations_and_comparisons(tmp_path, evaluations):
-    async def play(name, noise):
-        async with open_seats(MAZE, wrappers=[{"name": "turn_cost", "cost": 0.25}], limit=8) as seats:
-            panel = make_panel(seats.tasks("test"), MAZE, "test", 3)
-            options = {"repeats": 1, "seed": 1, "max_turns": 50, "label": name}
-            return await evaluate(seats, Scripted(noise), panel, out=tmp_path / name, **options)
-
-    expert, chance = (asyncio.run(play(*policy)).summary["parts"] for policy in (("expert", 0.0), ("chance", 1.0)))
-    tables = {found["title"]: found["rows"] for found in document_of(tmp_path / "expert").plain["tables"]}
-    assert [row[0] for row in tables["Reward parts"]] == ["outcome", "turn"]
-    assert tables["Reward parts"][1][1] == pytest.approx(expert["turn"]["mean"], rel=1e-4)
-    both = comparison_document([tmp_path / "expert", tmp_path / "chance"])
-    checked(both)
-    tables = {found["title"]: found["rows"] for found in both.plain["tables"]}
-    means = tables["Reward parts, mean of an episode"]
-    assert [row[2] for row in means] == pytest.approx([expert["turn"]["mean"], chance["turn"]["mean"]], rel=1e-4)
-    [outcome, turn] = tables["Reward parts against the first, paired by task"]
-    assert turn[:2] == ["chance", "turn"]
-    assert turn[2] == pytest.approx(chance["turn"]["mean"] - expert["turn"]["mean"], rel=1e-4)
-    assert outcome[2] == pytest.approx(chance["outcome"]["mean"] - 1, rel=1e-4)
-    alone = [found["title"] for found in document_of(evaluations[0]).plain["tables"]]
-    assert "Reward parts" not in alone, "the outcome is all there is"
-
-
-def test_a_comparison_calls_one_task_by_one_name(evaluations, tmp_path):
-    """Panels may give one problem two names; episodes are paired by the problem."""
-    other = shutil.copytree(evaluations[1], tmp_path / "other")
-    panel = Panel.from_json((other / "panel.json").read_text())
-    panel = dataclasses.replace(panel, tasks=tuple(f"renamed/{task}" for task in panel.tasks))
-    panel.save(other / "panel.json")
-    summary = json.loads((other / "summary.json").read_text())
-    summary["panel"]["hash"] = panel.hash
-    (other / "summary.json").write_text(json.dumps(summary))
-    for name, read, schema in (("episodes", read_episodes, EPISODES), ("turns", read_turns, turn_schema())):
-        rows = [{**row, "task": f"renamed/{row['task']}"} for row in read(other / f"{name}.parquet")]
-        write_table(other / f"{name}.parquet", rows, schema)
-    with pytest.raises(CompareError, match="--shared"):
-        comparison_document([evaluations[0], other])
-    names = names_of(comparison_document([evaluations[0], other], shared=True))
-    assert {name[1:] for name in names if name[0] == 0} == {name[1:] for name in names if name[0] == 1}
-
-
-def test_a_comparison_leaves_out_a_task_for_all_or_for_none(evaluations, monkeypatch):
-    monkeypatch.setattr(documents, "ENCLOSED", 10)
-    document = comparison_document([*evaluations, evaluations[0]])
-    assert Counter(Counter(task for _, _, task, _ in names_of(document)).values()) == {6: 1}
-    assert any(text.startswith("shows 6 of 36") for text in document.plain["warnings"])
-    assert len(set(document.plain["sources"])) == 3
 
 
 # --- files that are damaged, missing or not there yet
