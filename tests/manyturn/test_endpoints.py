@@ -310,7 +310,7 @@ def test_a_key_that_stands_elsewhere_in_the_command_is_in_no_manifest(command, s
 
 
 def test_models_read_a_system_text_of_ones_own_too(command, model, tiny_run, tmp_path):
-    words = ("evaluate", model, "--env", f"{tiny_run.parent}/doors.py:Doors", "--limit", 1, "--agent.max-context", 256)
+    words = ("evaluate", model, "--env", f"{tiny_run.parent}/doors.py:Doors", "--limit", 1, "--sampling.max-tokens", 8)
     assert command(*words, "--out", tmp_path / "without").code == 0
     assert command(*words, "--out", tmp_path / "with", "--agent.system", "open open open").code == 0
     first = [read_turns(tmp_path / name / "turns.parquet")[0]["prompt_tokens"] for name in ("without", "with")]
