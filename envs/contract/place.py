@@ -6,7 +6,7 @@ import sys
 import sysconfig
 import traceback
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 
 OF_A_FILE = "manyturn_file_"  # how the name of a module begins that is made of FILE.py
 _MACHINERY = ("contract", "hosting", "conformance")  # of manyturn.envs; its other parts are environments
@@ -58,9 +58,9 @@ def show_if_debugging(error: BaseException) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-def _written(code: object, line: int | None) -> str:
-    name = code.co_name  # type: ignore[attr-defined]
-    where = f"{Path(code.co_filename).name}, line {line}"  # type: ignore[attr-defined]
+def _written(code: CodeType, line: int | None) -> str:
+    name = code.co_name
+    where = f"{Path(code.co_filename).name}, line {line}"
     return where if name == "<module>" else f"{where}, in {name}"
 
 

@@ -93,7 +93,7 @@ class Raised:
 
     @property
     def typename(self):
-        return self.type.__name__
+        return self.type.__name__ if self.type else ""
 
 
 def limited(seconds):
