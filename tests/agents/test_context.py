@@ -98,5 +98,5 @@ def test_every_context_and_format_has_documented_options_and_says_what_it_does(r
 
 
 def test_options_of_another_context_are_refused():
-    with pytest.raises(ConfigError, match=r"agent\.context: unknown Whole option 'turns'"):
+    with pytest.raises(ConfigError, match=r"agent\.context: turns is no option of context whole, but of window"):
         configure({"env": {"id": "manyturn/Maze-v0"}, "agent": {"context": {"name": "whole", "turns": 2}}})

@@ -3,6 +3,7 @@
 import io
 import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -95,8 +96,9 @@ def written(folder, seed, run, lr=1e-3, config=True):
     out = folder / "evaluation"
     out.mkdir(parents=True)
     panel = Panel("manyturn/Maze-v0", "test", tuple(run), tuple(f"content {task}" for task in run))
-    blank = {field.name: 0 for field in EPISODES} | {"split": "test", "difficulty": None, "tags": [], "stage": "e"}
-    blank |= {"measures": {}}
+    empty: dict[str, Any] = {"text": "", "texts": [], "figures": {}}
+    blank = {name: empty.get(kind, 0) for name, kind in EPISODES.kinds.items()}
+    blank |= {"split": "test", "difficulty": None, "stage": "e"}
     blank |= {"cause": "", "last": "", "attempts": 1, "turns": 1, "return": 0.0, "ending": "completed"}
     rows = [
         {**blank, "task": task, "content": f"content {task}", "member": i, "success": None if v is None else bool(v)}

@@ -95,5 +95,5 @@ async def _grown():
 
 @pytest.mark.parametrize("name", GROWTH)
 def test_a_limit_of_nothing_is_refused(name):
-    with pytest.raises(ValueError, match=f"{name}\n.*greater than or equal to 1"):
+    with pytest.raises(ValueError, match=f"{name}: .*greater than or equal to 1"):
         WorkerLimits(**{name: 0})

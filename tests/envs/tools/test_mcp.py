@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
+from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.tools.calls import call_text
 from manyturn.envs.tools.toolset import ToolFault, Toolset
 
@@ -76,5 +76,5 @@ def test_a_server_that_is_not_there_is_an_error_that_names_it(where: dict) -> No
     [{}, {"command": ("a",), "url": "http://127.0.0.1/"}, {"url": "http://example.org/mcp"}, {"url": "file:///x"}],
 )
 def test_only_one_place_and_only_this_machine(where: dict) -> None:
-    with pytest.raises(ValidationError, match="MCP server"):
+    with pytest.raises(ConfigError, match="MCP server"):
         McpServer(**where)

@@ -334,6 +334,11 @@ UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"env.id": GUESS},
     ),
     (
+        {"env.id": GUESS, "credit.advantage": {"name": "gigpo", "similarity": 0.9}},
+        r"similarity compares the texts of situations, and those of manyturn/GuessNumber-v0 have none",
+        {"env.id": DOORS},
+    ),
+    (
         {"env.id": GUESS, "credit.rewards": ["tiers", TURN_GATE]},
         "gated names the reward part 'turn', which nothing pays: manyturn/GuessNumber-v0 and the stages before it pay "
         "outcome, tier",
