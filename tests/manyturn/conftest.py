@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -62,3 +63,9 @@ def wheel(tmp_path_factory) -> Wheel:
     subprocess.run([*pip, "-w", folder, folder / "tree"], check=True, capture_output=True)
     [file] = folder.glob("*.whl")
     return Wheel(file, files)
+
+
+@pytest.fixture
+def bare_model(tiny_run, tmp_path) -> Path:
+    """A model's folder that no run is known of."""
+    return shutil.copytree(tiny_run / "checkpoints" / "step_000001" / "model", tmp_path / "copied")
