@@ -43,7 +43,9 @@ class Watch:
         self._console = console or Console(stderr=True, highlight=False)
         columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
         told = TextColumn("{task.fields[told]}", markup=False)
-        self._bar = Bar(*columns, told, console=self._console, transient=True, disable=not self._console.is_terminal)
+        # A terminal that only appends, as in editors and under TERM=dumb, gets lines like a log.
+        self._draws = self._console.is_terminal and not self._console.is_dumb_terminal
+        self._bar = Bar(*columns, told, console=self._console, transient=True, disable=not self._draws)
         self._shown = self._bar.add_task(self._name, total=None, told="")
         self._began = self._said = clock()
         self._said_done = 0
@@ -82,7 +84,7 @@ class Watch:
 
     def _say_if_due(self, at_a_tenth: bool) -> None:
         progress, now = self._progress, self._clock()
-        if progress is None or self._console.is_terminal or progress.done == progress.total:
+        if progress is None or self._draws or progress.done == progress.total:
             return
         since = now - self._said
         tenth = 10 * progress.done // progress.total > 10 * self._said_done // progress.total
