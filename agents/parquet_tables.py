@@ -65,6 +65,9 @@ class ParquetFile:
                 f"{path} holds {table} of schema version {version}, not {schema.table} of version {schema.version}: "
                 "read it with the manyturn that wrote it"
             )
+        # Checksums cover pages of values, and not the numbers of rows that a file states.
+        if metadata.get(b"rows") != str(self.n_rows).encode():
+            raise _damaged(path, "it does not have the rows that were written")
 
     def read(self, columns: Sequence[str] | None = None) -> ParquetTable:
         try:
@@ -73,6 +76,8 @@ class ParquetFile:
             found.validate(full=True)  # a flipped bit may leave text that is none
         except _BROKEN as error:
             raise _damaged(self._path, error) from error
+        if found.num_rows != self.n_rows:
+            raise _damaged(self._path, f"{found.num_rows} of its {self.n_rows} rows can be read")
         # No checksum covers a file's own description of its columns.
         for name in self._schema.names if columns is None else columns:
             kind = self._schema.kinds.get(name)
@@ -89,9 +94,10 @@ def open_file(path: Path, schema: Schema) -> ParquetFile:
 def write_file(path: Path, rows: Iterable[Row], schema: Schema) -> None:
     """See ``tables.write_table``."""
     fields = [pa.field(name, _TYPES[kind], nullable=name in schema.nullable) for name, kind in schema.kinds.items()]
-    metadata = {"schema_version": str(schema.version), "table": schema.table}
+    written = list(rows)
+    metadata = {"schema_version": str(schema.version), "table": schema.table, "rows": str(len(written))}
     try:
-        table = pa.Table.from_pylist(list(rows), schema=pa.schema(fields, metadata=metadata))
+        table = pa.Table.from_pylist(written, schema=pa.schema(fields, metadata=metadata))
     except (pa.ArrowException, OverflowError) as error:
         raise RecordsError(f"{path}: a value does not fit its column: {error}") from error
     replace_file(path, lambda aside: pq.write_table(table, aside, compression="zstd", write_page_checksum=True))

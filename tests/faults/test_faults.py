@@ -18,6 +18,8 @@ HEAVY = [name for name, text in CLASSES.items() if "\nfrom short_runs " in text 
 LONG = (
     "fault_checkpoint_damaged",
     "fault_disk_full",
+    "fault_engine_garbage",
+    "fault_env_hangs",
     "fault_gradient_nan",
     "fault_hostile_text",
     "fault_signals",

@@ -9,8 +9,9 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import plugin_package
 import pytest
@@ -47,6 +48,9 @@ HELD_UP = {
     "shop": ("shop", "nothing"),
 }
 # Held up in this process by somebody's code, which hears of no signal: the first has to wait for its patience.
+# The others wait where one of these does.
+USUAL = ("train", "evaluate", "evaluate in workers", "check", "report", "containers", "evaluate openai", "envs", "view")
+CALLED = ("evaluate", "evaluate, in C", "play")
 STUBBORN = ("train", "evaluate", "evaluate, in C", "evaluate FILE.py:policy", "play")
 SPIN = "from pathlib import Path\nimport time\nPath('mark').touch()\nwhile True:\n    time.sleep(1)\n"
 POLICY = "def policy(observation, info):\n" + "".join(f"    {line}\n" for line in SPIN.splitlines())
@@ -151,12 +155,17 @@ def _wait(child: subprocess.Popen, mark: Path) -> None:
     time.sleep(0.1)
 
 
+def usual_first(names: Iterable[str]) -> list[Any]:
+    """Each as a parameter; what waits where one of the usual ones does belongs to the slow tests."""
+    return [name if name in USUAL else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
 def status(child: subprocess.Popen) -> int:
     """As a shell shows it."""
     return child.returncode if child.returncode >= 0 else 128 - child.returncode
 
 
-@pytest.mark.parametrize("name", [name for name in HELD_UP if name not in STUBBORN and "asleep" not in name])
+@pytest.mark.parametrize("name", usual_first(name for name in HELD_UP if name not in STUBBORN and "asleep" not in name))
 def test_one_sigterm_ends_a_command_that_is_held_up(name, tmp_path):
     with held_up(name, tmp_path) as child:
         child.send_signal(signal.SIGTERM)
@@ -165,7 +174,7 @@ def test_one_sigterm_ends_a_command_that_is_held_up(name, tmp_path):
     assert "Traceback" not in err and "never retrieved" not in err and "nothing answered" not in err
 
 
-@pytest.mark.parametrize("name", STUBBORN)
+@pytest.mark.parametrize("name", usual_first(STUBBORN))
 def test_two_sigterms_end_a_command_that_is_held_up(name, tmp_path):
     with held_up(name, tmp_path) as child:
         child.send_signal(signal.SIGTERM)
@@ -177,7 +186,7 @@ def test_two_sigterms_end_a_command_that_is_held_up(name, tmp_path):
     assert "Traceback" not in err and "never retrieved" not in err
 
 
-@pytest.mark.parametrize("name", ["evaluate", "evaluate, in C", "check", "play"])
+@pytest.mark.parametrize("name", ["check", *(pytest.param(name, marks=pytest.mark.slow) for name in CALLED)])
 def test_ctrl_c_twice_is_told_from_sigterm(name, tmp_path):
     with held_up(name, tmp_path) as child:
         child.send_signal(signal.SIGINT)

@@ -219,7 +219,7 @@ def own_browser(chromium, short_folder) -> Iterator[None]:
     the_browser().stop()
 
 
-@pytest.mark.parametrize("what", ["browser", "driver"])
+@pytest.mark.parametrize("what", ["browser", pytest.param("driver", marks=pytest.mark.slow)])
 def test_a_browser_that_dies_costs_no_episode(own_browser, what):
     """In this process: the episodes that were open are tried again under the same key, in another browser."""
 
@@ -269,6 +269,7 @@ def test_what_has_no_effect_in_a_browser_is_refused(chromium, arguments, message
         ShopPages(**arguments)
 
 
+@pytest.mark.slow
 def test_the_official_shop_is_shown_too(chromium, small):
     arguments = {"data": small, "goals": "human", "max_turns": 200}
     env = ShopPages(shop="manyturn/WebShop-v0", **arguments)

@@ -37,7 +37,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[McpServer]:
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
                     break
             time.sleep(0.1)
-        yield McpServer(url=f"http://127.0.0.1:{port}/mcp")
+        yield McpServer(url=f"http://127.0.0.1:{port}/mcp", timeout=8)  # which a call of a dead server waits
     finally:
         process.kill()
         process.wait()
