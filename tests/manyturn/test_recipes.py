@@ -230,7 +230,7 @@ def test_the_command_line_takes_several_recipes(command, tmp_path):
     smallest = ["--warmup.episodes", "0", "--evaluation.limit", "2", "--model.width", "16"]
     assert command(*words, *smallest).code == 0
     told = tomllib.loads((tmp_path / "run" / "config.toml").read_text())
-    assert told["objective"]["name"] == "gspo" and told["objective"]["epo"]["horizon"] == 60
+    assert told["objective"]["name"] == "gspo" and told["objective"]["epo"]["kappa_l"] == 0.8
 
 
 @pytest.mark.parametrize(

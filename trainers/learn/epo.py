@@ -1,14 +1,15 @@
 """EPO: entropy is rewarded, and held near the mean of its own history.
 
-    L = -c (mean(H) - w mean(P))        H: entropy of a token in nats, R: the reference entropy, k: steps done before
+    L = -c (mean(H) - w mean(P))        H: entropy of a token in nats, R: the reference entropy,
+                                        k: steps done before, K: steps of the schedule, which are the run's own
 
     form "paper"      P = alpha (relu(kappa_l R - H) + relu(H - kappa_r R))
-                      w = 1 + exp(-gamma k / floor(horizon / 2)),  from 2 down to 1
+                      w = 1 + exp(-gamma k / floor(K / 2)),  from 2 to 1 + exp(-2 gamma)
                       R = mean over all earlier steps of the mean entropy of a token; P = 0 in the first step
                       mean: over the tokens of a turn, then the turns of an episode, then episodes
     form "released"   P = alpha where H is not strictly between kappa_l R and kappa_r R, else 0
-                      w = 1 - 0.2 (1 - exp(-2 k / h)) up to h = floor(horizon / 2),
-                          then 0.8 exp(-3 (k - h) / (horizon - h))
+                      w = 1 - 0.2 (1 - exp(-2 k / h)) up to h = floor(K / 2),
+                          then 0.8 exp(-3 (k - h) / (K - h))
                       R = of each turn's number, the mean over steps, the present one included
                       mean: the objective's aggregation
 
@@ -21,6 +22,7 @@ Implementation:
 3. The gradient flows through H in both terms: below the range it pushes up harder, above it holds back.
 4. With kappa_l = 0 the lower bound never acts.
 5. It takes the place of the entropy bonus, which is refused together with it.
+6. ``horizon`` gives another K. One that the run does not reach is refused: only the start of the schedule would act.
 
 Differences: the released penalty is a constant: **it has no gradient and changes nothing but the reported loss**, so
 what is left of the method is an entropy bonus; it is here to compare runs with the authors'. The paper's text lets the
@@ -37,11 +39,12 @@ acts; near 1 single tokens differ far more than the mean, which is usual of shor
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
+from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import OnlyWith, Options
 from manyturn.trainers.learn.reply_sums import reply_length
 
@@ -64,14 +67,23 @@ class EpoConfig(Options):
     """Upper end."""
     gamma: Annotated[float, OnlyWith("form", "paper")] = Field(default=1.0, ge=0)
     """How fast the paper's weight falls."""
-    horizon: int = Field(default=150, ge=2)
-    """Steps that the schedule of the weight is made for."""
+    horizon: int | None = Field(default=None, ge=2)
+    """Steps of the weight's schedule; unset: those of the run."""
 
     @model_validator(mode="after")
     def _is_a_range(self) -> Self:
         if self.kappa_l >= self.kappa_r:
             raise ValueError(f"kappa_l = {self.kappa_l} must be less than kappa_r = {self.kappa_r}")
         return self
+
+    def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        if self.horizon is None or not run.steps or self.horizon <= run.steps:
+            return None
+        return (
+            f"objective.epo.horizon = {self.horizon} is a schedule of {self.horizon} steps, of which a run of "
+            f"{run.steps} sees the start alone: leave it out, and the schedule is the run's, or set steps = "
+            f"{self.horizon}"
+        )
 
 
 class EntropyRange(NamedTuple):
@@ -108,13 +120,18 @@ class EntropyHistory:
         self.turns += [0.0] * (len(mean_t) - len(self.turns))
         self.turns[: len(mean_t)] = (np.array(self.turns[: len(mean_t)]) + mean_t).tolist()
 
-    def range(self, config: EpoConfig) -> EntropyRange:
-        """The range for a step: the next one in the paper's form, the one added last in the released form."""
+    def range(self, config: EpoConfig, run_steps: int) -> EntropyRange:
+        """The range for a step: the next one in the paper's form, the one added last in the released form.
+
+        Args:
+            run_steps: of the run, which the schedule has where no other length is set.
+        """
+        horizon = run_steps if config.horizon is None else config.horizon
         if config.form == "released":
             reference = tuple(total / self.steps for total in self.turns)
-            return EntropyRange(reference, released_weight(self.steps - 1, config.horizon))
+            return EntropyRange(reference, released_weight(self.steps - 1, horizon))
         reference = (self.total / self.steps,) if self.steps else ()
-        return EntropyRange(reference, paper_weight(self.steps, config.horizon, config.gamma))
+        return EntropyRange(reference, paper_weight(self.steps, horizon, config.gamma))
 
 
 def paper_weight(step: int, horizon: int, gamma: float) -> float:
@@ -123,7 +140,7 @@ def paper_weight(step: int, horizon: int, gamma: float) -> float:
     >>> [round(paper_weight(k, 150, 1.0), 3) for k in (0, 75, 150)]
     [2.0, 1.368, 1.135]
     """
-    return 1 + math.exp(-gamma * step / (horizon // 2))
+    return 1 + math.exp(-gamma * step / max(horizon // 2, 1))
 
 
 def released_weight(step: int, horizon: int) -> float:
@@ -132,7 +149,7 @@ def released_weight(step: int, horizon: int) -> float:
     >>> [round(released_weight(k, 150), 3) for k in (0, 75, 76, 150)]
     [1.0, 0.827, 0.769, 0.04]
     """
-    half = horizon // 2
+    half = max(horizon // 2, 1)
     if step <= half:
         return 1 - 0.2 * (1 - math.exp(-2 * step / half))
     return 0.8 * math.exp(-3 * (step - half) / (horizon - half))

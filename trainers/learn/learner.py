@@ -39,6 +39,7 @@ class Learner:
         objective: the loss.
         temperature: sampling temperature of the rollouts; the ratio is only right at the same one.
         heads: what is learnt next to the policy, from its hidden states.
+        steps: of the run; an objective whose schedule has the run's length needs it.
     """
 
     def __init__(
@@ -48,13 +49,14 @@ class Learner:
         objective: ObjectiveConfig,
         temperature: float,
         heads: Sequence[HeadConfig] = (),
+        steps: int | None = None,
     ):
         self.model, self.config, self.objective = language.model, config, objective
         self.reader = Reader(self.model, config.micro_tokens, temperature)
         self.optimizer = PolicyOptimizer(self.model, config)
         width, like = self.model.config.get_text_config().hidden_size, output_head(self.model).weight
         self.heads = [head_of(head, width, like) for head in heads]
-        self.memory = ObjectiveMemory(objective)
+        self.memory = ObjectiveMemory(objective, steps)
         self.reference = Reference(self.optimizer.trained) if objective.kl else None
         self._gap: float | None = None
         if config.gradient_checkpointing:

@@ -13,12 +13,17 @@ from manyturn.trainers.learn.objective import ObjectiveConfig, RegulariserState
 class ObjectiveMemory:
     """The state of an objective between steps.
 
+    Args:
+        run_steps: steps of the run, whose length is that of EPO's schedule.
+
     Attributes:
         kl_coef: present weight of the KL term; None without one.
     """
 
-    def __init__(self, config: ObjectiveConfig):
-        self._config = config
+    def __init__(self, config: ObjectiveConfig, run_steps: int | None = None):
+        if config.epo and config.epo.horizon is None and run_steps is None:
+            raise ValueError("EPO's schedule has the length of a run: give its steps, or objective.epo.horizon")
+        self._config, self._run_steps = config, run_steps or 0
         self._history = EntropyHistory()
         self.kl_coef = config.kl.coef if config.kl else None
 
@@ -40,16 +45,18 @@ class ObjectiveMemory:
         assert entropy_T is not None, "EPO's history is made of entropies"
         if epo.form == "released":  # the code counts the present step, the paper does not
             self._history.add(entropy_T, turn_T)
-            return RegulariserState(self.kl_coef, self._history.range(epo))
-        found = RegulariserState(self.kl_coef, self._history.range(epo))
+            return RegulariserState(self.kl_coef, self._history.range(epo, self._run_steps))
+        found = RegulariserState(self.kl_coef, self._history.range(epo, self._run_steps))
         self._history.add(entropy_T, turn_T)
         return found
 
     def figures(self, now: RegulariserState) -> dict[str, float]:
-        """The present weight of the KL term if it adapts, and the middle of EPO's range, for the metrics."""
+        """For the metrics: the KL term's weight if it adapts, that of EPO's penalty, the middle of its range."""
         figures = {}
         if self._config.kl and self._config.kl.target is not None and now.kl_coef is not None:
             figures["kl_coef"] = now.kl_coef
+        if self._config.epo:
+            figures["epo_weight"] = now.entropy_range.weight
         if now.entropy_range.reference:
             figures["epo_reference"] = float(np.mean(now.entropy_range.reference))
         return figures

@@ -63,6 +63,7 @@ METRICS: dict[str, str] = {
     "where nothing corrects, as a share of the tokens.",
     "rejected_tokens": "Share of said tokens that the objective's rules leave out.",
     "kl_coef": "Weight of the KL term in this step, where it adapts.",
+    "epo_weight": "EPO: weight of the penalty in this step, which its schedule sets.",
     "epo_reference": "EPO: mean entropy of earlier steps, in nats; as released, the mean over turns and this step too.",
     "epo_outside": "EPO: share of tokens whose entropy is out of the range around that.",
     "value_loss": "Loss of the critic: half the mean squared error, with PPO's clip.",

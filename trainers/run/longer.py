@@ -40,3 +40,14 @@ def schedule_note(config: RunConfig, edits: Mapping[str, tuple[Any, Any]], done:
         f"{was:.2g} of learner.lr on the way to {before} steps, and step {done + 1} goes on at {goes_on:.2g} on the "
         f"way to {config.steps}. A run of {config.steps} steps from the start would have other weights"
     )
+
+
+def epo_note(config: RunConfig, edits: Mapping[str, tuple[Any, Any]], done: int) -> str | None:
+    """The same of EPO's schedule, which has the run's length where no other is set."""
+    epo = config.objective.epo
+    if epo is None or epo.horizon is not None or not done or "steps" not in edits:
+        return None
+    return (
+        f"the schedule of EPO's weight was that of {edits['steps'][0]} steps and is that of {config.steps}: a run of "
+        f"{config.steps} steps from the start would have had it all along"
+    )

@@ -37,7 +37,7 @@ from manyturn.trainers.record.run_loggers import RunLoggers
 from manyturn.trainers.record.state import State
 from manyturn.trainers.record.stopping import Stopped, Stopping
 from manyturn.trainers.run.held_out import conclude, figures
-from manyturn.trainers.run.longer import lengthened, schedule_note
+from manyturn.trainers.run.longer import epo_note, lengthened, schedule_note
 from manyturn.trainers.run.oddities import oddities
 from manyturn.trainers.run.run import Run, open_run
 from manyturn.trainers.run.step import train_step
@@ -106,7 +106,7 @@ async def train(
             state = await stopping.run(_begin(run, folder, checkpoint, loggers, log, note))
             state.config = plain(settings)
             if edits:
-                if told := schedule_note(settings, edits, state.step):
+                for told in filter(None, (made(settings, edits, state.step) for made in (schedule_note, epo_note))):
                     note(told)
                 state.config_changes.append({"step": state.step, "entries": {k: list(v) for k, v in edits.items()}})
                 folder.set_aside(state.step)

@@ -195,7 +195,8 @@ def _trainee(
         config.agent, language.template, engine, config.sampling, name=config.env.id if name == ONE_POLICY else name
     )
     heads = [head for head in (config.value, config.progress) if head is not None]
-    learner = Learner(language, config.learner, config.objective, config.sampling.temperature, heads)
+    temperature, steps = config.sampling.temperature, config.steps
+    learner = Learner(language, config.learner, config.objective, temperature, heads, steps)
     return Trainee(name, roles, language, engine, agent, learner)
 
 

@@ -28,7 +28,7 @@ EVERYTHING = {
     "name": "clip",
     "aggregation": "seq-mean-token-mean",
     "kl": {"coef": 0.1, "target": 0.05, "horizon": 10},
-    "epo": {"coef": 0.05},
+    "epo": {"coef": 0.05, "horizon": 8},
     "correction": {"level": "sequence", "normalise": True},
     "reject": [{"divergence": "k2", "upper": 0.1}],
 }

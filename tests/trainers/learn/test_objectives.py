@@ -313,7 +313,7 @@ def test_epo_pulls_entropy_back_into_its_range_and_the_released_form_does_not():
 @given(st.lists(st.lists(st.floats(0, 5), min_size=1, max_size=6), min_size=1, max_size=5))
 @quick
 def test_epo_remembers_the_mean_of_past_steps(steps):
-    config = ClipConfig(epo=EpoConfig())
+    config = ClipConfig(epo=EpoConfig(horizon=8))
     memory, past = ObjectiveMemory(config), []
     for entropies in steps:
         # A checkpoint between any two steps changes nothing.
@@ -326,7 +326,7 @@ def test_epo_remembers_the_mean_of_past_steps(steps):
 
 
 def test_the_released_history_is_one_of_turns_and_counts_the_present_step():
-    memory = ObjectiveMemory(ClipConfig(epo=EpoConfig(form="released")))
+    memory = ObjectiveMemory(ClipConfig(epo=EpoConfig(form="released")), run_steps=8)
     first = memory.begin(np.array([1.0, 3.0, 4.0]), np.array([0, 0, 1]))
     assert first.entropy_range == EntropyRange((2.0, 4.0), 1.0)
     second = memory.begin(np.array([1.0]), np.array([0]))
