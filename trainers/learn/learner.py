@@ -85,7 +85,7 @@ class Learner:
         self,
         step: StepReading,
         advantage_T: np.ndarray,
-        share_done: float,
+        rate: float,
         key: tuple[Any, ...],
         targets_T: np.ndarray | None = None,
         outcome_E: np.ndarray | None = None,
@@ -95,7 +95,7 @@ class Learner:
         Args:
             step: what ``read`` returned of all branches of the step's episodes.
             advantage_T: credit of each token that was said.
-            share_done: share of the run that is over, for the learning rate.
+            rate: share of the learning rate that the step learns at; see ``rate_share``.
             key: decides which episodes share a minibatch.
             targets_T, outcome_E: what heads learn from; see ``LearnerHead.begin``.
 
@@ -103,7 +103,7 @@ class Learner:
             Means over the step's updates of what the objective measures.
         """
         config, samples = self.config, step.samples
-        self.optimizer.begin_step(config.lr * (1 - (1 - config.lr_end) * share_done))
+        self.optimizer.begin_step(config.lr * rate)
         before, figures = BeforeUpdate.of(step, advantage_T, self.objective, config.old_logprobs)
         entropy_T = step.at_said(step.entropy) if self.memory.needs_entropy else None
         now = self.memory.begin(entropy_T, step.at_said([sample.reply for sample in samples]))

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import OnlyWith, Options
@@ -12,8 +12,14 @@ from manyturn.trainers.learn.objective import OBJECTIVES
 class LearnerConfig(Options):
     lr: float = Field(default=5e-4, gt=0)
     """Learning rate of AdamW."""
-    lr_end: float = Field(default=0.1, ge=0, le=1)
-    """Share of the learning rate that is left at the last step; it falls linearly."""
+    lr_schedule: Literal["constant", "linear", "cosine"] = "linear"
+    """How the learning rate falls over the steps of the run."""
+    lr_end: Annotated[float, OnlyWith("lr_schedule", "linear", "cosine", may_wait=True)] = Field(
+        default=0.1, ge=0, le=1
+    )
+    """Share of the learning rate that is left at the end of the run."""
+    lr_warmup: float = Field(default=0, ge=0)
+    """Steps at the beginning over which the learning rate rises; below 1: their share of the run's steps."""
     weight_decay: float = Field(default=0.0, ge=0)
     """AdamW's weight decay."""
     max_grad_norm: float = Field(default=1.0, gt=0)
@@ -33,7 +39,25 @@ class LearnerConfig(Options):
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass to save memory."""
 
+    @field_validator("lr_warmup")
+    @classmethod
+    def _share_or_steps(cls, lr_warmup: float) -> float:
+        if lr_warmup > 1 and lr_warmup % 1:
+            raise ValueError(f"{lr_warmup:g} is neither a share of the run, which is below 1, nor a number of steps")
+        return lr_warmup
+
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        return self._refuse_warmup(run.steps) or self._refuse_older_samples(run)
+
+    def _refuse_warmup(self, steps: int) -> str | None:
+        if not 0 < steps <= self.lr_warmup:
+            return None
+        return (
+            f"learner.lr_warmup = {self.lr_warmup:g} steps are not over in {steps}, so that nothing is learnt at "
+            "learner.lr: lower it, such as to 0.1 for a tenth of the run"
+        )
+
+    def _refuse_older_samples(self, run: Any) -> str | None:
         objective, played = run.objective, run.rollout.tasks * run.rollout.group
         if not objective.needs_fresh_samples:
             return None

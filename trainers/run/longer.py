@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from manyturn.envs.contract.options import ConfigError
+from manyturn.trainers.learn.learner_config import LearnerConfig
+from manyturn.trainers.learn.rate_schedule import knows_the_end, rate_share
 from manyturn.trainers.recipe.config import RunConfig, parse_config
 from manyturn.trainers.record.checkpoint import read_state
 from manyturn.trainers.record.edits import plain
@@ -30,15 +32,15 @@ def schedule_note(config: RunConfig, edits: Mapping[str, tuple[Any, Any]], done:
         edits: what was changed, with the number that it had.
         done: how many steps are done.
     """
-    end = config.learner.lr_end
-    if end == 1 or not done or "steps" not in edits:
+    learner = config.learner
+    if not knows_the_end(learner) or not done or "steps" not in edits:
         return None
     before = edits["steps"][0]
-    was, goes_on = (1 - (1 - end) * share for share in ((done - 1) / before, done / config.steps))
+    was, goes_on = rate_share(learner, done, before), rate_share(learner, done + 1, config.steps)
     return (
-        f"the learning rate falls to learner.lr_end = {end:g} of itself over all steps: step {done} learnt at "
-        f"{was:.2g} of learner.lr on the way to {before} steps, and step {done + 1} goes on at {goes_on:.2g} on the "
-        f"way to {config.steps}. A run of {config.steps} steps from the start would have other weights"
+        f"the learning rate {_moves(learner)} over all steps: step {done} learnt at {was:.2g} of learner.lr on the way "
+        f"to {before} steps, and step {done + 1} goes on at {goes_on:.2g} on the way to {config.steps}. A run of "
+        f"{config.steps} steps from the start would have other weights"
     )
 
 
@@ -51,3 +53,10 @@ def epo_note(config: RunConfig, edits: Mapping[str, tuple[Any, Any]], done: int)
         f"the schedule of EPO's weight was that of {edits['steps'][0]} steps and is that of {config.steps}: a run of "
         f"{config.steps} steps from the start would have had it all along"
     )
+
+
+def _moves(learner: LearnerConfig) -> str:
+    """What a schedule that depends on the number of steps does."""
+    rises = f"rises for learner.lr_warmup = {learner.lr_warmup:g} of the run" if 0 < learner.lr_warmup < 1 else ""
+    falls = f"falls to learner.lr_end = {learner.lr_end:g} of itself" if learner.lr_schedule != "constant" else ""
+    return " and ".join(move for move in (rises, falls) if move)

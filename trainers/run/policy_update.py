@@ -16,6 +16,7 @@ from manyturn.trainers.credit.reward_parts import outcome_E
 from manyturn.trainers.credit.turn_batch import FloatK, IntK
 from manyturn.trainers.learn.column import PlayedStep, suppliers, with_columns
 from manyturn.trainers.learn.forward import Place
+from manyturn.trainers.learn.rate_schedule import rate_share
 from manyturn.trainers.learn.samples import samples_of
 from manyturn.trainers.play.rollouts import is_learnable, turn_batch
 from manyturn.trainers.run.run import Run
@@ -45,7 +46,7 @@ class PolicyUpdate:
         learned = self.trainee.learner.learn(
             reading,
             earned.advantage_T,
-            (number - 1) / config.steps,
+            rate_share(config.learner, number, config.steps),
             (config.seed, number),
             earned.targets_T,
             outcome_E(self.step.batch),

@@ -86,10 +86,10 @@ def heads_need(made: Learner, samples: list[Sample]) -> dict[str, np.ndarray]:
     return given
 
 
-def learn(made: Learner, samples: list[Sample], step: int = 0, share_done: float = 0.0, **given: Any) -> dict[str, Any]:
+def learn(made: Learner, samples: list[Sample], step: int = 0, rate: float = 1.0, **given: Any) -> dict[str, Any]:
     """A step of learning from credit that the rows have by themselves."""
     advantage_T = given.pop("advantage_T", earned(samples))
-    return made.learn(made.read(samples), advantage_T, share_done, (step,), **given)
+    return made.learn(made.read(samples), advantage_T, rate, (step,), **given)
 
 
 def gradient(made: Learner, samples: list[Sample], **given: Any) -> tuple[list[torch.Tensor], dict[str, Any]]:

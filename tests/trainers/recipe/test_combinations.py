@@ -107,6 +107,11 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     ({"value": {}}, r"\[value\] has no effect: .*; leave it out", {"credit.advantage": "gae"}),
     (
+        {"learner.lr_warmup": 60},
+        r"learner\.lr_warmup = 60 steps are not over in 60, .* lower it, such as to 0\.1",
+        {"learner.lr_warmup": 0.1},
+    ),
+    (
         {"columns": ["drift", "drift"]},
         "columns names drift twice: put its options into one entry",
         {"columns": []},
