@@ -4,10 +4,10 @@
     N(x) = (x - mean) / (std + eps), or x - mean without std;  over the scorable members of x's group, ddof 1
 
 r_j is the sum of turn j's reward parts but the outcome, o the sum of the episode's outcome part. Normalised together,
-one outcome of 1 among many small turn rewards would set the scale of all. ``igpo`` compares a turn's reward with those
-of all turns of the task, ``mt_grpo`` with those of the same number. A group of one episode gives 0, though its turns
-differ: nothing says whether the episode was good. So does a group without spread; without turn rewards and discount
-this is GRPO.
+one outcome of 1 among many small turn rewards would set the scale of all; in IGPO's paper it does, see ``igpo``. That
+compares a turn's reward with those of all turns of the task, ``mt_grpo`` with those of the same number. A group of one
+episode gives 0, though its turns differ: nothing says whether the episode was good. So does a group without spread;
+without turn rewards and discount this is GRPO.
 """
 
 from typing import Annotated, ClassVar
@@ -84,8 +84,19 @@ def two_levels_to_go(batch: TurnBatch, like_K: IntK, config: TurnLevelConfig) ->
     >>> two_levels_to_go(batch, batch.group_K, TurnLevelConfig(name="any", std=False, gamma=0.5)).levels
     {'turn': array([ 0.5,  0. , -0.5,  0. ]), 'outcome': array([ 0.25,  0.5 , -0.25, -0.5 ])}
     """
-    reward_K = turn_rewards(batch, config)
+    return with_outcome(batch, normalised_to_go(batch, turn_rewards(batch, config), like_K, config), config)
+
+
+def normalised_to_go(batch: TurnBatch, reward_K: FloatK, like_K: IntK, config: TurnLevelConfig) -> FloatK:
+    """Sum over j >= k of gamma^(j-k) N(r_j), from rewards (K) that are NaN where unscorable.
+
+    >>> batch = TurnBatch.from_episodes([[0.5, 1.0], [-0.5, 0.0]], groups=[0, 0])
+    >>> normalised_to_go(batch, batch.reward_K, batch.group_K, TurnLevelConfig(name="any", std=False))
+    array([ 1.  ,  0.75, -1.  , -0.25])
+
+    Args:
+        like_K: number of the group that each turn's reward is compared in.
+    """
     several_K = group_statistics(reward_K, batch.group_K, counted(batch, "episodes")).count_K > 1
     compared_K = np.where(several_K, normalised(reward_K, like_K, batch.scorable_K, config), 0.0)
-    line = Timeline.of(batch.episode_K, batch.turn_K)
-    return with_outcome(batch, line.to_go(compared_K, config.gamma), config)
+    return Timeline.of(batch.episode_K, batch.turn_K).to_go(compared_K, config.gamma)

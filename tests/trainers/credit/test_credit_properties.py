@@ -30,6 +30,7 @@ BASELINES = [
 ]
 TURNS = [
     {"name": "igpo"},
+    {"name": "igpo", "baseline": "joint", "gamma": 0.5},
     {"name": "igpo", "baseline": "turn", "std": False},
     {"name": "mt_grpo"},
 ]

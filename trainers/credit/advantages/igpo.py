@@ -1,5 +1,6 @@
 """IGPO: turn rewards and outcomes normalised within the task, then summed over the turns to come.
 
+    baseline = "joint":   A_k = sum_(j>=k) gamma^(j-k) N(r_j) - penalty_k,  N among all rewards of the group's turns
     baseline = "reward":  A_k = sum_(j>=k) gamma^(j-k) N(r_j) + gamma^(last-k) N(o) - penalty_k      see ``turn_levels``
     baseline = "turn":    A_k = N(G_k) among the turns of the same number in the group
     baseline = "first":   A_k = (G_k - mean G_0) / (std G_0 + eps),  G_0: returns of the group's first turns
@@ -11,23 +12,26 @@ part; the authors' code is GuoqingWang1/IGPO.
 
 Implementation:
 1. The outcome is the reward part of that name, everything else is turn reward.
-2. Turn rewards and outcomes are normalised apart, so that one outcome of 1 does not set the scale of small gains.
+2. "joint" takes all rewards of a task for one set: r of a turn is the sum of its parts, the outcome among them. One
+   outcome of 1 among small gains sets the scale of all. "reward" normalises the two apart.
 3. Statistics count the scorable turns, or episodes, of a task; a group of one episode, or without spread, gives 0.
 4. Every token of a turn gets the turn's advantage. Truncated episodes count as they ended.
 5. With "first" the later turns of equal episodes get credit other than 0.
 
-Differences: "reward" follows the paper, but compares outcomes apart from turn rewards. "turn" and "first" are the
-released code: what it trains with, without std, and a function that it does not use. That code compares tokens of the
-same number, which do not correspond, and cuts returns at observations; here the unit is the turn, and returns reach
-back over all turns. Without turn rewards and discount "reward" is GRPO.
+Differences: "joint" is the paper's; "reward", which is ours, is the default. "turn" and "first" are the released code:
+what it trains with, without std, and a function that it does not use. That code compares tokens of the same number,
+which do not correspond, and cuts returns at observations; here the unit is the turn, and returns reach back over all
+turns. Without turn rewards and discount "reward" is GRPO; "joint" is not, for its mean is over turns.
 
-Watch: with "reward" each turn is charged the task's mean gain, so that of two episodes of equal gain and outcome the
-shorter is better, and the longer where gains are negative on average: ``turns`` may move for no reason of the task's.
+Watch: with "joint" and "reward" each turn is charged the task's mean, so that of two episodes of equal gain and outcome
+the shorter is better, and the longer where the mean is negative: ``turns`` may move for no reason of the task's.
 ``groups_without_signal`` should be below that of GRPO, since gains separate episodes of one outcome;
 ``advantage_std`` far above 1 with a flat ``success`` says that gains drown the outcome.
 """
 
 from typing import Annotated, Literal
+
+import numpy as np
 
 from manyturn.envs.contract.options import OnlyWith
 from manyturn.envs.contract.turn import OUTCOME
@@ -35,13 +39,14 @@ from manyturn.trainers.credit.anchors import equal_anchors
 from manyturn.trainers.credit.groups import counted
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
 from manyturn.trainers.credit.turn_batch import FloatK, TurnBatch
-from manyturn.trainers.credit.turn_levels import TurnLevelConfig, normalised, two_levels_to_go
+from manyturn.trainers.credit.turn_levels import TurnLevelConfig, normalised, normalised_to_go, two_levels_to_go
 
 
 class IgpoConfig(TurnLevelConfig):
     name: Literal["igpo"] = "igpo"
-    baseline: Literal["reward", "turn", "first"] = "reward"
-    """What is normalised: rewards before they are summed, or returns, against those of the same turn or the first."""
+    baseline: Literal["joint", "reward", "turn", "first"] = "reward"
+    """What is normalised: rewards before they are summed, all together or apart from outcomes; or returns, against
+    those of the same turn or the first."""
     outcome: Annotated[str, OnlyWith("baseline", "reward")] = OUTCOME
     """Name of the reward part that is the episode's outcome; the other baselines compare full returns."""
 
@@ -54,9 +59,14 @@ def igpo(batch: TurnBatch, config: IgpoConfig) -> Advantage:
     >>> batch = TurnBatch.from_episodes(parts, groups=[0, 0])
     >>> igpo(batch, IgpoConfig()).total_K.round(3)
     array([ 1.932,  0.707, -1.932, -0.707])
+    >>> igpo(batch, IgpoConfig(baseline="joint", std=False)).total_K
+    array([ 1.  ,  0.75, -1.  , -0.25])
     >>> igpo(batch, IgpoConfig(baseline="turn", std=False)).total_K
     array([ 1. ,  0.5, -1. , -0.5])
     """
+    if config.baseline == "joint":
+        reward_K = np.where(batch.scorable_K, batch.reward_K, np.nan)
+        return Advantage(normalised_to_go(batch, reward_K, batch.group_K, config) - batch.penalty_K)
     if config.baseline == "reward":
         return two_levels_to_go(batch, batch.group_K, config)
     return Advantage(returns_compared(batch, batch.turn_return_K(config.gamma), config))
