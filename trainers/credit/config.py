@@ -1,7 +1,7 @@
 """Which functions give credit to turns, and which of them do not go together."""
 
 from collections import Counter
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import ValidationInfo, field_validator, model_validator
 
@@ -21,6 +21,9 @@ class CreditConfig(Options):
     """What a turn is compared with."""
     modulation: tuple[Annotated[Any, MODULATIONS.field], ...] = ()
     """Weights on the advantage, in order."""
+    truncated: Literal["as_ended", "left_out"] = "as_ended"
+    """What becomes of episodes that a limit of turns or tokens cut off: they are learnt from as they ended, or others
+    are compared with them and they themselves are left out of the update."""
 
     @property
     def needs(self) -> dict[str, str]:

@@ -9,7 +9,7 @@ from manyturn.envs.contract.registry import Memory
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.groups import group_statistics
 from manyturn.trainers.credit.stages import ADVANTAGES, MODULATIONS, REWARDS, Advantage, Rewarded, StageConfig
-from manyturn.trainers.credit.turn_batch import BoolK, FloatK, FloatT, TurnBatch
+from manyturn.trainers.credit.turn_batch import BoolE, BoolK, FloatK, FloatT, TurnBatch
 
 ROUNDING = 1e-9  # share of a score below which a difference is none
 
@@ -24,12 +24,14 @@ class Credit:
         diagnostics: name -> figure:
             groups_without_signal: share of groups whose scorable turns all have one score.
             unscorable_episodes: share of episodes that left their group.
+            left_out_episodes: share of episodes that are not learnt from, where the options leave out any.
             and what reward and advantage functions add, such as G-RA's open_gates and GiGPO's singleton_anchors.
         batch: the batch as the rewards stage left it.
         token_T: credit of each reply token, where the advantage separates tokens of a turn; None: each has its
             turn's.
         targets_T: what a value head is to predict at each reply token; NaN where nothing, as at every token of an
             unscorable episode. None: the advantage uses no values.
+        kept_E: whether an episode is learnt from. One that is not has an advantage, and no place in an update.
         memory: what the stages remember from update to update, as plain values.
     """
 
@@ -39,6 +41,7 @@ class Credit:
     batch: TurnBatch
     token_T: FloatT | None
     targets_T: FloatT | None
+    kept_E: BoolE
     memory: Memory
 
     @property
@@ -78,8 +81,21 @@ def credit(batch: TurnBatch, config: CreditConfig, memory: Memory | None = None)
             raise ValueError(f"{modulation.name} weighs turns, but {config.advantage.name} gives credit to tokens")
         advantage_K, memory = MODULATIONS.apply_remembering(modulation, memory, batch, advantage_K)
         advantage_K = _settled(advantage_K, batch.scorable_K, modulation)
-    diagnostics = {**figures, **_diagnostics(batch), **result.diagnostics}
-    return Credit(advantage_K, result.levels, diagnostics, batch, token_T, targets_T, memory)
+    kept_E, left_out = _kept(batch, result, config)
+    diagnostics = {**figures, **_diagnostics(batch), **left_out, **result.diagnostics}
+    return Credit(advantage_K, result.levels, diagnostics, batch, token_T, targets_T, kept_E, memory)
+
+
+def _kept(batch: TurnBatch, result: Advantage, config: CreditConfig) -> tuple[BoolE, dict[str, float]]:
+    """Which episodes are learnt from, and the share of others where the options leave out any."""
+    kept_E = np.full(len(batch.truncated_E), True) if result.kept_E is None else result.kept_E
+    if kept_E.shape != batch.truncated_E.shape:
+        raise ValueError(f"{config.advantage.name} returned kept_E of shape {kept_E.shape}, not one for each episode")
+    if config.truncated == "left_out":
+        kept_E = kept_E & ~batch.truncated_E
+    elif result.kept_E is None:
+        return kept_E, {}
+    return kept_E, {"left_out_episodes": 1 - float(kept_E.mean())}
 
 
 def _settled(advantage: FloatK, scorable: BoolK, source: StageConfig) -> FloatK:

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import ClassVar, NamedTuple
 
 from manyturn.envs.contract.registry import Named, Registry
-from manyturn.trainers.credit.turn_batch import FloatK, FloatT, TurnBatch
+from manyturn.trainers.credit.turn_batch import BoolE, FloatK, FloatT, TurnBatch
 
 
 class StageConfig(Named):
@@ -72,6 +72,7 @@ class Advantage(NamedTuple):
             for the turn in traces.
         targets_T: what a value head is to predict at each reply token, NaN where nothing; None: the method uses no
             values.
+        kept_E: whether an episode is learnt from; None: all are.
     """
 
     total_K: FloatK
@@ -79,6 +80,7 @@ class Advantage(NamedTuple):
     diagnostics: Mapping[str, float] = {}
     token_T: FloatT | None = None
     targets_T: FloatT | None = None
+    kept_E: BoolE | None = None
 
 
 REWARDS: Registry[TurnBatch | Rewarded] = Registry("reward stage", "manyturn.trainers.credit.rewards")

@@ -15,6 +15,7 @@ FloatK = NDArray[np.float64]
 FloatT = NDArray[np.float64]
 IntK = NDArray[np.int64]
 BoolK = NDArray[np.bool_]
+BoolE = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

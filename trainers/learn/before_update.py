@@ -56,6 +56,12 @@ class BeforeUpdate:
         """Of these samples, the number of the reply that each token learnt from belongs to, -1 elsewhere."""
         return [torch.from_numpy(self.samples[i].reply).masked_fill(self.kept[i] == 0, -1) for i in indices]
 
+    def moved(self, indices: Sequence[int], reading: Reading) -> float:
+        """Sum over what these samples learn from of old minus new log-probability: k1 of KL(old, new)."""
+        old = padded([self.old[i] for i in indices]).to(reading.logprob.device)
+        kept = padded([self.kept[i] for i in indices]).to(reading.logprob.device) > 0
+        return float((old - reading.logprob.detach()).masked_fill(~kept, 0).sum())
+
     def tokens(self, indices: Sequence[int], reading: Reading) -> Tokens:
         """What the objective sees of a micro-batch of these samples."""
         device = reading.said.device

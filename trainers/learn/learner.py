@@ -5,7 +5,7 @@ loss scaling (weights are float32, bfloat16 only inside autocast) and sharding o
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -89,6 +89,7 @@ class Learner:
         key: tuple[Any, ...],
         targets_T: np.ndarray | None = None,
         outcome_E: np.ndarray | None = None,
+        kept_E: np.ndarray | None = None,
     ) -> Figures:
         """The updates of one step.
 
@@ -98,6 +99,7 @@ class Learner:
             rate: share of the learning rate that the step learns at; see ``rate_share``.
             key: decides which episodes share a minibatch.
             targets_T, outcome_E: what heads learn from; see ``LearnerHead.begin``.
+            kept_E: whether an episode is learnt from; None: all are.
 
         Returns:
             Means over the step's updates of what the objective measures.
@@ -113,19 +115,9 @@ class Learner:
         if step.is_made:
             figures = mismatch_of(samples, step.logprob) | figures
         step.close()
-        episodes = sorted({sample.episode for sample in samples})
-        gathered: dict[str, list[float]] = defaultdict(list)
-        self._gap = None
-        for epoch in range(config.epochs):
-            order = generator("minibatches", *key, epoch).permutation(len(episodes))
-            for start in range(0, len(order), config.minibatch):
-                chosen = {episodes[i] for i in order[start : start + config.minibatch]}
-                indices = [i for i, sample in enumerate(samples) if sample.episode in chosen]
-                for name, value in self._update(before, indices, now).items():
-                    gathered[name].append(value)
+        means = self._updates(before, now, key, kept_E)
         for head in self.heads:
             head.fit.finish()
-        means = {name: sum(values) / len(values) for name, values in gathered.items()}
         sequences = Denominators.of(*(self.objective.sequences(torch.from_numpy(s.reply))[None] for s in samples))
         self.memory.end(means.get("reference_kl"), sequences.sequences)
         return (
@@ -137,6 +129,30 @@ class Learner:
                 "skipped_updates": self.optimizer.skipped,
             }
         )
+
+    def _updates(
+        self, before: BeforeUpdate, now: RegulariserState, key: tuple[Any, ...], kept_E: np.ndarray | None
+    ) -> dict[str, float]:
+        """All updates of a step, or those before it moved too far; the means of what they measured."""
+        samples, gathered = before.samples, defaultdict[str, list[float]](list)
+        self._gap, stopped = None, 0.0
+        kept = {sample.episode for sample in samples if kept_E is None or kept_E[sample.episode]}
+        for chosen in self._minibatches(sorted(kept), key):
+            indices = [i for i, sample in enumerate(samples) if sample.episode in chosen]
+            measured = self._update(before, indices, now)
+            for name, value in measured.items():
+                gathered[name].append(value)
+            if stopped := measured.get("stopped", 0.0):
+                break
+        means = {name: sum(values) / len(values) for name, values in gathered.items()}
+        return means if self.config.stop_kl is None else {**means, "stopped": stopped}
+
+    def _minibatches(self, episodes: Sequence[int], key: tuple[Any, ...]) -> Iterator[set[int]]:
+        """The episodes of each update of a step."""
+        for epoch in range(self.config.epochs):
+            order = generator("minibatches", *key, epoch).permutation(len(episodes))
+            for start in range(0, len(order), self.config.minibatch):
+                yield {episodes[i] for i in order[start : start + self.config.minibatch]}
 
     def _update(self, before: BeforeUpdate, indices: Sequence[int], now: RegulariserState) -> dict[str, float]:
         """One gradient over a minibatch, accumulated over micro-batches with the minibatch's denominators."""
@@ -156,7 +172,13 @@ class Learner:
             loss.backward()
             for name, value in measured.items():
                 sums[name] += float(value)
-        sums["grad_norm"] = self.optimizer.update()
+            if self.config.stop_kl is not None:
+                sums["episode_kl"] += before.moved(chosen, reading) / counts.episodes
+        if self.config.stop_kl is not None and abs(sums["episode_kl"]) > self.config.stop_kl:
+            self.optimizer.drop()
+            sums["stopped"] = 1.0
+        else:
+            sums["grad_norm"] = self.optimizer.update()
         for head in self.heads:
             sums |= {name: value for name, value in head.update(self.config.max_grad_norm).items() if value is not None}
         return dict(sums)

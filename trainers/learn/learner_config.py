@@ -30,6 +30,9 @@ class LearnerConfig(Options):
     """Passes over the episodes of a step."""
     micro_tokens: int = Field(default=16384, ge=64)
     """Most padded tokens in one forward pass; gradients of a minibatch are accumulated."""
+    stop_kl: float | None = Field(default=None, gt=0)
+    """Divergence at which a step makes no more updates: the mean over the episodes of a minibatch of how much less
+    likely what was said has become, in nats; unset: all updates are made."""
     old_logprobs: Literal["learner", "engine"] = "learner"
     """Where the ratio's denominator comes from: recomputed by the learner, or as the engine drew."""
     lora_rank: int = Field(default=0, ge=0)
@@ -47,7 +50,7 @@ class LearnerConfig(Options):
         return lr_warmup
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
-        return self._refuse_warmup(run.steps) or self._refuse_older_samples(run)
+        return self._refuse_warmup(run.steps) or self._refuse_stop(run) or self._refuse_older_samples(run)
 
     def _refuse_warmup(self, steps: int) -> str | None:
         if not 0 < steps <= self.lr_warmup:
@@ -55,6 +58,15 @@ class LearnerConfig(Options):
         return (
             f"learner.lr_warmup = {self.lr_warmup:g} steps are not over in {steps}, so that nothing is learnt at "
             "learner.lr: lower it, such as to 0.1 for a tenth of the run"
+        )
+
+    def _refuse_stop(self, run: Any) -> str | None:
+        one_update = self.epochs == 1 and self.minibatch >= run.rollout.tasks * run.rollout.group
+        if self.stop_kl is None or not one_update or self.old_logprobs == "engine":
+            return None
+        return (
+            f"learner.stop_kl has no effect: a step makes one update, before which nothing has moved: lower "
+            f"learner.minibatch = {self.minibatch}, raise learner.epochs, or leave it out"
         )
 
     def _refuse_older_samples(self, run: Any) -> str | None:

@@ -61,6 +61,10 @@ class PolicyOptimizer:
             )
         return float(norm)
 
+    def drop(self) -> None:
+        """Leave the accumulated gradient out."""
+        self.adamw.zero_grad(set_to_none=True)
+
     def forget(self) -> None:
         """Begin again without momentum."""
         self.adamw.state.clear()

@@ -32,6 +32,7 @@ METRICS: dict[str, str] = {
     # --- credit
     "groups_without_signal": "Share of task groups whose scorable turns all have one score: nothing to learn from.",
     "unscorable_episodes": "Share of episodes that left their group because a reward was not a number.",
+    "left_out_episodes": "Share of episodes that the update leaves out: truncated ones, or LOOP's of small advantage.",
     "open_gates": "G-RA: share of scorable episodes at which every gate is open.",
     "prior": "IGPO: mean probability of the true answer before an episode's first reply.",
     "belief": "IGPO: mean probability of the true answer before an episode's last reply.",
@@ -49,6 +50,8 @@ METRICS: dict[str, str] = {
     "tapered_fraction": "TOPR: share of tokens whose weight was below 1.",
     "dual_clip_fraction": "Share of tokens at which the dual clip bounded a negative advantage.",
     "approx_kl": "Mean of old minus new log-probability of a token (k1): how far the step moved the policy.",
+    "episode_kl": "Mean over episodes of old minus new log-probability of all that was said, in nats; learner.stop_kl.",
+    "stopped": "1 where the step ended its updates early, at learner.stop_kl; the last one is not applied.",
     "entropy": "Mean entropy of the next-token distribution at said tokens, in nats; its history are the lines before.",
     "reference_kl": "Mean KL estimate to the reference model, by the estimator of the recipe.",
     "grad_norm": "Norm of the gradient before clipping.",

@@ -50,6 +50,7 @@ class PolicyUpdate:
             (config.seed, number),
             earned.targets_T,
             outcome_E(self.step.batch),
+            earned.kept_E,
         )
         told = {
             **self.figures,

@@ -7,22 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from learner_steps import earned, episodes_of, equal, learn, learner, weights
 
 from manyturn.agents.episode import Episode
 from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.language_model import LanguageModel, build_tiny
 from manyturn.agents.ledger import Ledger
-from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.task import Task
 from manyturn.trainers.learn import forward, heads
-from manyturn.trainers.learn.head_config import HeadConfig, ProgressHeadConfig, ValueHeadConfig
+from manyturn.trainers.learn.head_config import ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.objective import OBJECTIVES
 from manyturn.trainers.learn.samples import Sample, at_said, on_said, samples_of
 
-torch.set_num_threads(1)
-CPU = torch.device("cpu")
 CRITIC, ESTIMATOR = ValueHeadConfig(lr=0.05), ProgressHeadConfig(lr=0.05)
 EVERYTHING = {
     "name": "clip",
@@ -34,48 +29,6 @@ EVERYTHING = {
 }
 
 
-def model(double: bool = False) -> LanguageModel:
-    language = build_tiny(["go north", "take the key"], 0, 64, CPU, width=16, layers=1, heads=2)
-    if double:
-        language.model.double()
-    return language
-
-
-def learner(objective: Any = "clip", *heads: HeadConfig, double: bool = False, **options: Any) -> Learner:
-    config = LearnerConfig.model_validate({"minibatch": 64, "lr": 1e-2, **options})
-    made = Learner(model(double), config, OBJECTIVES.parse(objective), 1.0, heads)
-    made.begin_reinforcement()
-    return made
-
-
-def episodes_of(count: int = 4, noise: float = 0.0) -> list[Sample]:
-    """Samples of a window's episodes: two or three turns, each in a row of its own, and one whole episode of two turns.
-
-    Args:
-        noise: how far the engine's log-probabilities are from the learner's.
-    """
-    rng, samples = generator("samples", count), []
-    for episode in range(count):
-        turns = 2 + episode % 2
-        rows = [[turn] for turn in range(turns)] if episode else [[0, 1]]
-        for row in rows:
-            parts = [(-1, rng.integers(2, 6))] + [(t, n) for t in row for n in rng.integers(2, 6, size=1)]
-            reply = np.concatenate([np.full(n, turn) for turn, n in parts])
-            rng.normal()
-            ids = rng.integers(4, 200, size=len(reply))
-            samples.append(Sample(episode, ids, reply >= 0, np.zeros(len(reply)), reply, turns))
-    drawn = learner(double=True).read(samples).logprob
-    for sample, row in zip(samples, drawn, strict=True):
-        sample.engine_logprob[:] = np.where(sample.said, row.numpy() + noise * rng.normal(size=len(sample)), 0)
-    return samples
-
-
-def earned(samples: list[Sample]) -> np.ndarray:
-    """A credit for each row, the same in whatever order rows stand."""
-    credits = [generator("credit", sample.ids.tolist()).normal() for sample in samples]
-    return at_said(samples, [np.full(len(sample), credit) for sample, credit in zip(samples, credits, strict=True)])
-
-
 def heads_need(made: Learner, samples: list[Sample]) -> dict[str, np.ndarray]:
     """What the heads are to learn: targets that depend on the token, outcomes that depend on the episode."""
     given, names = {}, {head.name for head in made.heads}
@@ -84,12 +37,6 @@ def heads_need(made: Learner, samples: list[Sample]) -> dict[str, np.ndarray]:
     if "progress" in names:
         given["outcome_E"] = np.arange(1.0 + max(sample.episode for sample in samples)) % 2
     return given
-
-
-def learn(made: Learner, samples: list[Sample], step: int = 0, rate: float = 1.0, **given: Any) -> dict[str, Any]:
-    """A step of learning from credit that the rows have by themselves."""
-    advantage_T = given.pop("advantage_T", earned(samples))
-    return made.learn(made.read(samples), advantage_T, rate, (step,), **given)
 
 
 def gradient(made: Learner, samples: list[Sample], **given: Any) -> tuple[list[torch.Tensor], dict[str, Any]]:
@@ -105,14 +52,6 @@ def gradient(made: Learner, samples: list[Sample], **given: Any) -> tuple[list[t
     figures = learn(made, samples, **heads_need(made, samples), **given)
     assert len(found) == len(made.optimizer.trained)
     return found, figures
-
-
-def weights(made: Learner) -> list[torch.Tensor]:
-    return [p.detach().clone() for p in made.optimizer.trained]
-
-
-def equal(ours: list[torch.Tensor], theirs: list[torch.Tensor]) -> bool:
-    return all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
 
 
 @pytest.mark.parametrize("objective", [EVERYTHING, "gspo", "clip", {**EVERYTHING, "sequence": "branch"}])
@@ -233,14 +172,14 @@ def test_a_learner_that_is_resumed_goes_on_to_the_same_bits(hidden):
     calm, first, resumed = fresh(), fresh(), fresh()
     needed = heads_need(calm, samples)
     for step in range(4):
-        told = learn(calm, samples, step, step / 4, **needed)
+        told = learn(calm, samples, step, 1 - step / 4, **needed)
     for step in range(2):
-        learn(first, samples, step, step / 4, **needed)
+        learn(first, samples, step, 1 - step / 4, **needed)
     resumed.model.load_state_dict(first.model.state_dict())
     resumed.load_plain(json.loads(json.dumps(first.plain())))
     resumed.load_tensors({name: value.clone() for name, value in first.tensors().items()})
     for step in range(2, 4):
-        again = learn(resumed, samples, step, step / 4, **needed)
+        again = learn(resumed, samples, step, 1 - step / 4, **needed)
     assert again == told and told["kl_coef"] != 0.1 and "epo_reference" in told
     ours, theirs = resumed.tensors(), calm.tensors()
     assert ours.keys() == theirs.keys() and equal(list(ours.values()), list(theirs.values()))

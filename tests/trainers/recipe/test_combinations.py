@@ -112,6 +112,11 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"learner.lr_warmup": 0.1},
     ),
     (
+        {"learner.stop_kl": 1.0, "learner.minibatch": 128},
+        r"learner\.stop_kl has no effect: a step makes one update, .* lower learner\.minibatch = 128",
+        {"learner.minibatch": 64},
+    ),
+    (
         {"columns": ["drift", "drift"]},
         "columns names drift twice: put its options into one entry",
         {"columns": []},

@@ -20,7 +20,8 @@ Implementation:
 Differences: the paper averages over tokens of full trajectories (token-mean), GRPO over the means of replies
 (seq-mean-token-mean), Dr.GRPO divides by a constant. LOOP clips at [1 / (1 + e), 1 + e]: low = e / (1 + e), high = e,
 dual = "off"; its loss per trajectory, and Turn-PPO's per turn, are ratio = "sequence"; numbers agree with LOOP's
-``_ppo_loss``. Older code (verl-agent) does not clamp the log-ratio. Left out: early stopping on approx_kl.
+``_ppo_loss``. Older code (verl-agent) does not clamp the log-ratio. An early
+stop at a large divergence is the learner's (``learner.stop_kl``).
 
 Watch: as a rule of thumb ``clip_fraction`` above 0.2 or ``approx_kl`` above 0.05: steps are too large for their
 samples, lower the rate or the number of updates; both at 0 with several updates a step: nothing moves.
