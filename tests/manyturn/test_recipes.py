@@ -33,7 +33,9 @@ KINDS = {"env": {"id": "manyturn/Household-v0", "args": {"difficulty": "easy", "
 EIGHT = Path(__file__).parents[1] / "trainers" / "eight.py"
 # Similarity compares situations that are texts.
 DOORS = {"env": {"id": f"{EIGHT.with_name('doors.py')}:Doors"}}
-ENVS = {"dump": KINDS, "sec": KINDS, "igpo": {"env": {"id": f"{EIGHT}:Eight"}}, "gigpo-similarity": DOORS}
+# LOOP learns from episodes that differ, which those of an untaught policy hardly do.
+ODD = {"env": {"id": f"{EIGHT.with_name('odd_replies.py')}:OddReplies"}}
+ENVS = {"dump": KINDS, "sec": KINDS, "igpo": {"env": {"id": f"{EIGHT}:Eight"}}, "gigpo-similarity": DOORS, "loop": ODD}
 
 
 def of_method(*names, env=MAZE, **changes):

@@ -25,7 +25,7 @@ class OddReplies(mt.TextEnv):
         return ["a", "bb"]
 
     def expert(self):
-        return "a" if (self.heard + self.turn) % 2 else "bb"
+        return "bb" if self.heard % 2 else "a"
 
     def answer(self):
         return self.task.params["word"]

@@ -30,7 +30,7 @@ FIRST = {"name": "igpo", "baseline": "first"}
 JOINT = {"name": "igpo", "baseline": "joint"}
 CALLS = {"name": "stratified", "stratum": "calls", "edges": (1.0, 3.0)}
 MODULATED = [{"name": "empg", "k": 2.0}, {"name": "entropy_weight", "a": -0.5}]
-HARD = [*TOKENS, SPO, FIRST, CALLS]
+HARD = [*TOKENS, SPO, FIRST, {**JOINT, "gamma": 0.5}, CALLS]
 EVERY = [({"advantage": method}) for method in HARD] + [{"advantage": "grpo", "modulation": [m]} for m in MODULATED]
 by_method = pytest.mark.parametrize("stages", EVERY, ids=str)
 

@@ -30,7 +30,6 @@ BASELINES = [
 ]
 TURNS = [
     {"name": "igpo"},
-    {"name": "igpo", "baseline": "joint", "gamma": 0.5},
     {"name": "igpo", "baseline": "turn", "std": False},
     {"name": "mt_grpo"},
 ]

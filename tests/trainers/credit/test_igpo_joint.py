@@ -49,6 +49,13 @@ def test_an_outcome_beside_small_gains_is_not_blown_up_to_their_size():
     assert abs(together[0] - together[2]) < 0.01
 
 
+def test_turns_of_equal_successes_get_the_credit_that_the_paper_gives_them():
+    """Unlike everywhere else in this project: the success is compared with the turns before it."""
+    batch = TurnBatch.from_episodes([[0, 0, 1]] * 2, groups=["a", "a"])
+    np.testing.assert_allclose(advantage(batch, JOINT), [0, 0.645, 1.291] * 2, atol=1e-3)
+    assert not advantage(batch, {"name": "igpo"}).any()
+
+
 def test_a_run_of_the_recipe_learns_otherwise_than_with_outcomes_apart(tmp_path):
     recipe, weights = load_recipe("igpo")["credit"], {}
     assert recipe["advantage"].pop("baseline") == "joint"

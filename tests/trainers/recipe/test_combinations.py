@@ -117,6 +117,11 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"learner.minibatch": 64},
     ),
     (
+        {"objective": {"name": "clip", "epo": {"horizon": 61}}},
+        r"objective\.epo\.horizon = 61 is a schedule of 61 steps, of which a run of 60 sees the start alone: leave it",
+        {"objective": {"name": "clip", "epo": {}}},
+    ),
+    (
         {"columns": ["drift", "drift"]},
         "columns names drift twice: put its options into one entry",
         {"columns": []},

@@ -16,7 +16,8 @@ Implementation:
    outcome of 1 among small gains sets the scale of all. "reward" normalises the two apart.
 3. Statistics count the scorable turns, or episodes, of a task; a group of one episode, or without spread, gives 0.
 4. Every token of a turn gets the turn's advantage. Truncated episodes count as they ended.
-5. With "first" the later turns of equal episodes get credit other than 0.
+5. With "joint" and "first" turns of equal episodes get credit other than 0 where their rewards differ: if all succeed,
+   the last turn is above the mean of turns.
 
 Differences: "joint" is the paper's; "reward", which is ours, is the default. "turn" and "first" are the released code:
 what it trains with, without std, and a function that it does not use. That code compares tokens of the same number,
