@@ -1,4 +1,6 @@
-"""Methods of giving credit against GRPO: the same worlds, held-out panels, budget and warmed-up weights, seed by seed.
+"""Recipe against recipe, as published: the same worlds, panels, budget and warmed-up weights, seed by seed.
+
+Recipes differ in more than their method; ``credit_methods.py`` takes them apart.
 
     python benchmarks/credit.py RUN-FOLDER --seeds 8 --jobs 2
     python benchmarks/credit.py RUN-FOLDER --worlds tempting repeated --methods grpo gigpo --seeds 2 --minutes 30

@@ -1,4 +1,4 @@
-"""One run of the benchmark of credit methods; ``credit.py`` starts it in a process of its own.
+"""One run of the comparison of recipes; ``credit.py`` starts it in a process of its own.
 
 A run that is finished is left alone, one that was begun goes on. Methods of one world and seed begin with the same
 warmed-up weights: the warm-up is run once, and planted into each run as the checkpoint that its own would have written.

@@ -1,4 +1,4 @@
-"""What the benchmark of credit methods compares: worlds, methods, and the configuration of each run.
+"""What the comparison of recipe with recipe runs: worlds, methods, and the configuration of each run.
 
 A method is one recipe or several joined by +, laid on the world's settings: ``grpo+epo`` is GRPO with EPO's
 regulariser. What a world settles stands above what recipes say, so that all methods have one budget: as many steps

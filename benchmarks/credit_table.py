@@ -1,4 +1,4 @@
-"""Table and figure of the benchmark of credit methods, from its raw results.
+"""Table and figure of the comparison of recipe with recipe, from its raw results.
 
     python benchmarks/credit_table.py [RESULTS.jsonl]
 
@@ -33,6 +33,11 @@ from manyturn.agents.statistics import (
 )
 from manyturn.envs.contract.durable import replace_text
 
+LABEL = (
+    "Recipe against recipe: each as published, at the commits below. They differ in KL, penalty, clip, aggregation and "
+    "shape of rollouts as well, so that no difference is a method's own; `credit_methods.py` takes them apart. "
+    "Exploratory."
+)
 WANTED = 0.05
 LEVEL = 0.05  # of a test that is worth making
 AXES = {1: "updates", 2: "million tokens", 3: "seconds"}
@@ -212,7 +217,8 @@ def publish(results: Sequence[Result], path: Path) -> str:
     """Write table and figure beside the results; returns the table."""
     made = (", ".join(sorted({line[what] for line in results})) for what in ("machine", "date", "commit"))
     told = dict(zip(("machine", "dates", "commits"), made, strict=True))
-    head = f"Raw results: `{path.name}`. " + " ".join(f"{what.capitalize()}: {text}." for what, text in told.items())
+    head = f"{LABEL}\n\nRaw results: `{path.name}`. "
+    head += " ".join(f"{what.capitalize()}: {text}." for what, text in told.items())
     table = show(results)
     replace_text(path.with_suffix(".md"), f"{head}\n\n{table}\n")
     draw(results, path.with_suffix(".png"))
