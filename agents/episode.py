@@ -24,6 +24,7 @@ class Ending(StrEnum):
 
     COMPLETED = "completed"
     TRUNCATED = "truncated"
+    TAMPERED = "tampered"  # the environment found its result forged
     ENV_ERROR = "env_error"
     INFRA_ERROR = "infra_error"
     CANCELLED = "cancelled"
@@ -181,7 +182,8 @@ async def play(seat: Seat, policy: Policy, task: Task, key: EpisodeKey, instruct
         episode.answer = step.answer
         while not step.ended and len(episode.turns) < max_turns:
             step = await _turn(episode, player, seat, step)
-        episode.ending = Ending.COMPLETED if step.terminated else Ending.TRUNCATED
+        ended = Ending.TAMPERED if step.measures.get(Ending.TAMPERED) else Ending.COMPLETED
+        episode.ending = ended if step.terminated else Ending.TRUNCATED
         episode.cause = "" if step.terminated else "turns"
         episode.success = step.success if step.ended or math.isnan(episode.outcome) else False
         episode.last, episode.measures = step.observation, dict(step.measures)

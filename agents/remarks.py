@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from manyturn.agents.episode import Ending
+
 _NEARLY_ALL = 0.995
 
 
@@ -14,7 +16,12 @@ def remarks(summary: Mapping[str, Any], invalid_explained: bool = False) -> list
         invalid_explained: say nothing about invalid replies, since another remark does.
     """
     invalid = () if invalid_explained else _invalid(summary)
-    return [*_cut(summary), *invalid, *_nothing_to_choose(summary)]
+    return [*_tampered(summary), *_cut(summary), *invalid, *_nothing_to_choose(summary)]
+
+
+def _tampered(summary: Mapping[str, Any]) -> Iterator[str]:
+    if count := summary["endings"].get(Ending.TAMPERED, 0):
+        yield f"{count} of {summary['n_episodes']} episodes forged their result: no success, and nothing earned by it"
 
 
 def _cut(summary: Mapping[str, Any]) -> Iterator[str]:

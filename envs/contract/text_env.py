@@ -118,7 +118,10 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         return {}
 
     def measures(self) -> Mapping[str, float]:
-        """Further figures of an episode that has ended, such as ``{"submitted": 1.0}``; evaluations report means."""
+        """Further figures of an episode that has ended, such as ``{"submitted": 1.0}``; evaluations report means.
+
+        One has a meaning to all: ``tampered`` above 0 says that the result was forged, and the episode ends as such.
+        """
         return {}
 
     def answer(self) -> str | None:

@@ -123,7 +123,7 @@ def _records(report: bytes, nonce: str) -> tuple[list[dict[str, Any]], str]:
         given, _, text = line.partition(b" ")
         try:
             record = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             record = {}
         if given != nonce.encode() or not _sound(record):
             return records, "a line in the report that is not the reporter's"

@@ -17,6 +17,7 @@ from manyturn.envs.contract.text_env import TextEnv
 from manyturn.envs.contract.turn import Turn
 from manyturn.envs.hosting.engines import usable
 from manyturn.envs.software import levels
+from manyturn.envs.software.challenge import deck_of
 from manyturn.envs.software.desk import Desk, Files
 from manyturn.envs.software.display import bounded, harmless
 from manyturn.envs.software.expert import Call
@@ -128,6 +129,7 @@ class Software(TextEnv):
         self.instructions = INSTRUCTIONS + lines if self._lines else told(INSTRUCTIONS, self.tools)
         self._work: Work | None = None  # None between episodes
         self._steps, self._level, self._tampered = Steps(), levels.NOT_SUBMITTED, False
+        self._reached: float | None = None
         self._anchor: tuple[str, ...] = ()
 
     def problems(self, source: str | None, difficulty: str | None) -> Problems:
@@ -142,6 +144,7 @@ class Software(TextEnv):
     def begin(self, task: Task, rng: np.random.Generator) -> str:
         problem = self._problems.problem(task)
         self._steps, self._level, self._tampered = Steps(), levels.NOT_SUBMITTED, False
+        self._reached = None
         self._sit_down(task, Files(self._pristine(task)))
         names = sorted({path.partition("/")[0] + "/" * ("/" in path) for path in problem.files})
         return bounded(f"{problem.statement.strip()}\n\n{WORKSPACE} holds: {'  '.join(names)}")
@@ -165,6 +168,9 @@ class Software(TextEnv):
         if not work.submitted:
             return self.go_on(text, **parts) if answered.valid else self.invalid(text, **parts)
         self._level, self._tampered = _level(work), work.grade is not None and work.grade.cause == TAMPERED
+        self._reached = work.grade.reached if work.grade is not None and work.changed else None
+        if self._tampered and self._by_levels:
+            parts = {name: parts.get(name, 0.0) + back for name, back in self._steps.take_back().items()}
         resolved = self._level == levels.RESOLVED
         outcome = self._level if self._by_levels else float(resolved)
         turn = self.succeed(text, outcome, **parts) if resolved else self.fail(text, outcome, **parts)
@@ -213,13 +219,16 @@ class Software(TextEnv):
     def measures(self) -> dict[str, float]:
         """Completion and modification rates, as in the paper of G-RA: handed in, and handed in with changes.
 
-        ``tampered`` is the rate of what was handed in with forged results; it is neither of the two.
+        ``tampered`` is the rate of what was handed in with forged results; it is neither of the two. ``reached`` is the
+        share of tests to make pass whose fault other inputs reach too. At 0 the grade rests on the visible tests alone.
+        Work that was not challenged has none.
         """
-        return {
+        found = {
             "completed": float(self._level > levels.NOT_SUBMITTED),
             "modified": float(self._level > levels.EMPTY),
             "tampered": float(self._tampered),
         }
+        return found if self._reached is None else {**found, "reached": self._reached}
 
     def save(self) -> bytes:
         """The files as far as they differ from the problem's; processes are not part of a snapshot."""
@@ -265,7 +274,7 @@ class Software(TextEnv):
         """Grades changes to a problem in a desk's sandbox, each once in this process."""
         # The episode's own, and no draw from its generator: that is as it was after a snapshot is restored.
         seed = seed_of("software challenge", self._seed)
-        of = self._engine.model_dump_json(), task.content, seed
+        of = self._engine.model_dump_json(), task.content, deck_of(seed)
 
         def judge(changes: Changes, back: bool) -> Grade:
             def run() -> Grade:

@@ -49,6 +49,8 @@ class Grade(NamedTuple):
         fixed: FAIL_TO_PASS tests that pass.
         broken: PASS_TO_PASS tests that do not.
         texts: id -> why a test failed, or file -> why its tests could not be collected.
+        reached: share of FAIL_TO_PASS tests of which a copy with other literals reaches the fault: at 0 the grade rests
+            on the tests' own inputs alone. None where nothing was challenged.
     """
 
     cause: str
@@ -56,6 +58,7 @@ class Grade(NamedTuple):
     fixed: tuple[str, ...]
     broken: tuple[str, ...]
     texts: Mapping[str, str]
+    reached: float | None = None
 
 
 def carried(problem: Problem, changes: Changes) -> dict[str, bytes | None]:
@@ -94,7 +97,7 @@ def grade(sandbox: Sandbox, problem: Problem, changes: Changes, seconds: float, 
 
     Args:
         sandbox: whatever is in it is lost.
-        seconds: of the processor's time for one run of the tests; what passes is challenged in two that are longer.
+        seconds: of the processor's time for one run of the tests; those of a challenge take longer.
         seed: of the challenge.
     """
     chosen = (*problem.fail_to_pass, *problem.pass_to_pass)
@@ -128,16 +131,17 @@ def _challenged(
 
     tests = Tests(problem.tests, problem.fail_to_pass, problem.pass_to_pass)
     said = {test for test in (*claimed.fixed, *problem.pass_to_pass) if test not in claimed.broken}
-    challenge = Challenge[Changes](problem.id, tests, dict(problem.fix), lay, seed)
+    nothing: Changes = {}
+    challenge = Challenge[Changes](problem.id, tests, dict(problem.fix), nothing, lay, seed)
     met = challenge.met(sandbox, changes, seconds, said)
     if met.tampered:
-        return Grade(TAMPERED, met.tampered, (), problem.pass_to_pass, {})
+        return Grade(TAMPERED, met.tampered, (), problem.pass_to_pass, {}, met.reached)
     if met.timed_out:
         return Grade(TIMEOUT, "", (), claimed.broken, claimed.texts)
     fixed = tuple(test for test in claimed.fixed if met.holds(test))
     broken = tuple(t for t in problem.pass_to_pass if t in claimed.broken or t in met.wrong)
     if fixed == claimed.fixed and broken == claimed.broken:
-        return claimed
+        return claimed._replace(reached=met.reached)
     lost = next((test for test in claimed.fixed if test not in fixed), None)
     detail = f"{lost} passes on its own inputs alone" if lost else ""
-    return Grade(UNRESOLVED, detail, fixed, broken, claimed.texts)
+    return Grade(UNRESOLVED, detail, fixed, broken, claimed.texts, met.reached)

@@ -17,6 +17,8 @@ Rewards of turns, each of which an episode earns once at most, and none of which
     edited        0.03    the first change that is graded
     tests         0.10    the largest share of FAIL_TO_PASS tests seen to pass so far, as it grows
 
+An episode with a forged result earns nothing: its last turn takes back what others paid.
+
 All of them come to 0.2, less than what lies between failing and passing tests. ``tests`` is what the grader itself says
 of the agent's changes. For G-RA set the gate between the empty patch and the patch that fails::
 
@@ -56,3 +58,7 @@ class Steps:
                 self.shares[name] = share
                 paid[name] = STEPS[name] * gain
         return paid
+
+    def take_back(self) -> dict[str, float]:
+        """The inverse of all that has been paid, for an episode that earns nothing."""
+        return {name: -STEPS[name] * self.shares.pop(name) for name in list(self.shares)}

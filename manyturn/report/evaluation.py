@@ -30,12 +30,15 @@ def evaluation_head(evaluated: Evaluated) -> Head:
 
 
 def evaluation_tables(summary: Mapping[str, Any], prefix: str = "") -> list[Plain]:
-    """Reward parts, success by difficulty and tag, attempts, endings and limits, as far as there are any."""
+    """Reward parts, measures, success by difficulty and tag, attempts, endings and limits, as far as there are any."""
     success = prefix + ("success" if prefix else "Success")
     found = [_broken_down(f"{success} by {name}", name, summary[f"by_{name}"]) for name in ("difficulty", "tag")]
     return [
         one
-        for one in (_parts(summary, prefix), *found, _attempts(summary, prefix), _endings(summary, prefix))
+        for one in (
+            *(_parts(summary, prefix), _measures(summary, prefix)),
+            *(*found, _attempts(summary, prefix), _endings(summary, prefix)),
+        )
         if one["rows"]
     ]
 
@@ -110,6 +113,13 @@ def _parts(summary: Mapping[str, Any], prefix: str) -> Plain:
     parts = summary["parts"] if len(summary["parts"]) > 1 else {}
     rows = [[name, *ends(found), found["n_tasks"]] for name, found in parts.items()]
     return table(f"{prefix}reward parts" if prefix else "Reward parts", columns, rows)
+
+
+def _measures(summary: Mapping[str, Any], prefix: str) -> Plain:
+    """What the environment measured of episodes besides their reward."""
+    columns = {"measure": "text", "mean of an episode": "number", "low": "number", "high": "number", "tasks": "number"}
+    rows = [[name, *ends(found), found["n_tasks"]] for name, found in summary["measures"].items()]
+    return table(f"{prefix}measures" if prefix else "Measures", columns, rows)
 
 
 def _attempts(summary: Mapping[str, Any], prefix: str) -> Plain:

@@ -16,10 +16,13 @@ _CURVES = (
     ("Return", "mean of an episode", False, {"return": "return"}),
     ("Turns", "mean of an episode", False, {"turns": "turns"}),
     (
-        "Invalid, cut and truncated",
+        "Invalid, cut, truncated and tampered",
         "share",
         True,
-        {"invalid": "invalid turns", "cut": "cut replies", "truncated": "truncated episodes"},
+        {
+            **{"invalid": "invalid turns", "cut": "cut replies"},
+            **{"truncated": "truncated episodes", "tampered": "tampered episodes"},
+        },
     ),
     (
         "Groups that teach nothing",

@@ -99,6 +99,7 @@ def describe(
         "invalid": mean([not turn.valid for turn in turns]),
         "cut": mean([turn.usage.cut for turn in turns if turn.usage is not None and turn.usage.cut is not None]),
         "truncated": mean([episode.ending is Ending.TRUNCATED for episode in told]),
+        "tampered": mean([episode.ending is Ending.TAMPERED for episode in told]),
         "errors": len(episodes) - len(told),
         "retried": mean([episode.attempts > 1 for episode in episodes]),
         **{f"{role}/return": mean([r for r in returns if not math.isnan(r)]) for role, returns in earned.items()},

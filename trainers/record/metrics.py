@@ -26,6 +26,7 @@ METRICS: dict[str, str] = {
     "invalid": "Share of turns whose reply meant nothing to the format or the environment.",
     "cut": "Share of replies that ended at sampling.max_tokens, and not by themselves.",
     "truncated": "Share of episodes cut off by a limit of turns or context.",
+    "tampered": "Share of episodes whose result the environment found forged; they are no success.",
     "errors": "Episodes that ended in an error after all attempts; they are in no statistic and earn nothing.",
     "retried": "Share of episodes that needed more than one attempt.",
     "branched": "Branching: share of episodes that are branches; they repeat the turns of another up to their fork.",

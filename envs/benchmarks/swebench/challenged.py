@@ -50,7 +50,7 @@ def met(sandbox: Sandbox, row: Row, patch: str, seed: int) -> Met | None:
         _lay(sandbox, row, patch, files)
 
     reference = row.gold or f"{_REVERSED}{row.fault}"
-    found = Challenge(row.instance, tests, reference, lay, seed).met(sandbox, patch, SECONDS, {*fails, *keeps})
+    found = Challenge(row.instance, tests, reference, "", lay, seed).met(sandbox, patch, SECONDS, {*fails, *keeps})
     return found if found.answered.intersection(fails) or found.timed_out else None
 
 

@@ -106,7 +106,7 @@ class SWEBench(TextEnv):
         self._sandbox: Sandbox | None = None
         self._prepared: dict[str, Prepared] = {}
         self._submitted = False
-        self._measured = {"official": 0.0, "challenged": 0.0, "tampered": 0.0}
+        self._measured = dict[str, float]()
         functions = (Tools.bash, Tools.view, Tools.edit, Tools.search, SWEBench.submit)
         self.tools = tuple(tool_of(function).schema for function in functions)
         self.instructions = told(INSTRUCTIONS, self.tools)
@@ -135,7 +135,7 @@ class SWEBench(TextEnv):
         tools = Tools(self._sandbox, seconds=COMMAND_SECONDS)
         self._toolset = Toolset([tools.bash, tools.view, tools.edit, tools.search, self.submit], most_calls=1)
         self._submitted = False
-        self._measured = dict.fromkeys(self._measured, 0.0)
+        self._measured = {"official": 0.0, "challenged": 0.0, "tampered": 0.0}
         hints = f"\n\nHints:\n{row.hints}" if self._hints and row.hints else ""
         return harmless((row.statement + hints).replace("\r\n", "\n"))
 
@@ -201,7 +201,7 @@ class SWEBench(TextEnv):
         found = met(grader, self.row, patch, seed_of("swebench challenge", self._seed))
         if found is None:
             return True, verdict
-        self._measured |= {"challenged": 1.0, "tampered": float(bool(found.tampered))}
+        self._measured |= {"challenged": 1.0, "tampered": float(bool(found.tampered)), "reached": found.reached}
         if found.tampered:
             return False, f"Its log was tampered with: {found.tampered}."
         if found.timed_out:

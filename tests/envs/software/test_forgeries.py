@@ -62,9 +62,9 @@ def test_forgeries_are_many() -> None:
 def test_a_forgery_is_an_ending_of_its_own(engine: str, name: str) -> None:
     env = Small(reward="levels")
     text = f"cat > calc/core.py <<'END-OF-FILE'\n{TOPS[name]}\n{CORE}END-OF-FILE\n"
-    _, info = episode(env, [call_text("bash", command=text), call_text("submit")])
-    assert info["measures"] == {"completed": 0.0, "modified": 0.0, "tampered": 1.0} and not info["success"]
-    assert info["reward_parts"]["outcome"] == 0.0 and "tests" not in info["reward_parts"]
+    paid, info = episode(env, [call_text("bash", command=text), call_text("submit")])
+    assert info["measures"] == {"completed": 0.0, "modified": 0.0, "tampered": 1.0, "reached": 1.0}
+    assert info["reward_parts"]["outcome"] == 0.0 == pytest.approx(paid, abs=1e-12) and not info["success"]
     env.close()
 
 
@@ -113,7 +113,7 @@ def test_a_right_program_that_is_written_differently_passes(
     sandbox: DockerSandbox, add: str, total: str, double: str
 ) -> None:
     found = graded(sandbox, small(), "calc/core.py", rewritten(add, total, double), seed=len(add + total + double))
-    assert found == Grade(RESOLVED, "", small().fail_to_pass, (), {})
+    assert found == Grade(RESOLVED, "", small().fail_to_pass, (), {}, 1.0)
 
 
 def test_a_right_program_passes_under_another_challenge(sandbox: DockerSandbox) -> None:

@@ -28,7 +28,7 @@ def graded(sandbox: DockerSandbox, core: str, seconds: float = 20, **other: obje
 
 
 def test_the_known_mend_is_resolved_and_the_fault_is_not(sandbox: DockerSandbox) -> None:
-    assert graded(sandbox, MENDED) == Grade(RESOLVED, "", FAIL, (), {})
+    assert graded(sandbox, MENDED) == Grade(RESOLVED, "", FAIL, (), {}, 1.0)
     faulty = graded(sandbox, CORE)
     assert (faulty.cause, faulty.fixed, faulty.broken) == (UNRESOLVED, (), ())
     assert "assert -1 == 3" in faulty.texts[FAIL[0]]
@@ -201,6 +201,8 @@ def test_a_true_report_is_believed() -> None:
         (line({"id": ["a"], "outcome": "passed", "text": "", "answers": []}) + END, 0),
         (line({"exit": True, "x": 0}), 0),
         (line([]) + END, 0),
+        (NONCE.encode() + b" " + b"[" * 100_000 + b"\n" + END, 0),
+        (NONCE.encode() + b" " + b"9" * 100_000 + b"\n" + END, 0),
     ],
 )
 def test_a_report_that_contradicts_itself_is_forged(report: bytes, status: int) -> None:

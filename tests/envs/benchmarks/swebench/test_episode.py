@@ -75,7 +75,7 @@ def test_a_log_that_is_forged_is_worth_nothing_and_said_to_be(standin, play, for
     bash(env, f"cat > /tmp/top <<'END'\n{forgery}\nEND\ncat /tmp/top sums.py > /tmp/both; cp /tmp/both sums.py")
     text, reward, _, _, info = env.step('{"name": "submit", "arguments": {}}')
     assert (reward, info["success"]) == (0.0, False) and "tampered" in text
-    assert info["measures"] == {"official": 1.0, "challenged": 1.0, "tampered": 1.0}
+    assert info["measures"] == {"official": 1.0, "challenged": 1.0, "tampered": 1.0, "reached": 1.0}
 
 
 def test_a_wrong_mend_is_worth_nothing(standin, play):

@@ -1,0 +1,59 @@
+"""Whether two answers to a question are the same, as the test that asks would have it."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from manyturn.envs.software.questions import BOTH, RAISES, Questions
+
+_CLOSE, _NEAR_ZERO, _LARGEST = 1e-6, 1e-9, 1 << 64
+
+
+UNSTEADY = {"any": "answer"}
+"""Stands for an answer in which the reference does not agree with itself, so that nobody has to."""
+
+
+def agree(asked: Questions, told: Sequence[Any], given: Sequence[Any], strict: bool = True) -> bool:
+    """Whether an answer is the reference's.
+
+    Args:
+        asked: the questions of the file.
+        told, given: number of the question, and the answer of the reference and of a program.
+        strict: if not, two sides have to be equal where the reference's are.
+    """
+    number, answer = told
+    if given[0] != number:
+        return False
+    if answer is UNSTEADY:
+        return True
+    if asked.kinds.get(number) == RAISES and answer and isinstance(given[1], list):
+        # A test names what it expects, often a class above what is raised.
+        named = {name for name in given[1] if isinstance(name, str)}
+        return not asked.raises.get(number, frozenset()).union(answer[:1]).isdisjoint(named)
+    sides = not strict and asked.kinds.get(number) == BOTH and isinstance(given[1], list)
+    if sides and len(given[1]) == len(answer):
+        return same(answer[0], answer[1]) and same(given[1][0], given[1][1])
+    return same(answer, given[1])
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equality as ``==`` has it, apart from what a processor may round."""
+    if isinstance(one, list) and isinstance(other, list) and one[:1] != ["float"] != other[:1]:
+        return len(one) == len(other) and all(map(same, one, other))
+    left, right = _number(one), _number(other)
+    if left is None or right is None:
+        return one == other
+    if math.isnan(left) or math.isnan(right):
+        return math.isnan(left) and math.isnan(right)
+    return left == right or math.isclose(left, right, rel_tol=_CLOSE, abs_tol=_NEAR_ZERO)
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, list) and len(value) == 2 and value[0] == "float" and isinstance(value[1], str):
+        try:
+            return float(value[1])
+        except ValueError:
+            return None
+    if isinstance(value, int) and abs(value) > _LARGEST:  # no float, and not compared as one
+        return None
+    return value if isinstance(value, int | float) else None

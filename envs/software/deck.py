@@ -1,0 +1,208 @@
+"""A deck of questions for one problem: its tests, copies of them with other literals, and what the reference answers.
+
+Copies are drawn until some reach the fault. A copy reaches it where the faulty program answers otherwise than the
+reference, and the reference otherwise than in the test itself. So neither the fault nor a memory of the test's answers
+gets past it. What is drawn and answered depends on the problem alone: it is paid for once, and not by every grading.
+
+The reference answers twice. Answers in which it does not agree with itself are left out, and so are copies that it
+cannot answer.
+"""
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from manyturn.envs.software.agreement import UNSTEADY, agree, same
+from manyturn.envs.software.alterations import altered
+from manyturn.envs.software.checked_run import PASSED, CheckedRun
+from manyturn.envs.software.questions import BOTH, Questions
+
+_COPIES = ((8, 9), (30, 4), (math.inf, 2))  # so many tests to make pass at most, so many copies
+_MORE, _ROUNDS, _KEPT = 5, 2, 2  # times as many in the second round; how many of those are kept for each test
+
+Run = Callable[[Mapping[str, bytes], Sequence[str], Sequence[str]], CheckedRun]
+"""Runs a program with files, on tests by their ids, and on all tests of functions."""
+
+
+class Deck(NamedTuple):
+    """Questions and right answers.
+
+    Attributes:
+        files: path -> content, of tests and copies as questions.
+        copied: path of a copy -> path of the file of tests.
+        answers: id of a test, of copies too -> what the reference answers.
+        lost: ids of tests that it answers once and not again; whatever is said of them is right.
+        reached: ids without parameters of the tests of which a copy reaches the fault.
+        timed_out: a run came to its deadline, and the deck is not to be used.
+    """
+
+    files: Mapping[str, bytes]
+    copied: Mapping[str, str]
+    answers: Mapping[str, list[Any]]
+    lost: frozenset[str]
+    reached: frozenset[str]
+    timed_out: bool
+
+    def original(self, test: str) -> str:
+        """The id without parameters of the test that a test, or a copy of it, stands for."""
+        path, _, name = test.partition("[")[0].partition("::")
+        return f"{self.copied.get(path, path)}::{name}"
+
+
+def drawn(
+    asked: Mapping[str, Questions],
+    chosen: Sequence[str],
+    to_fix: Collection[str],
+    draw: Callable[[str, int], np.random.Generator],
+    reference: Run,
+    faulty: Run,
+) -> Deck:
+    """Draw copies until some reach the fault, or for a bounded number of rounds.
+
+    Args:
+        asked: path -> questions of a file of tests.
+        chosen: ids of all tests that are asked.
+        to_fix: ids without parameters of those that fail before the fix; copies are made of them.
+        draw: what decides a copy, from the path of its file of tests and its number.
+        reference, faulty: run the program with its fix, and without.
+    """
+    dealer = _Dealer(asked, draw)
+    wanted = [test for test in dict.fromkeys(to_fix) if test.partition("::")[0] in asked]
+    first = next(copies for most, copies in _COPIES if len(to_fix) <= most)
+    known: CheckedRun | None = None
+    for number in range(_ROUNDS):
+        if dealer.reached:
+            break
+        functions = dealer.deal(wanted, first * (_MORE if known else 1))
+        run = reference(dealer.files, () if known else chosen, functions)
+        if run.timed_out:
+            if known:
+                break  # more copies take too long, and there are some
+            return dealer.deck({}, frozenset(), late=True)
+        known = known or run
+        ids = [test for test in run.found if _answered(run, test) and dealer.is_copy(test)]
+        spoilt = faulty(dealer.files, ids, ()) if ids else CheckedRun({}, {}, {}, 0)
+        dealer.look(known, run, spoilt, keep_all=number == 0)
+    assert known is not None
+    return _settled(dealer, known, reference)
+
+
+def _settled(dealer: "_Dealer", known: CheckedRun, reference: Run) -> Deck:
+    """The deck, after the reference has answered it as programs will: the same tests in the same order."""
+    own = {test: known.answers[test] for test, outcome in known.found.items() if outcome == PASSED}
+    told = {test: answers for test, answers in own.items() if not dealer.is_copy(test)} | dealer.kept
+    if not told:
+        return dealer.deck({}, frozenset())
+    again = reference(dealer.files, list(told), ())
+    steady = {test: _steady(answers, again.answers[test]) for test, answers in told.items() if _answered(again, test)}
+    lost = frozenset(test for test in told if steady.get(test) is None)
+    dealer.forget({test for test in told if test in lost or any(one is UNSTEADY for _, one in steady[test] or ())})
+    return dealer.deck({test: steady.get(test) or told[test] for test in told}, lost, again.timed_out)
+
+
+def _answered(run: CheckedRun, test: str) -> bool:
+    return run.found.get(test) == PASSED
+
+
+def _steady(once: Sequence[Any], again: Sequence[Any]) -> list[Any] | None:
+    """The answers that are the same both times, the others marked; None if other questions were come to."""
+    if [number for number, _ in once] != [number for number, _ in again]:
+        return None
+    pairs = zip(once, again, strict=True)
+    return [[number, answer if same(answer, other) else UNSTEADY] for (number, answer), (_, other) in pairs]
+
+
+class _Dealer:
+    """Makes copies, and keeps those that are worth asking."""
+
+    def __init__(self, asked: Mapping[str, Questions], draw: Callable[[str, int], np.random.Generator]):
+        self.files = {path: questions.text for path, questions in asked.items()}
+        self.kept = dict[str, list[Any]]()  # id of a copied test -> answers
+        self._asked, self._draw = asked, draw
+        self._copied, self._numbers = dict[str, str](), dict[str, int]()
+        self._reaching = dict[str, set[str]]()  # test -> ids of copied tests that reach the fault there
+
+    @property
+    def reached(self) -> frozenset[str]:
+        return frozenset(test for test, ids in self._reaching.items() if ids)
+
+    def is_copy(self, test: str) -> bool:
+        return test.partition("::")[0] in self._copied
+
+    def deal(self, tests: Iterable[str], number: int) -> list[str]:
+        """Make so many copies of files with tests; returns their functions."""
+        by_file: dict[str, list[str]] = {}
+        for test in tests:
+            path, _, function = test.partition("::")
+            by_file.setdefault(path, []).append(function)
+        made: list[str] = []
+        for path, functions in by_file.items():
+            for _ in range(number):
+                copy = self._numbers[path] = self._numbers.get(path, -1) + 1
+                place = f"{path.removesuffix('.py')}_{copy}.py"
+                if place in self._asked:
+                    continue
+                self._copied[place] = path
+                self.files[place] = altered(self._asked[path].text, functions, copy, self._draw(path, copy))
+                made += [f"{place}::{function}" for function in functions]
+        return made
+
+    def look(self, known: CheckedRun, run: CheckedRun, spoilt: CheckedRun, keep_all: bool) -> None:
+        """Note what reaches the fault, and keep that, or all."""
+        seen = self._seen(known)
+        for test, answers in run.answers.items():
+            if not self.is_copy(test) or not _answered(run, test):
+                continue
+            path, _, name = test.partition("::")
+            original = f"{self._copied[path]}::{name.partition('[')[0]}"
+            ids = self._reaching.setdefault(original, set())
+            reaches = test in spoilt.found and self._reaches(original, answers, spoilt.answers[test], seen)
+            if keep_all or (reaches and len(ids) < _KEPT):
+                self.kept[test] = answers
+                ids.update({test} if reaches else ())
+
+    def forget(self, tests: Collection[str]) -> None:
+        """Do without copies that reach the fault by accident."""
+        for ids in self._reaching.values():
+            ids.difference_update(tests)
+
+    def deck(self, answers: Mapping[str, list[Any]], lost: frozenset[str], late: bool = False) -> Deck:
+        places = {test.partition("::")[0] for test in answers}
+        files = {path: text for path, text in self.files.items() if path in places or path not in self._copied}
+        copied = {place: path for place, path in self._copied.items() if place in places}
+        return Deck(files, copied, answers, lost, self.reached, late)
+
+    def _seen(self, known: CheckedRun) -> dict[tuple[str, int], list[Any]]:
+        """Test without parameters and question -> what the reference answers in the test itself."""
+        seen: dict[tuple[str, int], list[Any]] = {}
+        for test, answers in known.answers.items():
+            if not self.is_copy(test):
+                for number, answer in answers:
+                    sides = self._sides(test.partition("::")[0], number, answer)
+                    seen.setdefault((test.partition("[")[0], number), []).extend(sides)
+        return seen
+
+    def _reaches(
+        self, original: str, told: Sequence[Any], given: Sequence[Any], seen: Mapping[tuple[str, int], Sequence[Any]]
+    ) -> bool:
+        """Whether a faulty program's answers differ where the reference answers what is not in the test itself."""
+        path = original.partition("::")[0]
+        for at, (number, answer) in enumerate(told):
+            sides, before = self._sides(path, number, answer), seen.get((original, number), ())
+            new = [not any(same(side, one) for one in before) for side in sides]
+            if at >= len(given) or given[at][0] != number:  # from here on it went another way
+                return any(new)
+            if agree(self._asked[path], told[at], given[at]):
+                continue
+            others = self._sides(path, number, given[at][1])
+            if len(others) != len(sides):
+                return any(new)
+            if any(is_new and not same(*pair) for is_new, *pair in zip(new, sides, others, strict=True)):
+                return True
+        return False
+
+    def _sides(self, path: str, number: int, answer: Any) -> list[Any]:
+        both = self._asked[path].kinds.get(number) == BOTH and isinstance(answer, list)
+        return list(answer) if both else [answer]
