@@ -90,7 +90,7 @@ LAYERS: dict[str, dict[str, Any]] = {
     "epo-tenfold": stacked([load_recipe("epo"), {"objective": {"epo": {"coef": 0.01}}}]),
 }
 # Every other recipe, in one world. Not among them: scaling-inter, whose turn limits suit longer runs; igpo, which asks
-# for a world that names the true answer (clues); recipes of whole runs.
+# for a world that names the true answer (clues); stratified-search, which asks for tools; recipes of whole runs.
 OTHERS = (
     *("rloo", "opo", "dr-grpo", "reinforce-pp", "reinforce-pp-baseline", "loop", "mt-grpo", "spo", "stratified"),
     *("gigpo-similarity", "bilevel-ppo", "dapo", "grpo+ssl", "grpo+aepo", "grpo+empg", "grpo+cispo", "grpo+gmpo"),

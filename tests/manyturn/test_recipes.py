@@ -36,6 +36,9 @@ DOORS = {"env": {"id": f"{EIGHT.with_name('doors.py')}:Doors"}}
 # LOOP learns from episodes that differ, which those of an untaught policy hardly do.
 ODD = {"env": {"id": f"{EIGHT.with_name('odd_replies.py')}:OddReplies"}}
 ENVS = {"dump": KINDS, "sec": KINDS, "igpo": {"env": {"id": f"{EIGHT}:Eight"}}, "gigpo-similarity": DOORS, "loop": ODD}
+# Strata of searches need an environment that has a tool to search with.
+ROOM = {"env": {"id": f"{EIGHT.with_name('searches.py')}:Searches"}}
+ENVS["stratified-search"] = ROOM
 
 
 def of_method(*names, env=MAZE, **changes):
@@ -76,7 +79,7 @@ def tiny(name, **changes):
         "checkpoint_every": 1,
         "device": "cpu",
     }
-    if ENVS.get(name) == KINDS:  # its demonstrations are longer than so short a run lets replies be
+    if ENVS.get(name) in (KINDS, ROOM):  # its demonstrations are longer than so short a run lets replies be
         sizes["warmup"] = {"episodes": 0}
     return of_method(name, env=ENVS.get(name, SHORT), **overlay(sizes, changes))
 
@@ -109,7 +112,9 @@ def test_recipe_of_a_whole_run_names_an_environment_that_takes_its_arguments(nam
 def test_a_method_holds_only_what_it_is(name):
     """What belongs to a run stays the run's: its environment, its model, how it samples, warms up and is measured."""
     recipe = load_recipe(name)
-    assert recipe.keys() <= {"rollout", "curriculum", "credit", "objective", "learner", "value", "progress"}
+    assert recipe.keys() <= {
+        *("rollout", "curriculum", "credit", "objective", "learner", "value", "progress", "columns")
+    }
     assert not recipe.get("learner", {}).keys() & {"lr", "micro_tokens", "lora_rank"}
 
 

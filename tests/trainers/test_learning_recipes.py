@@ -67,7 +67,7 @@ def warmed(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", methods())
+@pytest.mark.parametrize("name", [name for name in methods() if name != "stratified-search"])  # this world has no tools
 def test_the_recipe_learns(name, warmed, tmp_path):
     folder = tmp_path / "run"
     asyncio.run(plant(of_recipe(name), warmed, folder))

@@ -38,6 +38,7 @@ METRICS: dict[str, str] = {
     "prior": "IGPO: mean probability of the true answer before an episode's first reply.",
     "belief": "IGPO: mean probability of the true answer before an episode's last reply.",
     "belief_seconds": "IGPO: seconds of asking for those probabilities.",
+    "tool_calls": "Mean number of an episode's tool calls that can be read, of those tools that [[columns]] names.",
     "drift": "SPO: mean |change of a token's log-probability| since their last visit, over turns of tasks seen before.",
     "rounds": "Rounds of play in the step.",
     "singleton_anchors": "Share of turns whose anchor group has no other member, so that step-level credit is 0.",

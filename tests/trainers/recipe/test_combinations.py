@@ -142,8 +142,8 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"objective": {"name": "clip", "kl": {"coef": 0.1, "place": "reward"}}},
     ),
     (
-        {"credit.advantage": {"name": "stratified", "stratum": "tool_calls"}},
-        "stratified needs the unknown column 'tool_calls'.* There are belief, .*progress, reward, value",
+        {"credit.advantage": {"name": "stratified", "stratum": "calls"}},
+        "stratified needs the unknown column 'calls'.* There are belief, .*progress, reward, tool_calls, value",
         {"credit.advantage": {"name": "stratified", "stratum": "progress"}},
     ),
     (
@@ -347,6 +347,20 @@ UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"env.id": DOORS, "credit.advantage": {"name": "stratified", "stratum": "progress"}},
         "stratified needs the column 'progress'",
         {"env.id": GUESS},
+    ),
+    (
+        {"env.id": GUESS, "credit.advantage": {"name": "stratified", "stratum": "tool_calls"}},
+        "stratified needs the column 'tool_calls', which counts calls of tools, and .* tells agents of none",
+        {"env.id": "manyturn/Search-v0"},
+    ),
+    (
+        {
+            "env.id": "manyturn/Search-v0",
+            "credit.advantage": {"name": "stratified", "stratum": "tool_calls"},
+            "columns": [{"name": "tool_calls", "tools": ["serch"]}],
+        },
+        "which counts calls of an unknown tool 'serch'; did you mean 'search'",
+        {"columns": [{"name": "tool_calls", "tools": ["search"]}]},
     ),
     (
         {"env.id": GUESS, "credit.advantage": {"name": "gigpo", "similarity": 0.9}},

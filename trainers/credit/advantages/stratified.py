@@ -9,7 +9,8 @@ get another return for reasons that have nothing to do with how well they did it
 
 Implementation:
 1. ``stratum`` names what splits a group: "turns" is the number of turns of the episode, anything else a column of the
-   batch, summed over the episode's turns or reply tokens.
+   batch, summed over the episode's turns or reply tokens; "tool_calls" is the paper's, counted by the column of that
+   name.
 2. It has no default, because it must be something that the outcome does not decide: where success ends an episode, the
    number of turns shows whether it succeeded, and the comparison inside a stratum takes just that away.
 3. Where nearly every episode has its own number, ``edges`` makes few strata of many numbers.
