@@ -129,9 +129,9 @@ class AgentPlayer:
         agent, text = self._agent, self._agent.template.decode(reply.ids)
         self.ledger.record(prompt, reply.ids, reply.logprobs, reply.version, reply.entropies, step.role)
         self._memories[step.role].said(prompt, reply.ids, text)
-        action, valid = agent.format.parse(text)
+        action, format_valid = agent.format.parse(text)
         usage = Usage(len(prompt), len(reply.ids), cut=reply.finish == "length")
-        return Act(text, action, valid, agent.template.pieces(reply.ids), usage)
+        return Act(text, action, format_valid, agent.template.pieces(reply.ids), usage)
 
     def leave(self) -> None:
         self._agent.engine.close(self._key)

@@ -45,14 +45,14 @@ class Act:
     Attributes:
         reply: the text of its reply.
         action: what it means.
-        valid: whether it means anything to the reply format.
+        format_valid: whether the reply format found an action in it.
         pieces: the reply token by token; empty for policies without tokens.
         usage: what the reply took, if it was counted.
     """
 
     reply: str
     action: str
-    valid: bool = True
+    format_valid: bool = True
     pieces: tuple[str, ...] = ()
     usage: Usage | None = None
 
@@ -106,6 +106,8 @@ class TurnRecord:
     """One turn: what was seen, what was said, what it brought.
 
     Attributes:
+        format_valid: whether an action could be read from the reply, by the reply format and by the environment.
+        understood: whether the action meant anything to the environment.
         anchor: hash of the situation in which the policy acted.
         progress: the environment's progress after the turn, if it reports any.
         seconds: (policy, environment) time.
@@ -119,7 +121,8 @@ class TurnRecord:
     observation: str
     reply: str
     action: str
-    valid: bool
+    format_valid: bool
+    understood: bool
     reward: float
     parts: dict[str, float]
     anchor: str
@@ -130,6 +133,11 @@ class TurnRecord:
     usage: Usage | None = None
     choices: int | None = None
     anchor_text: str | None = None
+
+    @property
+    def valid(self) -> bool:
+        """Whether both the format was kept and the action was understood."""
+        return self.format_valid and self.understood
 
 
 @dataclass
@@ -219,7 +227,8 @@ async def _turn(
             observation=step.observation,
             reply=act.reply,
             action=act.action,
-            valid=act.valid and after.valid,
+            format_valid=act.format_valid and after.format_valid,
+            understood=after.understood,
             reward=after.reward,
             parts=dict(after.parts),
             anchor=step.anchor,

@@ -124,8 +124,8 @@ class OpenAIPlayer:
         reply = await policy.complete(conversation.messages(view), self._key, turn, self._tools)
         self.replies.append(reply)
         text = conversation.said(view, reply)
-        action, valid = action_of(reply.calls) if reply.calls else policy.format.parse(text)
-        return Act(text, action, valid, usage=policy.endpoint.usage(reply.charged, reply.cut))
+        action, format_valid = action_of(reply.calls) if reply.calls else policy.format.parse(text)
+        return Act(text, action, format_valid, usage=policy.endpoint.usage(reply.charged, reply.cut))
 
     def leave(self) -> None:
         """Nothing is kept."""

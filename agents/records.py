@@ -10,7 +10,7 @@ from manyturn.agents.episode import Episode, TurnRecord
 from manyturn.agents.tables import Kind, RecordsError, Row, Schema, open_table, write_table
 from manyturn.agents.usage import Spent, Usage
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 _TEXT: Kind = "text"
 _INT: Kind = "int"
@@ -45,7 +45,9 @@ EPISODES = Schema(
         "computed_tokens": _INT,  # of a forward pass over what the policy saw and said
         "cost": _FLOAT,  # at the prices that were given, in their currency
         "cut_replies": _INT,  # replies that ended at their limit of tokens; null where that is not known
-        "invalid_actions": _INT,
+        "invalid_actions": _INT,  # turns whose format was broken, or whose action was not understood
+        "broken_formats": _INT,
+        "not_understood": _INT,
         "choices": _FLOAT,  # mean number of admissible commands, over the turns that list them; null if none does
         "parts": _FIGURES,  # sum of each reward part over the turns; null where it is no finite number
         "last": _TEXT,  # the final observation
@@ -66,7 +68,8 @@ _TURN_FIELDS: dict[str, Kind] = {
     "observation": _TEXT,
     "reply": _TEXT,
     "action": _TEXT,
-    "valid": _FLAG,
+    "format_valid": _FLAG,  # an action could be read from the reply
+    "understood": _FLAG,  # the action meant something to the environment
     "reward": _FLOAT,
     "reward_parts": _FIGURES,
     "anchor": _TEXT,
@@ -173,6 +176,8 @@ def _episode_row(episode: Episode) -> Row:
         **_counted(episode),
         "computed_tokens": None if ledger is None else ledger.computed_tokens,
         "invalid_actions": sum(not turn.valid for turn in turns),
+        "broken_formats": sum(not turn.format_valid for turn in turns),
+        "not_understood": sum(not turn.understood for turn in turns),
         "choices": sum(choices) / len(choices) if choices else None,
         "parts": part_sums(turns),
         "last": _clean(episode.last),
@@ -218,7 +223,8 @@ def _turn_rows(episode: Episode) -> list[Row]:
             "observation": _clean(turn.observation),
             "reply": _clean(turn.reply),
             "action": _clean(turn.action),
-            "valid": turn.valid,
+            "format_valid": turn.format_valid,
+            "understood": turn.understood,
             "reward": turn.reward,
             "reward_parts": {_clean(name): value for name, value in turn.parts.items()},
             "anchor": turn.anchor,

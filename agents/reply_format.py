@@ -7,10 +7,10 @@ from manyturn.envs.contract.registry import Registry
 
 
 class Parsed(NamedTuple):
-    """The action that a reply means; ``valid`` is False if the reply broke the format."""
+    """The action that a reply means; ``format_valid`` is False if the reply broke the format."""
 
     action: str
-    valid: bool
+    format_valid: bool
 
 
 class ReplyFormat(abc.ABC):

@@ -31,7 +31,7 @@ def reply_remarks(episodes: Sequence[Row], turns: Sequence[Row], agent: Mapping[
     if agent is None:
         return ReplyRemarks([], False)
     form = agent["format"]
-    least = _OFTEN if any(row["valid"] for row in turns) else _MOST
+    least = _OFTEN if any(row["format_valid"] and row["understood"] for row in turns) else _MOST
     invalid = [*_thinking(turns, form, least), *_calls_as_text(turns, form, least)]
     return ReplyRemarks([*invalid, *_no_room(episodes)], bool(invalid))
 
@@ -40,7 +40,7 @@ def _thinking(turns: Sequence[Row], form: Mapping[str, Any], least: float) -> It
     """Reasoning in the text: it is a part of the action in free text, and elsewhere may replace it."""
 
     def is_lost(row: Row) -> bool:
-        return "<think>" in row["action"] and not row["valid"] and not row["cut"]
+        return "<think>" in row["action"] and not (row["format_valid"] and row["understood"]) and not row["cut"]
 
     share = _share(turns, is_lost)
     if share < least or form.get("think", False):

@@ -84,6 +84,8 @@ def replies_of(scored: Sequence[Row]) -> dict[str, Any]:
         "tokens": _tokens(scored, wins),
         "cost": _cost(scored, wins),
         "invalid_action_rate": _share(sum(row["invalid_actions"] for row in scored), turns),
+        "broken_format_rate": _share(sum(row["broken_formats"] for row in scored), turns),
+        "not_understood_rate": _share(sum(row["not_understood"] for row in scored), turns),
         "cut_reply_rate": _cut(scored),
     }
 

@@ -161,7 +161,8 @@ class _Game:
         facts = [f"turn {self._turn}{f' of {self._most}' if self._most else ''}"]
         facts.append(f"reward {step.reward:g}{f' ({parts})' if parts else ''}")
         facts += [f"progress {step.progress:.0%}"] if step.progress is not None else []
-        facts += [] if step.valid else ["invalid"]
+        facts += [] if step.format_valid else ["not readable"]
+        facts += [] if step.understood or not step.format_valid else ["not understood"]
         self.say(f"[{', '.join(facts)}]", "dim")
         if step.ended:
             won = {True: "Success", False: "No success", None: "The end"}[step.success]

@@ -25,7 +25,7 @@ def action_of(calls: Sequence[NativeCall]) -> Parsed:
     A call that cannot be read is the action alone, so that the environment says what is wrong with it and runs none.
 
     >>> action_of([NativeCall("1", "look", '{"at": "door"}')])
-    Parsed(action='{"name": "look", "arguments": {"at": "door"}}', valid=True)
+    Parsed(action='{"name": "look", "arguments": {"at": "door"}}', format_valid=True)
     """
     read: list[CallRequest] = []
     for call in calls:

@@ -94,7 +94,7 @@ class Code(TextEnv):
     def respond(self, action: str) -> Turn:
         answered = self._work.tools.answer(action)
         if self._work.given is None:
-            return self.go_on(answered.text) if answered.valid else self.invalid(answered.text)
+            return answered.turn(self)
         right = self._work.given == answer(self.task.params)
         return self.succeed("The answer is right.") if right else self.fail("The answer is wrong.")
 

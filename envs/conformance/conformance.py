@@ -261,7 +261,7 @@ def info_keys(subject: Subject) -> Result:
         infos = [env.reset(seed=played.seed, options={"task": played.task.id})[1]]
         infos += [env.step(action)[4] for action in played.actions]
         for turn, info in enumerate(infos):
-            missing = {"task", "split", "turn", "valid", "reward_parts", "anchor"} - set(info)
+            missing = {"task", "split", "turn", "format_valid", "understood", "reward_parts", "anchor"} - set(info)
             if missing:
                 raise Fault(f"turn {turn}: info lacks {', '.join(sorted(missing))}; do not override step() or reset()")
             if (info["task"], info["split"], info["turn"]) != (played.task.id, played.task.split, turn):

@@ -17,7 +17,7 @@ from manyturn.envs.contract.space import TextSpace
 from manyturn.envs.contract.task import SPLITS, Task
 from manyturn.envs.contract.turn import OUTCOME, Turn, checked_actions, checked_turn, wrong_return
 
-_TURNS = "self.go_on(text, ...), self.invalid(...), self.succeed(...) or self.fail(...)"
+_TURNS = "self.go_on(text, ...), self.invalid(...), self.unreadable(...), self.succeed(...) or self.fail(...)"
 
 
 class Unsupported(RuntimeError):
@@ -77,7 +77,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
 
     @abc.abstractmethod
     def respond(self, action: str) -> Turn:
-        """Take one action; return ``go_on``, ``invalid``, ``succeed`` or ``fail``."""
+        """Take one action; return ``go_on``, ``invalid``, ``unreadable``, ``succeed`` or ``fail``."""
 
     # ---- optional -------------------------------------------------------------------------------------------
 
@@ -152,8 +152,15 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         return checked_turn(text, _not_outcome(parts))
 
     def invalid(self, text: str, **parts: float) -> Turn:
-        """The action meant nothing; the episode continues. Arguments as for ``go_on``."""
+        """The action was read and meant nothing here; the episode continues. Arguments as for ``go_on``."""
         return checked_turn(text, _not_outcome(parts), False)
+
+    def unreadable(self, text: str, **parts: float) -> Turn:
+        """No action could be read, where actions have a syntax such as a call's; the episode continues.
+
+        Unlike ``invalid`` it says that the format is broken. Arguments as for ``go_on``.
+        """
+        return self.invalid(text, **parts)._replace(format_valid=False)
 
     def succeed(self, text: str, outcome: float = 1.0, **parts: float) -> Turn:
         """The goal is reached and the episode ends.
@@ -227,7 +234,8 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
             "task": self.task.id,
             "split": self.task.split,
             "turn": 0,
-            "valid": True,
+            "format_valid": True,
+            "understood": True,
             "reward_parts": {},
         }
         self._describe(info)
@@ -256,7 +264,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         turn = self.respond(action)
         if not isinstance(turn, Turn):
             raise wrong_return(self, "respond", turn, _TURNS)
-        text, parts, valid, terminated, success = checked_turn(*turn)
+        text, parts, understood, terminated, success, format_valid = checked_turn(*turn)
         self.turn += 1
         self._actions.append(action)
         self.observation = text
@@ -265,7 +273,8 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
             "task": self.task.id,
             "split": self.task.split,
             "turn": self.turn,
-            "valid": valid,
+            "format_valid": format_valid,
+            "understood": understood,
             "reward_parts": parts,
         }
         if terminated or truncated:

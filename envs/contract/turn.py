@@ -21,21 +21,23 @@ class ContractError(TypeError):
 
 
 class Turn(NamedTuple):
-    """One turn's answer. Made by ``TextEnv.go_on``, ``invalid``, ``succeed`` and ``fail``, which keep it legal.
+    """One turn's answer. Made by ``TextEnv.go_on``, ``invalid``, ``unreadable``, ``succeed`` and ``fail``, kept legal.
 
     Attributes:
         text: the next observation.
         parts: named rewards; the turn's reward is their sum.
-        valid: False if the action meant nothing to the environment.
+        understood: False if the action meant nothing to the environment.
         terminated: the episode ended by its own rules.
         success: whether the goal was reached; None while the episode goes on.
+        format_valid: False if no action could be read at all, where actions have a syntax.
     """
 
     text: str
     parts: Mapping[str, float]
-    valid: bool = True
+    understood: bool = True
     terminated: bool = False
     success: bool | None = None
+    format_valid: bool = True
 
 
 def checked_turn(text: str, parts: Mapping[str, float], *rest: Any) -> Turn:

@@ -155,7 +155,7 @@ class Desk(UserEnv):
             self._say(closing.arguments.get("answer", ""))
             return self._end(CLOSED, parts)
         self._commands.read(answered.text)
-        return Turn(answered.text, parts, answered.valid)
+        return answered.turn(self, **parts)
 
     def _spoken(self, action: str) -> Turn:
         if self._written or not action.strip():

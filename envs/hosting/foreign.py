@@ -10,12 +10,13 @@ from manyturn.envs.contract.space_faults import refuse_excluded
 from manyturn.envs.contract.turn import OUTCOME, checked_actions, checked_turn, wrong_return
 
 SUCCESS_KEYS = ("success", "is_success")
+_OF_ONE_TURN = ("format_valid", "understood", "reward_parts", "turn")
 
 
 class Foreign(gymnasium.Wrapper[str, str, str, str]):
     """Adds the stable keys of ``info`` and lets no action reach the environment that its action space excludes.
 
-    Such an action is answered with the last observation, ``valid`` False and reward 0, and counts as a turn. An
+    Such an action is answered with the last observation, ``understood`` False and reward 0, and counts as a turn. An
     episode that reaches the step limit of the environment's registration, or its own ``max_turns``, is truncated.
 
     Whether the goal was reached is decided at the end: by ``info["success"]``, else by ``info["is_success"]``, else it
@@ -49,7 +50,7 @@ class Foreign(gymnasium.Wrapper[str, str, str, str]):
             reward, terminated = float(raw), bool(terminated)
         else:
             (text, info), reward, terminated, truncated = self._last, 0.0, False, False
-            info = {**info, "valid": False, "reward_parts": {}}
+            info = {**info, "understood": False, "reward_parts": {}}
         # Gymnasium allows both together; here an episode that ended by its own rules was not cut short.
         truncated = not terminated and bool(truncated or (self.max_turns and self._turn >= self.max_turns))
         ended = terminated or truncated
@@ -73,7 +74,7 @@ class Foreign(gymnasium.Wrapper[str, str, str, str]):
         self, text: str, info: dict[str, Any], parts: dict[str, float], terminated: bool, ended: bool
     ) -> tuple[str, dict[str, Any]]:
         checked_turn(text, parts)
-        known = {"turn": self._turn, "valid": True, "anchor": text}
+        known = {"turn": self._turn, "understood": True, "anchor": text}
         described = {**known, **info, "reward_parts": parts}
         said = {key: described.pop(key) for key in SUCCESS_KEYS if key in described}
         if ended:
@@ -81,7 +82,7 @@ class Foreign(gymnasium.Wrapper[str, str, str, str]):
         elif (actions := self._admissible(info)) is not None:
             described["admissible"] = actions
         # A refused action is answered from here, so what belonged to one turn alone must not linger.
-        self._last = (text, {k: v for k, v in info.items() if k not in ("valid", "reward_parts", "turn")})
+        self._last = (text, {key: value for key, value in info.items() if key not in _OF_ONE_TURN})
         return text, described
 
     def _success(self, said: Mapping[str, Any], terminated: bool) -> bool | None:

@@ -67,6 +67,8 @@ class Answer(NamedTuple):
     Attributes:
         observation: the text to read.
         reward: the turn's reward, 0.0 after reset.
+        format_valid: False if the environment could read no action, where actions have a syntax.
+        understood: False if the action meant nothing to the environment.
         parts: named rewards that sum to ``reward``.
         anchor: hash of the situation, the same in every process.
         anchor_text: the situation as text, if there is one, to recognise similar ones by.
@@ -81,7 +83,8 @@ class Answer(NamedTuple):
     reward: float = 0.0
     terminated: bool = False
     truncated: bool = False
-    valid: bool = True
+    format_valid: bool = True
+    understood: bool = True
     parts: Mapping[str, float] = MappingProxyType({})
     anchor: str = ""
     admissible: list[str] | None = None
@@ -285,7 +288,8 @@ class Host:
             reward=reward,
             terminated=bool(terminated),
             truncated=bool(truncated),
-            valid=bool(info.get("valid", True)),
+            format_valid=bool(info.get("format_valid", True)),
+            understood=bool(info.get("understood", True)),
             parts={name: float(value) for name, value in info.get("reward_parts", {}).items()},
             anchor=digest(anchor),
             admissible=None if admissible is None else list(admissible),

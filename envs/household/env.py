@@ -141,11 +141,11 @@ class Household(TextEnv):
 
     def respond(self, action: str) -> Turn:
         world = self._world
-        text, valid = world.act(action)
+        text, understood = world.act(action)
         if world.won:
             # As in ALFWorld, a file whose goal holds from the start ends with any command, even an invalid one.
-            return self.succeed(text)._replace(valid=valid)
-        return self.go_on(text) if valid else self.invalid(text)
+            return self.succeed(text)._replace(understood=understood)
+        return self.go_on(text) if understood else self.invalid(text)
 
     def admissible(self) -> list[str]:
         return self._world.admissible()

@@ -136,7 +136,7 @@ class Search(TextEnv):
             self._read.append(answered.text)
         news = self._supported() - before
         parts = {"found": FOUND * news} if news and self._pays_turns else {}
-        return self.go_on(answered.text, **parts) if answered.valid else self.invalid(answered.text)
+        return answered.turn(self, **parts)
 
     def _judged(self, text: str, sources: Sequence[str]) -> Turn:
         right, cited = exact(text, self.task.params["answers"]), self._cited(sources)

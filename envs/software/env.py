@@ -161,20 +161,20 @@ class Software(TextEnv):
         answered = self._answer(work, action)
         work.look()
         parts = self._paid(work, answered)
-        text = harmless(answered.text)
+        answered = answered._replace(text=harmless(answered.text))
         self._anchor = (work.key, work.tools.folder)
         if work.submitted or self.turn + 1 >= self.max_turns:
             self.close()
         if not work.submitted:
-            return self.go_on(text, **parts) if answered.valid else self.invalid(text, **parts)
+            return answered.turn(self, **parts)
         self._level, self._tampered = _level(work), work.grade is not None and work.grade.cause == TAMPERED
         self._reached = work.grade.reached if work.grade is not None and work.changed else None
         if self._tampered and self._by_levels:
             parts = {name: parts.get(name, 0.0) + back for name, back in self._steps.take_back().items()}
         resolved = self._level == levels.RESOLVED
         outcome = self._level if self._by_levels else float(resolved)
-        turn = self.succeed(text, outcome, **parts) if resolved else self.fail(text, outcome, **parts)
-        return turn._replace(valid=answered.valid)
+        turn = (self.succeed if resolved else self.fail)(answered.text, outcome, **parts)
+        return turn._replace(understood=answered.valid, format_valid=answered.readable)
 
     def _answer(self, work: Work, action: str) -> Answered:
         try:
@@ -182,7 +182,7 @@ class Software(TextEnv):
             if any(request.name == "submit" for request in read_calls(call)[:-1]):
                 raise BadCall("submit ends the work: no call can follow it")
         except BadCall as error:
-            return Answered(f"Error: {error}", (), False)
+            return Answered(f"Error: {error}", (), valid=False, readable=False)
         return work.toolset(self._shown).answer(call)
 
     def _paid(self, work: Work, answered: Answered) -> dict[str, float]:

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
+from manyturn.envs.contract.text_env import TextEnv
+from manyturn.envs.contract.turn import Turn
 from manyturn.envs.tools.calls import LONGEST, BadCall, CallRequest, read_calls
 from manyturn.envs.tools.told import told
 from manyturn.envs.tools.tool import BadArguments, Schema, Tool, ToolError, tool_of
@@ -45,11 +47,19 @@ class Answered(NamedTuple):
         text: the results, a line for each call; results are text as the tool gives it, or JSON.
         calls: in order; empty if the action could not be read.
         valid: whether every call was understood. A tool that declines was understood.
+        readable: whether calls could be read at all.
     """
 
     text: str
     calls: tuple[Call, ...]
     valid: bool
+    readable: bool = True
+
+    def turn(self, env: TextEnv, **parts: float) -> Turn:
+        """The turn of an episode that continues: ``go_on``, ``invalid`` or ``unreadable``, with these reward parts."""
+        if not self.readable:
+            return env.unreadable(self.text, **parts)
+        return env.go_on(self.text, **parts) if self.valid else env.invalid(self.text, **parts)
 
 
 class Toolset:
@@ -90,7 +100,7 @@ class Toolset:
         try:
             requests = read_calls(action, self._most, self._longest)
         except BadCall as error:
-            return Answered(f"Error: {error}", (), False)
+            return Answered(f"Error: {error}", (), valid=False, readable=False)
         calls = tuple(self.call(request) for request in requests)
         return Answered("\n".join(call.text for call in calls), calls, all(call.valid for call in calls))
 

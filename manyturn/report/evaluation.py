@@ -63,7 +63,8 @@ def _figures(summary: Mapping[str, Any]) -> Iterator[Plain]:
         if k != "1":
             yield figure(f"{sign}{k}", summary[key][k]["mean"], n=summary[key][k]["n_tasks"])
     yield figure("turns an episode", summary["turns"]["mean"], percent=False)
-    yield figure("invalid actions", summary["invalid_action_rate"])
+    yield figure("broken formats", summary["broken_format_rate"])
+    yield figure("actions not understood", summary["not_understood_rate"])
     if summary["cut_reply_rate"] is not None:
         yield figure("cut replies", summary["cut_reply_rate"])
     if summary["tokens"]["reply_mean"] is not None:

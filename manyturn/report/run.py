@@ -20,8 +20,11 @@ _CURVES = (
         "share",
         True,
         {
-            **{"invalid": "invalid turns", "cut": "cut replies"},
-            **{"truncated": "truncated episodes", "tampered": "tampered episodes"},
+            "broken_format": "broken formats",
+            "not_understood": "actions not understood",
+            "cut": "cut replies",
+            "truncated": "truncated episodes",
+            "tampered": "tampered episodes",
         },
     ),
     (
@@ -30,6 +33,7 @@ _CURVES = (
         True,
         {
             "groups_without_signal": "groups without signal",
+            "penalty_alone": "of these told apart by a penalty alone",
             "singleton_anchors": "turns alone at their anchor",
             "unscorable_episodes": "unscorable episodes",
         },
@@ -176,7 +180,8 @@ def _latest(lines: Mapping[str, Sequence[Plain]]) -> list[Plain]:
     figures = [figure("success of training episodes", last.get("success"))]
     figures += [figure("success in validation", line.get("success")) for line in lines["validation"][-1:]]
     figures += [figure(name, last.get(name), percent=False) for name in ("return", "turns", "entropy")]
-    return [*figures, figure("invalid turns", last.get("invalid"))]
+    shares = {"broken formats": "broken_format", "actions not understood": "not_understood"}
+    return [*figures, *(figure(name, last.get(metric)) for name, metric in shares.items())]
 
 
 def _warnings(config: Plain, steps: Sequence[Plain], summary: Plain | None, evaluated: Plain | None) -> list[str]:

@@ -20,11 +20,11 @@ class FlagWalk(gymnasium.Env):
         return self.text(), self.info()
 
     def step(self, action):
-        valid = action in self.admissible()
-        if valid:
+        understood = action in self.admissible()
+        if understood:
             self.here += 1 if action == "go right" else -1
         won = self.here == self.flag
-        return self.text(), float(won), won, False, {**self.info(), "valid": valid, "success": won}
+        return self.text(), float(won), won, False, {**self.info(), "understood": understood, "success": won}
 
     def text(self):
         return f"You are at {self.here}. The flag is at {self.flag}."

@@ -33,10 +33,8 @@ class MyCalendar(mt.TextEnv):
     def respond(self, action):
         # Reads the calls, checks and runs them, and never raises for what is said.
         answered = self.toolset.answer(action)
-        if not answered.valid:
-            return self.invalid(answered.text)
-        if self.right is None:
-            return self.go_on(answered.text)
+        if self.right is None or not answered.valid:
+            return answered.turn(self)
         return self.succeed(answered.text) if self.right else self.fail(answered.text)
 
     def show_day(self, day: Day) -> str:

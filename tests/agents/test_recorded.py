@@ -25,10 +25,11 @@ IDS = st.lists(st.integers(0, 9), min_size=1, max_size=4)
 def episodes(draw):
     usages = st.builds(Usage, COUNTS, COUNTS, st.none() | st.booleans(), st.none() | NUMBERS)
     further = st.tuples(st.just(ONE_ROLE), st.none() | usages, COUNTS)
-    turns = draw(st.lists(st.tuples(TEXTS, NUMBERS, st.booleans(), st.none() | NUMBERS, further), max_size=4))
+    both = st.tuples(st.booleans(), st.booleans())
+    turns = draw(st.lists(st.tuples(TEXTS, NUMBERS, both, st.none() | NUMBERS, further), max_size=4))
     records = [
-        TurnRecord(text, text, text, valid, reward, {text: reward}, text, progress, (0.1, 0.2), (text, text), *rest)
-        for text, reward, valid, progress, rest in turns
+        TurnRecord(text, text, text, *flags, reward, {text: reward}, text, progress, (0.1, 0.2), (text, text), *rest)
+        for text, reward, flags, progress, rest in turns
     ]
     ledger = None
     if draw(st.booleans()):

@@ -46,7 +46,8 @@ def played():
 
 def episode(rewards=(0.0, 0.0, 1.0), ending=Ending.COMPLETED, text="seen", ledger=None):
     turns = [
-        TurnRecord(text, text, text, True, reward, {text: reward}, "anchor", None, (0.5, 0.25)) for reward in rewards
+        TurnRecord(text, text, text, True, True, reward, {text: reward}, "anchor", None, (0.5, 0.25))
+        for reward in rewards
     ]
     success = None if ending.is_error else True
     key = EpisodeKey(0, "evaluate", "t", 1)

@@ -29,7 +29,7 @@ def episode(turns: list[tuple[str, dict[str, float]]]) -> Episode:
         ledger.record(seen[role], [200 + number], [-0.5], number, [0.1], role)
         seen[role].append(200 + number)
         reward = float(sum(parts.values()))
-        records.append(TurnRecord("o", "r", "a", True, reward, parts, "k", None, (0.0, 0.0), role=role))
+        records.append(TurnRecord("o", "r", "a", True, True, reward, parts, "k", None, (0.0, 0.0), role=role))
     return Episode(EpisodeKey(0, "train/1", "t", 3), TASK, records, Ending.COMPLETED, ledger=ledger, success=True)
 
 

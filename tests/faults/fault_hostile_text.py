@@ -104,7 +104,7 @@ class _Environment:
         for action in dict.fromkeys(actions):
             self._host.reset(self._task, 1)
             step = self._host.step(action)
-            if step.valid or dict(step.parts).get("invalid") != -0.1:
+            if step.understood or dict(step.parts).get("invalid") != -0.1:
                 yield f"{self._host.name} takes {action[:30]!r} for a command"
             if step.reward > 0 or step.terminated:
                 yield f"{self._host.name} pays {step.reward} or ends for {action[:30]!r}"
@@ -115,7 +115,7 @@ class _Environment:
 
 def _formats(text: str) -> _PROBLEM:
     free = FreeText(FreeTextConfig()).parse(text)
-    if free.action != text.strip() or free.valid != bool(text.strip()):
+    if free.action != text.strip() or free.format_valid != bool(text.strip()):
         yield f"free text became {free.action[:30]!r}"
     tagged = Tagged(TaggedConfig()).parse(f"<action>go</action> {Tagged(TaggedConfig()).render(text)}")
     inner = text.rpartition("<action>")[2] if "<action>" in text else text
@@ -225,8 +225,8 @@ def _kept(row: Row | None, invalid: int, text: str) -> list[str]:
     found = []
     if row["reply"] != text or row["action"] != text.strip():
         found.append(f"is kept as {row['reply'][:30]!r}")
-    if row["valid"] or invalid != 5 or row["reward"] > 0:
-        found.append(f"counts as valid or pays: {row['valid']}, {invalid} of 5, {row['reward']}")
+    if row["understood"] or invalid != 5 or row["reward"] > 0:
+        found.append(f"counts as valid or pays: {row['understood']}, {invalid} of 5, {row['reward']}")
     if "".join(row["tokens"][:-1]) != text and text.isascii():
         found.append("its tokens are not its text")
     return found

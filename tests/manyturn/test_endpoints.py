@@ -179,7 +179,9 @@ def test_a_reply_without_words_is_an_invalid_turn_and_no_error(command, server, 
     found = command("evaluate", "openai:m", "--env", MAZE, "--limit", 1, "--out", tmp_path)
     assert found.code == 0 and not found.err, found.err
     *played, said = read_turns(tmp_path / "turns.parquet")[:5]
-    assert [(row["action"], row["valid"]) for row in played] == [("", False)] * 4 and said["action"] == "go north"
+    assert [(row["action"], row["format_valid"]) for row in played] == [("", False)] * 4 and said[
+        "action"
+    ] == "go north"
     assert [row["cut"] for row in played] == [False, False, True, False]
     assert summary(tmp_path)["retried"]["n"] == 0
 

@@ -84,7 +84,7 @@ def test_a_reply_format_says_which_action_is_meant(trained):
     assert any(row["action"] != row["reply"] for row in rows)
     for row in rows:
         assert row["action"] == row["reply"].removesuffix("?").lower()
-        assert row["reply"].endswith("?") or not row["valid"]
+        assert row["reply"].endswith("?") or not row["format_valid"]
 
 
 def test_a_context_decides_what_a_prompt_holds(trained):

@@ -74,7 +74,7 @@ class Calendar(mt.TextEnv):
         if self._booked is not None:
             right = self._booked == self.task.params["name"]
             return self.succeed(answered.text) if right else self.fail(answered.text)
-        return self.go_on(answered.text, looked=0.1) if answered.valid else self.invalid(answered.text)
+        return answered.turn(self, **({"looked": 0.1} if answered.valid else {}))
 
     def admissible(self):
         days = [call_text("show_day", day=day) for day in DAYS]

@@ -30,7 +30,11 @@ def on_tokens(case: Case, advantage_K: np.ndarray) -> np.ndarray:
 
 
 def turns(
-    inputs: Case, reward_K: Any, trajectory_K: list[str] | None = None, penalty_K: Any = None, valid_K: Any = None
+    inputs: Case,
+    reward_K: Any,
+    trajectory_K: list[str] | None = None,
+    penalty_K: Any = None,
+    format_valid_K: Any = None,
 ) -> TurnBatch:
     """Rows of a golden file as a batch; without trajectories each row is an episode."""
     K = len(reward_K)
@@ -47,7 +51,8 @@ def turns(
         episode_K=episode_K,
         turn_K=np.array(turn_K),
         parts={"outcome": reward_K},
-        valid_K=np.ones(K, bool) if valid_K is None else valid_K,
+        format_valid_K=np.ones(K, bool) if format_valid_K is None else format_valid_K,
+        understood_K=np.ones(K, bool),
         tokens_K=mask.sum(axis=1),
         truncated_E=np.zeros(len(seen), bool),
         anchor_K=None if anchors is None else ids_of(anchors),
@@ -160,7 +165,10 @@ def check_gigpo_step_returns(case: Case) -> None:
 def check_gigpo_pipeline(case: Case) -> None:
     inputs, params, expected = case["inputs"], case["params"], case["expected"]
     batch = turns(
-        inputs, np.array(inputs["step_env_reward"]), inputs["traj_index"], valid_K=np.array(inputs["is_action_valid"])
+        inputs,
+        np.array(inputs["step_env_reward"]),
+        inputs["traj_index"],
+        format_valid_K=np.array(inputs["is_action_valid"]),
     )
     assert batch.turn_K.tolist() == inputs["step_in_traj"]
     close(case, batch.episode_return_E()[batch.episode_K], inputs["episode_reward"])
@@ -291,7 +299,8 @@ def check_turn_gae(case: Case) -> None:
         episode_K=np.array(inputs["traj_idx"]),
         turn_K=np.array(inputs["turn_idx"]),
         parts={"outcome": np.sum(inputs["token_level_scores"], axis=1)},
-        valid_K=np.ones(K, bool),
+        format_valid_K=np.ones(K, bool),
+        understood_K=np.ones(K, bool),
         tokens_K=mask_KL.sum(axis=1),
         truncated_E=np.zeros(max(inputs["traj_idx"]) + 1, bool),
         token_columns={"value": np.array(inputs["values"])[mask_KL]},

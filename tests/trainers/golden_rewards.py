@@ -58,7 +58,7 @@ def check_spa_released(case: Case) -> None:
     batch = TurnBatch.from_episodes(
         [[*np.zeros(len(row) - 1), t["final_reward"]] for row, t in zip(valid, rollouts, strict=True)],
         groups=[t["task_id"] for t in rollouts],
-        valid=valid,
+        understood=valid,
     )
     paid = spa(batch, SpaConfig(form="released", beta=params["grounding_ok"]))
     for ours, theirs in zip(by_episode(paid, paid.reward_K), case["expected"]["per_turn_reward"], strict=True):

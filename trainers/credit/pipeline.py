@@ -22,7 +22,9 @@ class Credit:
         advantage_K: exactly 0 at every turn of an unscorable episode.
         levels: name -> what the advantage is made of before modulation (K), such as GiGPO's "episode" and "turn".
         diagnostics: name -> figure:
-            groups_without_signal: share of groups whose scorable turns all have one score.
+            groups_without_signal: share of groups whose scorable episodes all have one return.
+            penalised_turns: share of turns that a penalty is taken from.
+            penalty_alone: share of groups without signal whose turns a penalty tells apart, among all groups.
             unscorable_episodes: share of episodes that left their group.
             left_out_episodes: share of episodes that are not learnt from, where the options leave out any.
             and what reward and advantage functions add, such as G-RA's open_gates and GiGPO's singleton_anchors.
@@ -56,8 +58,8 @@ def credit(batch: TurnBatch, config: CreditConfig, memory: Memory | None = None)
     Args:
         memory: what the stages remembered last time; None at the beginning.
 
-    >>> valid = [[True, True], [False, True]]
-    >>> batch = TurnBatch.from_episodes([[0, 1], [0, 0]], groups=["a task", "a task"], valid=valid)
+    >>> kept = [[True, True], [False, True]]
+    >>> batch = TurnBatch.from_episodes([[0, 1], [0, 0]], groups=["a task", "a task"], format_valid=kept)
     >>> result = credit(batch, CreditConfig(rewards=("invalid_penalty",), advantage={"name": "grpo", "std": False}))
     >>> result.advantage_K.round(3)
     array([ 0.5,  0.5, -0.6, -0.5])
@@ -114,11 +116,19 @@ def _shaped(values: FloatK, like: BoolK, source: StageConfig) -> FloatK:
 
 
 def _diagnostics(batch: TurnBatch) -> dict[str, float]:
-    score_K = batch.score_K()
-    # A stage that pays the outcome out turn by turn leaves rounding errors between scores that were equal.
-    statistics = group_statistics(score_K, batch.group_K, batch.scorable_K)
-    spread_K = statistics.std_K > ROUNDING * np.maximum(1.0, np.abs(statistics.mean_K))
+    groups = len(np.unique(batch.group_K))
+    earned = _with_spread(batch, batch.episode_return_E()[batch.episode_K])
     return {
-        "groups_without_signal": 1.0 - len(np.unique(batch.group_K[spread_K])) / len(np.unique(batch.group_K)),
+        "groups_without_signal": 1.0 - len(earned) / groups,
+        "penalised_turns": float((batch.penalty_K > 0).mean()),
+        "penalty_alone": len(_with_spread(batch, batch.score_K()) - earned) / groups,
         "unscorable_episodes": float(np.isnan(batch.episode_return_E()).mean()),
     }
+
+
+def _with_spread(batch: TurnBatch, value_K: FloatK) -> set[int]:
+    """The groups whose scorable turns have different values."""
+    statistics = group_statistics(value_K, batch.group_K, batch.scorable_K)
+    # A stage that pays the outcome out turn by turn leaves rounding errors between returns that were equal.
+    spread_K = statistics.std_K > ROUNDING * np.maximum(1.0, np.abs(statistics.mean_K))
+    return set(batch.group_K[spread_K].tolist())

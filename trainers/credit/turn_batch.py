@@ -30,7 +30,8 @@ class TurnBatch:
         episode_K: number of the episode, 0 to E-1.
         turn_K: number of the turn inside its episode, from 0 and without gaps.
         parts: name -> rewards (K); a turn's reward is the sum of its named parts.
-        valid_K: whether the environment understood the reply.
+        format_valid_K: whether an action could be read from the reply.
+        understood_K: whether the environment understood the action.
         tokens_K: number of tokens of the reply.
         truncated_E: whether the episode was cut off before its own end.
         anchor_K: equal ids say "the same situation"; they mean something inside one group only. None: not known.
@@ -48,7 +49,8 @@ class TurnBatch:
     episode_K: IntK
     turn_K: IntK
     parts: Mapping[str, FloatK]
-    valid_K: BoolK
+    format_valid_K: BoolK
+    understood_K: BoolK
     tokens_K: IntK
     truncated_E: BoolK
     anchor_K: IntK | None = None
@@ -66,7 +68,8 @@ class TurnBatch:
             "episode_K": _column("episode_K", self.episode_K, K, np.int64),
             "turn_K": _column("turn_K", self.turn_K, K, np.int64),
             "parts": {n: _column(f"parts[{n!r}]", part_K, K, np.float64) for n, part_K in self.parts.items()},
-            "valid_K": _column("valid_K", self.valid_K, K, np.bool_),
+            "format_valid_K": _column("format_valid_K", self.format_valid_K, K, np.bool_),
+            "understood_K": _column("understood_K", self.understood_K, K, np.bool_),
             "tokens_K": _column("tokens_K", self.tokens_K, K, np.int64),
             "truncated_E": _column("truncated_E", self.truncated_E, len(self.truncated_E), np.bool_),
             "penalty_K": _column("penalty_K", penalty_K, K, np.float64),
@@ -94,13 +97,14 @@ class TurnBatch:
         *,
         anchors: Sequence[Sequence[Any]] | None = None,
         anchor_texts: Sequence[Sequence[str | None]] | None = None,
-        valid: Sequence[Sequence[bool]] | None = None,
+        format_valid: Sequence[Sequence[bool]] | None = None,
+        understood: Sequence[Sequence[bool]] | None = None,
         tokens: Sequence[Sequence[int]] | None = None,
         truncated: Sequence[bool] | None = None,
         columns: Mapping[str, Sequence[Sequence[float]]] | None = None,
         token_columns: Mapping[str, Sequence[Sequence[Sequence[float]]]] | None = None,
     ) -> Self:
-        """A batch from one list per episode. What is left out: valid turns of one token, no episode truncated.
+        """A batch from one list per episode. Left out: one token a turn, both flags true, no episode truncated.
 
         >>> batch = TurnBatch.from_episodes([[0, 0, 1], [0, 0]], groups=["task a", "task a"])
         >>> batch.episode_K.tolist(), batch.turn_K.tolist()
@@ -109,7 +113,7 @@ class TurnBatch:
         Args:
             rewards: E lists of a reward per turn, or such lists by the name of the part.
             groups: E names of groups.
-            anchors, valid, tokens: E lists of one entry per turn. Anchors are compared for equality.
+            anchors, format_valid, understood, tokens: E lists of one entry per turn. Anchors are compared for equality.
             anchor_texts: likewise; by these texts similar situations are recognised. Default: the anchors.
             truncated: E flags.
             columns: E lists of a number per turn, by name.
@@ -124,7 +128,8 @@ class TurnBatch:
             raise ValueError("rewards holds numbers: give a list for each episode, with a reward for each turn")
         lengths_E = [len(episode) for episode in first]
         _refuse_misfits(lengths_E, {"groups": groups, "truncated": truncated})
-        turns = {"anchors": anchors, "anchor_texts": anchor_texts, "valid": valid, "tokens": tokens}
+        turns = {"anchors": anchors, "anchor_texts": anchor_texts, "tokens": tokens}
+        turns |= {"format_valid": format_valid, "understood": understood}
         turns |= {f"rewards {part!r}": values for part, values in parts.items()}
         _refuse_misfits(lengths_E, turns | dict(columns or {}) | dict(token_columns or {}), by_turn=True)
         K = sum(lengths_E)
@@ -136,7 +141,8 @@ class TurnBatch:
             episode_K=np.repeat(np.arange(len(lengths_E)), lengths_E),
             turn_K=np.concatenate([np.arange(n) for n in lengths_E]) if K else np.zeros(0, np.int64),
             parts={name: np.array([*chain.from_iterable(part)], np.float64) for name, part in parts.items()},
-            valid_K=np.ones(K, bool) if valid is None else np.array([*chain.from_iterable(valid)], bool),
+            format_valid_K=_flags(format_valid, K),
+            understood_K=_flags(understood, K),
             tokens_K=np.ones(K, np.int64) if tokens is None else np.array([*chain.from_iterable(tokens)], np.int64),
             truncated_E=np.zeros(len(lengths_E), bool) if truncated is None else np.array(truncated, bool),
             anchor_K=None if keys is None else ids_of(keys),
@@ -224,6 +230,11 @@ def _hashable(thing: Any) -> Hashable:
     except TypeError:
         return ("content", digest(thing))
     return thing
+
+
+def _flags(lists: Sequence[Sequence[bool]] | None, K: int) -> BoolK:
+    """The entries of all lists, or K times True."""
+    return np.ones(K, bool) if lists is None else np.array([*chain.from_iterable(lists)], bool)
 
 
 def _flat(lists: Iterable[Iterable[float]]) -> NDArray[np.float64]:

@@ -51,7 +51,8 @@ def turn_batch(episodes: Sequence[Episode], part_names: Iterable[str] = ()) -> T
         groups=[episode.key.task for episode in episodes],
         anchors=[[turn.anchor for turn in episode.turns] for episode in episodes],
         anchor_texts=[[turn.anchor_text for turn in episode.turns] for episode in episodes],
-        valid=[[turn.valid for turn in episode.turns] for episode in episodes],
+        format_valid=[[turn.format_valid for turn in episode.turns] for episode in episodes],
+        understood=[[turn.understood for turn in episode.turns] for episode in episodes],
         tokens=[reply_lengths(episode) for episode in episodes],
         truncated=[episode.ending is Ending.TRUNCATED for episode in episodes],
     )
@@ -97,6 +98,8 @@ def describe(
         "turns": mean([len(episode.turns) for episode in told]),
         "reply_tokens": mean(lengths),
         "invalid": mean([not turn.valid for turn in turns]),
+        "broken_format": mean([not turn.format_valid for turn in turns]),
+        "not_understood": mean([not turn.understood for turn in turns]),
         "cut": mean([turn.usage.cut for turn in turns if turn.usage is not None and turn.usage.cut is not None]),
         "truncated": mean([episode.ending is Ending.TRUNCATED for episode in told]),
         "tampered": mean([episode.ending is Ending.TAMPERED for episode in told]),

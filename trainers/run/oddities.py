@@ -3,17 +3,19 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from manyturn.trainers.credit.rewards.invalid_penalty import InvalidPenaltyConfig
 from manyturn.trainers.recipe.config import RunConfig
 
 _ALL = 0.999
 _MANY = 0.5  # share of cut replies from which they are worth a line
+_SOME = 0.05  # share of actions that are not understood from which a penalty that charges none is worth a line
 
 
 def oddities(line: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
     """What to say of a line of metrics; the same texts each time.
 
     Args:
-        line: with ``success``, ``invalid`` and ``cut``, as far as they are known.
+        line: with ``success``, ``invalid``, ``not_understood``, ``penalised_turns`` and ``cut``, as far as known.
     """
     success, invalid, cut = (line.get(name) or 0.0 for name in ("success", "invalid", "cut"))
     if success and invalid >= _ALL:
@@ -21,8 +23,20 @@ def oddities(line: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
             "episodes succeed although every reply counts as invalid: their success does not show that the policy "
             f"keeps to the format {config.agent.format.name}, or respond() returns invalid() for what it carries out"
         )
+    if line.get("penalised_turns") == 0 and (line.get("not_understood") or 0.0) >= _SOME and _spares_speech(config):
+        yield (
+            "invalid_penalty charges nothing: agent.format = free_text takes every reply for an action, and what the "
+            "environment does not understand is free; leave the stage out, ask for a format such as tagged, or give it "
+            "flag = 'understood'"
+        )
     if cut >= _MANY:
         yield (
             f"half of the replies or more are cut at sampling.max_tokens = {config.sampling.max_tokens}: what they "
             "would have ended with is lost; a higher one leaves room"
         )
+
+
+def _spares_speech(config: RunConfig) -> bool:
+    """Whether broken formats are charged where no reply breaks one."""
+    charged = [stage for stage in config.credit.rewards if isinstance(stage, InvalidPenaltyConfig)]
+    return config.agent.format.name == "free_text" and any(stage.flag == "format_valid" for stage in charged)

@@ -10,6 +10,7 @@ from manyturn.agents.fork import Forking
 from manyturn.agents.gather import gather
 from manyturn.agents.journal import Journal, JournalError
 from manyturn.agents.recorded import episode_from_plain, episode_to_plain
+from manyturn.agents.records import SCHEMA_VERSION
 from manyturn.envs.contract.task import Task
 from manyturn.trainers.play.branching import Starts, starts
 from manyturn.trainers.play.horizon import turn_limit
@@ -91,7 +92,7 @@ def _turn_limit(run: Run, step: int) -> int:
 
 
 def _journal(path: Path, versions: list[int]) -> Journal:
-    return Journal(path, {"policy_version": versions})
+    return Journal(path, {"policy_version": versions, "schema_version": SCHEMA_VERSION})
 
 
 def _found(plan: Plan, path: Path, versions: list[int]) -> dict[EpisodeKey, Episode]:

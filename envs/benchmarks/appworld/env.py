@@ -39,7 +39,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -159,18 +159,18 @@ class AppWorld(TextEnv):
     def respond(self, action: str) -> Turn:
         code = code_of(action)
         if code is None:
-            return self._answered("Answer with one block of code, between ```python and ```.", valid=False)
+            return self._answered("Answer with one block of code, between ```python and ```.", self.unreadable)
         if len(code) > LONGEST_CODE:
-            return self._answered(f"The code has {len(code):,} characters: use at most {LONGEST_CODE:,}.", valid=False)
+            return self._answered(f"The code has {len(code):,} characters: use at most {LONGEST_CODE:,}.", self.invalid)
         if not code.isprintable() and _unsendable(code):
-            return self._answered("The code has characters that Python source cannot have.", valid=False)
+            return self._answered("The code has characters that Python source cannot have.", self.invalid)
         output = bounded(self._world.execute(code).rstrip("\n"), LONGEST_OUTPUT)
         self._completed = self._world.completed()
-        return self._answered(output, valid=True)
+        return self._answered(output, self.go_on)
 
-    def _answered(self, text: str, valid: bool) -> Turn:
+    def _answered(self, text: str, goes_on: Callable[[str], Turn]) -> Turn:
         if not self._completed and self.turn + 1 < self.max_turns:
-            return self.go_on(text) if valid else self.invalid(text)
+            return goes_on(text)
         self._grade = self._world.grade()
         self._world.close()
         verdict = f"{text}\n[{self._grade.passed} of {self._grade.tests} tests pass.]"
@@ -178,7 +178,7 @@ class AppWorld(TextEnv):
             return self.succeed(verdict)
         if self._completed:
             return self.fail(verdict)
-        return self.go_on(verdict) if valid else self.invalid(verdict)  # the last turn, which truncates
+        return goes_on(verdict)  # the last turn, which truncates
 
     def anchor(self) -> Hashable:
         """What was run so far makes the state; output alone does not tell it."""

@@ -108,7 +108,7 @@ class BFCL(TextEnv):
         answered = self._toolset.answer(action)
         if self._steps > MOST_STEPS:
             return self.fail(f"{answered.text}\nToo many steps.")
-        return (self.go_on if answered.valid else self.invalid)(answered.text)
+        return answered.turn(self)
 
     def _answered(self) -> Turn:
         """The agent has said that it is done with the message."""

@@ -143,7 +143,7 @@ class SWEBench(TextEnv):
         answered = self._toolset.answer(action)
         if self._submitted:
             return self._end()
-        return self.go_on(answered.text) if answered.valid else self.invalid(answered.text)
+        return answered.turn(self)
 
     def submit(self) -> str:
         """Hand in the changes as they are; this ends the work."""

@@ -125,7 +125,7 @@ class ServiceEnv(UserEnv):
     def _answered(self, answered: Answered) -> Turn:
         self._count(answered.calls)
         if not answered.valid:
-            return self.invalid(answered.text)
+            return answered.turn(self)
         return self.finish(answered.text) if self.leaves(answered) else self.go_on(answered.text)
 
     def _count(self, calls: Sequence[Call]) -> None:

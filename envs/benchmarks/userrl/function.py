@@ -88,7 +88,7 @@ class Function(TextEnv):
                 return self._answered(content)
             case "finish":
                 return self.fail("You have given up.")
-        return self.invalid("Write [action] and four numbers, [search] test, [answer] and a number, or [finish].")
+        return self.unreadable("Write [action] and four numbers, [search] test, [answer] and a number, or [finish].")
 
     def _tried(self, content: str) -> Turn:
         found = _NUMBER.findall(content)

@@ -137,7 +137,7 @@ class Gym(UserEnv):
             return self.fail("You have given up.")
         if choice not in self.choices or not content:
             forms = " or ".join(f"[{known}] TEXT" for known in self.choices)
-            return self.invalid(f"That is no action here: write {forms}, at most {LONGEST:,} characters.")
+            return self.unreadable(f"That is no action here: write {forms}, at most {LONGEST:,} characters.")
         return self.judged(self.user.hear(content, {"choice": choice, **self.cue()}))
 
     # ---- what trainers see ----------------------------------------------------------------------------------

@@ -18,7 +18,10 @@ class InvalidPenaltyWrapperConfig(Named):
 
 @WRAPPERS.register(InvalidPenaltyWrapperConfig)
 class InvalidPenalty(TurnReward):
-    """Subtract ``coef`` from each turn whose action meant nothing (``info["valid"]`` is False).
+    """Subtract ``coef`` from each turn whose action meant nothing (``info["understood"]`` is False).
+
+    A broken reply is charged if the environment does not understand what it is given: a wrapper sees actions alone. The
+    stage ``invalid_penalty`` of credit sees the format too.
 
     It does not preserve the optimal policy where an invalid action is worth a turn: because it passes time, or
     because its answer carries information. Where an invalid action never helps, the optimum stays.
@@ -32,4 +35,4 @@ class InvalidPenalty(TurnReward):
         self.coef = config.coef
 
     def reward_parts(self, parts: dict[str, float], ended: bool, info: Mapping[str, Any]) -> dict[str, float]:
-        return parts if info["valid"] else self.add(parts, -self.coef)
+        return parts if info["understood"] else self.add(parts, -self.coef)

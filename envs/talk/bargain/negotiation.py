@@ -132,7 +132,8 @@ class Negotiation(TalkEnv):
     def reply(self, action: str) -> Turn:
         move = read_move(self._game, self._side, action)
         if move is None or (move.kind == ACCEPT and self._standing is None):
-            return self.invalid(f"End with one of: offer {self._form()}, accept, walk away.")
+            refused = self.unreadable if move is None else self.invalid
+            return refused(f"End with one of: offer {self._form()}, accept, walk away.")
         if move.kind == WALK:
             return self.fail("You walk away.")
         if move.kind == ACCEPT:

@@ -104,8 +104,7 @@ class Booking(TalkEnv):
 
     def reply(self, action: str) -> Turn:
         if is_call(action):
-            answered = self._desk.toolset.answer(action)
-            return (self.go_on if answered.valid else self.invalid)(answered.text)
+            return self._desk.toolset.answer(action).turn(self)
         if not action.strip():
             return self.invalid("Say something to the user, or call a tool.")
         self._tell(action)

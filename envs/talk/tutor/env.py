@@ -124,7 +124,8 @@ class Tutor(TalkEnv):
         verb, noun = (match[1] or match[3], match[2]) if match else ("", "")
         if match is None or (noun and noun not in self._skills) or (verb == "hint" and self._pupil.failed is None):
             mend = "End with: exercise SKILL, explain SKILL, hint (after a failed exercise) or test."
-            return self._test(mend)._replace(valid=False) if self.turn + 1 >= self.max_turns else self.invalid(mend)
+            is_last = self.turn + 1 >= self.max_turns
+            return self._test(mend)._replace(understood=False) if is_last else self.invalid(mend)
         if verb == "test":
             return self._test("The lesson is over.")
         shown, cue = self._teach(verb, noun)

@@ -36,6 +36,12 @@ function lanesOf(trace) {
   ];
 }
 
+/** What is wrong with a turn's reply, as words; empty if nothing is. */
+const faultOf = (trace, turn) =>
+  [!trace.format_valid[turn] && "broken format", !trace.understood[turn] && "not understood"]
+    .filter(Boolean)
+    .join(", ");
+
 class Strip {
   #cells;
   #turns;
@@ -45,7 +51,7 @@ class Strip {
     const colour = totalCredit(trace) ?? trace.rewards;
     const most = largest(colour);
     this.#turns = trace.replies.length;
-    this.#cells = colour.map((value, turn) => this.#cell(turn, value, most, trace.valid[turn]));
+    this.#cells = colour.map((value, turn) => this.#cell(turn, value, most, faultOf(trace, turn)));
     const head = make("span", { class: "lane-name" }, "turn");
     const rows = lanes && this.#turns ? lanesOf(trace).flatMap((lane) => this.#lane(lane)) : [];
     this.node = make(
@@ -81,13 +87,13 @@ class Strip {
       this.node.scrollLeft += one.left - (box.left + box.right) / 2;
   }
 
-  #cell(turn, value, most, valid) {
-    const note = `turn ${turn + 1}: ${signed(value)}${valid ? "" : ", invalid action"}`;
+  #cell(turn, value, most, fault) {
+    const note = `turn ${turn + 1}: ${signed(value)}${fault && `, ${fault}`}`;
     const cell = make(
       "button",
       {
         type: "button",
-        class: `cell ${sign(value)}${valid ? "" : " invalid"}`,
+        class: `cell ${sign(value)}${fault && " invalid"}`,
         "data-turn": turn,
         tabindex: "-1",
         "aria-label": note,

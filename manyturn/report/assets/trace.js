@@ -239,7 +239,8 @@ class TraceView {
       step("Previous turn", -1, "\u2190"),
       step("Next turn", 1, "\u2192"),
       new Set(this.#trace.roles).size > 1 ? make("span", { class: "pill" }, this.#trace.roles[turn]) : null,
-      this.#trace.valid[turn] ? null : make("span", { class: "pill failure" }, "invalid action"),
+      this.#trace.format_valid[turn] ? null : make("span", { class: "pill failure" }, "broken format"),
+      this.#trace.understood[turn] ? null : make("span", { class: "pill failure" }, "not understood"),
     );
   }
 

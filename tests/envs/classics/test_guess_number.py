@@ -31,7 +31,7 @@ def test_answers_are_true_and_only_the_secret_pays():
 def test_what_is_no_guess_is_invalid_and_costs_a_turn(action):
     env = begun()
     *_, info = env.step(action)
-    assert not info["valid"] and info["turn"] == 1 and not info.get("success")
+    assert not info["understood"] and info["turn"] == 1 and not info.get("success")
 
 
 @pytest.mark.parametrize("difficulty", LEVELS)

@@ -78,7 +78,7 @@ def test_a_snapshot_carries_the_interpreter_into_another_process(env: Code) -> N
 def test_what_is_no_call_is_answered_with_text(env: Code) -> None:
     for action in ("42", '{"name": "bash", "arguments": {}}', '{"name": "python", "arguments": {"code": 3}}', "[]"):
         text, reward, terminated, _, info = env.step(action)
-        assert text.startswith("Error: ") and (reward, terminated, info["valid"]) == (0.0, False, False)
+        assert text.startswith("Error: ") and (reward, terminated, info["understood"]) == (0.0, False, False)
 
 
 @pytest.mark.slow

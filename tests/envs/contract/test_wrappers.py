@@ -49,7 +49,7 @@ def test_parts_sum_to_the_reward_in_every_order_of_wrappers(actions, wrappers):
     for _, reward, terminated, truncated, info in play(wrap(make(SOUND), [*wrappers, ALL[3]]), "test/3", actions):
         assert reward == pytest.approx(sum(info["reward_parts"].values()))
         assert ("outcome" in info["reward_parts"]) == terminated
-        assert ("invalid" in info["reward_parts"]) == (not info["valid"])
+        assert ("invalid" in info["reward_parts"]) == (not info["understood"])
         assert {"turn", "progress"} <= set(info["reward_parts"])
         assert not (terminated and truncated)
 

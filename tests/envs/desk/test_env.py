@@ -176,7 +176,7 @@ def test_nobody_answers_a_ticket_and_calls_are_checked() -> None:
     env.reset(seed=0)
     for action in ("What is your name?", "", '{"name": "get_order"}', call_text("get_order", order_id=7)):
         text, _, terminated, _, info = env.step(action)
-        assert not info["valid"] and not terminated and text
+        assert not info["understood"] and not terminated and text
 
 
 @pytest.mark.parametrize("pack", PACKS)

@@ -27,9 +27,9 @@ def test_an_action_outside_the_action_space_never_reaches_a_foreign_environment(
     host = stranger()
     before = host.step("abc")
     step = host.step(action)
-    assert (step.observation, step.valid, step.reward, step.parts) == (before.observation, False, 0.0, {})
+    assert (step.observation, step.understood, step.reward, step.parts) == (before.observation, False, 0.0, {})
     assert not step.ended and step.anchor == before.anchor
-    assert host.step("abc").valid
+    assert host.step("abc").understood
 
 
 def test_a_foreign_success_is_what_the_end_says_or_else_what_it_paid():

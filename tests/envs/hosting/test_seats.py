@@ -90,7 +90,7 @@ def test_a_foreign_environment_is_the_same_in_a_worker():
 
     inline = asyncio.run(run(0))
     assert inline == asyncio.run(run(1))
-    assert [step.valid for step in inline[0]] == [True, True, False, True]
+    assert [step.understood for step in inline[0]] == [True, True, False, True]
 
 
 @pytest.mark.parametrize("workers", [0, 1])

@@ -96,7 +96,11 @@ def test_odd_actions_are_invalid_and_change_nothing() -> None:
     for action in ODD:
         text, reward, terminated, truncated, new = env.step(action)
         assert (text, reward, terminated, truncated) == ("Nothing happens.", 0.0, False, False)
-        assert new["valid"] is False and new["admissible"] == info["admissible"] and new["progress"] == info["progress"]
+        assert (
+            new["understood"] is False
+            and new["admissible"] == info["admissible"]
+            and new["progress"] == info["progress"]
+        )
 
 
 @settings(max_examples=30, deadline=None)
@@ -107,7 +111,7 @@ def test_listed_commands_are_valid_and_the_list_is_sorted_without_repeats(
     env = Household("train", level)
     for result in episode(env, f"train/{level}/{number}", choices):
         info = result[-1]
-        assert info["valid"] and info["admissible"] == sorted(set(info["admissible"]))
+        assert info["understood"] and info["admissible"] == sorted(set(info["admissible"]))
         assert 0.0 <= info["progress"] <= 1.0
         if len(result) == 5:
             assert result[1] == sum(info["reward_parts"].values())

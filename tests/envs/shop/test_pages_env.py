@@ -115,7 +115,7 @@ def test_the_expert_buys_what_is_asked_for_and_commands_that_are_listed_do_somet
             assert action in info["admissible"]
             before = env.anchor()
             *_, reward, ended, _, info = env.step(action)
-            assert info["valid"] and env.anchor() != before
+            assert info["understood"] and env.anchor() != before
         assert reward == 1.0 and info["success"] and env.admissible() == ["back"]
 
 
@@ -124,7 +124,11 @@ def test_going_back_is_gone_back_and_no_episode_reaches_into_the_one_before(env)
     env.step(env.expert())
     env.reset(seed=2)
     home, *_, info = env.step("back")
-    assert home.startswith("There is no page to go back to.") and not info["valid"] and "back" not in info["admissible"]
+    assert (
+        home.startswith("There is no page to go back to.")
+        and not info["understood"]
+        and "back" not in info["admissible"]
+    )
     env.step(env.expert())
     results = env.step("click[2]")[0]
     item, *_ = env.step("click[4]")
@@ -155,13 +159,19 @@ def test_what_means_nothing_is_told_and_changes_nothing(env, action):
     text, _ = env.reset(seed=5)
     before = env.anchor()
     told, reward, *_, info = env.step(action)
-    assert told.endswith(f"\n{text}") and told != text and reward == 0 and not info["valid"] and env.anchor() == before
+    assert (
+        told.endswith(f"\n{text}")
+        and told != text
+        and reward == 0
+        and not info["understood"]
+        and env.anchor() == before
+    )
 
 
 @pytest.mark.parametrize("words", ["\ud800", "<b>&amp;</b>", "[3] button", "漢字 🙂", "a\nb", " " * 3])
 def test_any_text_can_be_searched_for(env, words):
     env.reset(seed=5)
-    assert env.step(f"type[1] {words}")[-1]["valid"]
+    assert env.step(f"type[1] {words}")[-1]["understood"]
     text, *_ = env.step("click[2]")
     assert "Total results:" in text or not words.strip()
 

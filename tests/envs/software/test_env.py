@@ -127,7 +127,7 @@ def test_nothing_can_follow_the_hand_in(env: Small) -> None:
     env.reset(seed=0, options={"task": "small"})
     late = [("submit", {}), ("edit", {"path": "calc/core.py", "old": "a - b", "new": "a + b"})]
     text, _, ended, _, info = env.step(calls_text(late))
-    assert "submit" in text and not ended and not info["valid"]
+    assert "submit" in text and not ended and not info["understood"]
     assert "a - b" in env.step(bash("cat calc/core.py"))[0]
     assert env.step(calls_text(reversed(late)))[4]["success"]
 

@@ -153,7 +153,7 @@ def test_the_sides_take_turns_and_each_sees_its_own_secret_only():
     text, *_, info = env.step("I start low: offer 110")
     assert info["role"] == "seller" and "100" in text and "150" not in text and "I start low: offer 110" in text
     text, *_, info = env.step("nonsense")
-    assert info["role"] == "seller" and not info["valid"] and "150" not in text
+    assert info["role"] == "seller" and not info["understood"] and "150" not in text
     text, *_, info = env.step("offer 130")
     assert info["role"] == "buyer" and "150" in text
 

@@ -123,7 +123,7 @@ def test_a_query_lists_what_fits_and_says_how_many_there_are():
 )
 def test_a_bad_call_is_answered_with_an_error_and_is_invalid(call):
     text, *_, info = begun().step(call)
-    assert text.startswith("Error") and not info["valid"]
+    assert text.startswith("Error") and not info["understood"]
 
 
 def test_a_full_day_and_an_unknown_venue_are_refused_and_book_nothing():

@@ -44,7 +44,7 @@ def test_a_question_asked_twice_or_about_nothing_tells_nothing():
     env.step("Is it alive?")
     assert env.step("Is it alive?")[4]["information"] == 0
     text, *_, info = env.step("What is the weather like?")
-    assert not info["valid"] and info["information"] == 0 and answer_in(text) is None
+    assert not info["understood"] and info["information"] == 0 and answer_in(text) is None
 
 
 @pytest.mark.parametrize("text", ["Is it not alive?", "Isn't it alive?", "Is it alive or made of metal?"])
@@ -52,7 +52,7 @@ def test_unclear_questions_are_asked_back_and_give_nothing_away(text):
     env = TwentyQuestions()
     env.reset(seed=1)
     answer, *_, info = env.step(text)
-    assert info["information"] == 0 and answer_in(answer) is None and info["valid"]
+    assert info["information"] == 0 and answer_in(answer) is None and info["understood"]
 
 
 @pytest.mark.parametrize(

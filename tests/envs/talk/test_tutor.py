@@ -75,7 +75,7 @@ def test_the_test_pays_the_gain_whenever_it_is_taken():
     env.reset(seed=1)
     for turn in range(env.max_turns):
         text, reward, ended, truncated, info = env.step("lorem")
-        assert not truncated and not info["valid"] and ended is (turn + 1 == env.max_turns)
+        assert not truncated and not info["understood"] and ended is (turn + 1 == env.max_turns)
     assert "Test:" in text and reward == 0
 
 
@@ -105,7 +105,7 @@ def test_what_is_no_command_teaches_nothing(text):
     env.reset(seed=1)
     known, belief = list(env._pupil.known), list(env._tracer.belief)
     *_, info = env.step(text)
-    assert not info["valid"] and env._pupil.known == known and env._tracer.belief == belief
+    assert not info["understood"] and env._pupil.known == known and env._tracer.belief == belief
 
 
 def test_a_hint_needs_a_failed_exercise_and_is_good_for_one():
@@ -115,6 +115,6 @@ def test_a_hint_needs_a_failed_exercise_and_is_good_for_one():
         env.step(f"exercise {env.task.params['skills'][-1]}")
         if env._pupil.failed is not None:
             assert "hint" in env.admissible()
-            assert env.step("hint")[4]["valid"] and "hint" not in env.admissible()
+            assert env.step("hint")[4]["understood"] and "hint" not in env.admissible()
             return
     pytest.fail("no exercise of fifty went wrong")

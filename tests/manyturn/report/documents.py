@@ -53,7 +53,7 @@ def _trace(rows: list[dict[str, Any]], episode: Episode) -> Trace:
         "replies": [row["reply"] for row in rows],
         "actions": [row["action"] for row in rows],
         "roles": [row["role"] for row in rows],
-        "valid": [row["valid"] for row in rows],
+        **{name: [row[name] for row in rows] for name in ("format_valid", "understood")},
         "rewards": [row["reward"] for row in rows],
         "parts": [row["reward_parts"] for row in rows],
         "to_go": [row["return_to_go"] for row in rows],
@@ -119,7 +119,7 @@ def _hostile_trace(text: str) -> Trace:
     return {
         **{name: [text, text] for name in ("observations", "replies", "anchors", "roles")},
         "actions": [f"{text}!", f"{text}!"],
-        "valid": [False, False],
+        **{name: [False, False] for name in ("format_valid", "understood")},
         **{name: [1.0, -1.0] for name in ("rewards", "to_go", "progress")},
         "parts": [{text: 1.0}, {text: -1.0}],
         "versions": [None, None],

@@ -19,7 +19,7 @@ OF_TURNS = {
     **dict.fromkeys(("observations", "replies", "actions", "anchors", "roles"), (TEXT, False)),
     **dict.fromkeys(("rewards", "to_go", "progress"), (NUMBER, True)),
     "versions": (COUNT, True),
-    "valid": (FLAG, False),
+    **dict.fromkeys(("format_valid", "understood"), (FLAG, False)),
     "parts": ((dict,), False),
     "seconds": ((list,), False),
     **dict.fromkeys(("tokens", "logprobs", "entropies"), ((list,), True)),

@@ -59,7 +59,9 @@ def furnished(batch: TurnBatch, seed: int) -> TurnBatch:
         "progress": np.where(unknown_K, np.nan, rng.integers(0, 9, K) / 8),
     }
     parts = {"outcome": batch.parts["outcome"], "step": batch.parts["gain"]}
-    return replace(batch, parts=parts, columns=columns, valid_K=rng.random(K) < 0.7)
+    return replace(
+        batch, parts=parts, columns=columns, format_valid_K=rng.random(K) < 0.7, understood_K=rng.random(K) < 0.7
+    )
 
 
 def sums_E(batch: TurnBatch, value_K: np.ndarray) -> np.ndarray:
@@ -266,13 +268,13 @@ def test_complete_contributions_sum_to_the_outcome(batch, seed, alpha):
     np.testing.assert_allclose(sums_E(paid, paid.parts["contribution"]), wanted_E, atol=1e-12)
     assert not np.nan_to_num(paid.parts["outcome"]).any()
     np.testing.assert_array_equal(paid.parts["step"], batch.parts["step"])
-    np.testing.assert_array_equal(paid.parts["grounding"], 0.5 * batch.valid_K)
+    np.testing.assert_array_equal(paid.parts["grounding"], 0.5 * batch.understood_K)
 
 
 def test_the_released_form_leaves_unscorable_episodes_out_of_the_comparison():
     nan = float("nan")
     batch = TurnBatch.from_episodes(
-        [[0, 1.0], [0.5], [nan], [2.0]], groups="aaab", valid=[[False, False]] + [[False]] * 3
+        [[0, 1.0], [0.5], [nan], [2.0]], groups="aaab", understood=[[False, False]] + [[False]] * 3
     )
     paid, _, _ = run(batch, SpaConfig(form="released"))
     np.testing.assert_allclose(paid.reward_K, [0.5, 1.0, 0.0, nan, 2.5])

@@ -50,7 +50,7 @@ def batch() -> TurnBatch:
         [[0.0, 1.0], [0.0, 0.0], [0.5]],
         groups=["a", "a", "a"],
         anchors=[["x", "y"], ["x", "x"], ["x"]],
-        valid=[[True, True], [False, True], [True]],
+        format_valid=[[True, True], [False, True], [True]],
     )
 
 
@@ -239,7 +239,7 @@ def test_credit_tells_how_it_came_about(batch):
         ({"group_K": np.array([0, 0, 0, 1, 0])}, "episode 1 is in more than one group"),
         ({"episode_K": np.array([0, 0, 1, 1, 3])}, "episode_K holds 0 to 3; truncated_E has 3"),
         ({"truncated_E": np.zeros(4, bool)}, "episode 3 has no turn"),
-        ({"valid_K": np.ones(4, bool)}, r"valid_K has shape \(4,\)"),
+        ({"format_valid_K": np.ones(4, bool)}, r"format_valid_K has shape \(4,\)"),
         ({"group_K": np.zeros(5)}, "group_K holds float64, not integers"),
         ({"parts": {"outcome": np.full(5, np.inf)}}, "unscorable is NaN"),
         ({"parts": {}}, "name at least one reward"),

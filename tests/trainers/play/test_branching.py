@@ -38,7 +38,7 @@ def told(key, fork, turns, ending=Ending.COMPLETED):
         if fork and turn < fork.turn:
             entropies = fork.parent.ledger.reply_entropies(turn).tolist()
         episode.ledger.record([1], [2, 3], [-1.0, -1.0], 0, entropies)
-        episode.turns.append(TurnRecord("", "", "", True, 0.0, {}, "", None, (0.0, 0.0)))
+        episode.turns.append(TurnRecord("", "", "", True, True, 0.0, {}, "", None, (0.0, 0.0)))
     return episode
 
 

@@ -257,9 +257,9 @@ def episodes(task: Task, *returns: float | None, turns: int = 2) -> list[Episode
     """A group: a return for each member, None for one that ended in an error."""
     group = []
     for member, reward in enumerate(returns):
-        record = [TurnRecord("", "", "", True, r, {"outcome": r}, "a", None, (0, 0)) for r in [0.0] * (turns - 1)]
+        record = [TurnRecord("", "", "", True, True, r, {"outcome": r}, "a", None, (0, 0)) for r in [0.0] * (turns - 1)]
         last = reward or 0.0
-        record.append(TurnRecord("", "", "", True, last, {"outcome": last}, "b", None, (0, 0)))
+        record.append(TurnRecord("", "", "", True, True, last, {"outcome": last}, "b", None, (0, 0)))
         error = reward is None
         ending = Ending.ENV_ERROR if error else Ending.COMPLETED
         success = None if error else last > 0.5

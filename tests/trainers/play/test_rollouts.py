@@ -47,7 +47,7 @@ def test_no_two_episodes_of_a_step_share_a_key(count, group):
 def episode(*turns: tuple[dict[str, float], bool | None]) -> Episode:
     """A finished episode of turns with these parts, whose replies were cut or not."""
     records = [
-        TurnRecord("", "", "", True, sum(parts.values()), parts, "", None, (0, 0), usage=Usage(cut=cut))
+        TurnRecord("", "", "", True, True, sum(parts.values()), parts, "", None, (0, 0), usage=Usage(cut=cut))
         for parts, cut in turns
     ]
     return Episode(EpisodeKey(0, "s", "t", 0), Task("t", "train"), records, Ending.COMPLETED, success=True)

@@ -116,7 +116,7 @@ def test_rounds_keep_a_group_in_which_one_agents_returns_differ(tmp_path):
     def zero_sum(member, x):
         parts = {"a.outcome": x, "b.outcome": -x}
         turns = [
-            TurnRecord("", "", "", True, 0.0, given, "", None, (0, 0), role=agent)
+            TurnRecord("", "", "", True, True, 0.0, given, "", None, (0, 0), role=agent)
             for agent, given in (("a", {}), ("b", parts))
         ]
         return Episode(EpisodeKey(0, "s", "t", member), Task("t", "train", {}), turns, Ending.COMPLETED, success=False)

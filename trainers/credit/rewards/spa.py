@@ -1,8 +1,8 @@
 """Stepwise progress attribution (SPA): the outcome is paid out turn by turn, as far as each turn contributed.
 
-    r_k = alpha c_k + beta [reply k was understood]                                            form = "paper"
+    r_k = alpha c_k + beta [action k was understood]                                           form = "paper"
     completeness = "residual_to_last":  c_last += R - sum over turns of c,  so that the contributions sum to R
-    r_k = R - mean R of the task's other episodes + beta [reply k was understood, or k is the last turn]     "released"
+    r_k = R - mean R of the task's other episodes + beta [action k was understood, or k is the last turn]    "released"
     estimator: c_k from the hidden state at the end of reply k, by (sum over turns of c - R)^2, a mean over episodes
 
 Shapes: parts K -> two more parts K, "contribution" and "grounding". R is the episode's sum of the part "outcome", which
@@ -22,7 +22,7 @@ the last turn; left out. beta 0.5 over many turns is more than an outcome of 1, 
 
 Watch: ``progress_loss`` against the variance of the outcome, success (1 - success): equal, the head knows nothing yet,
 and most of the outcome falls on the last turn; well below, turns are distinguished. ``contribution_error``: how far the
-contributions are from adding up before the last turn gets the rest. ``invalid`` should fall by beta.
+contributions are from adding up before the last turn gets the rest. ``not_understood`` should fall by beta.
 """
 
 from dataclasses import replace
@@ -49,7 +49,7 @@ class SpaConfig(StageConfig):
     alpha: Annotated[float, OnlyWith("form", "paper")] = Field(default=1.0, gt=0)
     """Weight of the contributions."""
     beta: float = Field(default=0.5, ge=0)
-    """What a reply that was understood earns."""
+    """What an action that the environment understood earns."""
     completeness: Annotated[Literal["none", "residual_to_last"], OnlyWith("form", "paper")] = "none"
     """Whether the last turn gets the part of the outcome that the contributions leave over."""
 
@@ -74,7 +74,7 @@ def spa(batch: TurnBatch, config: SpaConfig) -> TurnBatch:
     """Pay the outcome out.
 
     >>> columns = {"contribution": [[0.25, 0.5]]}
-    >>> batch = TurnBatch.from_episodes([[0, 1]], groups=[0], valid=[[False, True]], columns=columns)
+    >>> batch = TurnBatch.from_episodes([[0, 1]], groups=[0], understood=[[False, True]], columns=columns)
     >>> spa(batch, SpaConfig()).reward_K
     array([0.25, 1.  ])
     >>> spa(batch, SpaConfig(completeness="residual_to_last")).parts["contribution"]
@@ -83,9 +83,9 @@ def spa(batch: TurnBatch, config: SpaConfig) -> TurnBatch:
     outcome_K = part_K(batch, OUTCOME)
     ended_K, return_K = last_K(batch), episode_sum_K(batch, outcome_K)
     if config.form == "released":
-        contribution_K, grounded_K = _centred(batch, return_K), batch.valid_K | ended_K
+        contribution_K, grounded_K = _centred(batch, return_K), batch.understood_K | ended_K
     else:
-        contribution_K, grounded_K = batch.column("contribution"), batch.valid_K
+        contribution_K, grounded_K = batch.column("contribution"), batch.understood_K
     if config.completeness == "residual_to_last":
         contribution_K = contribution_K + ended_K * (return_K - episode_sum_K(batch, contribution_K))
     # Not left out but set to 0, NaN excepted: an episode without an outcome stays unscorable.

@@ -98,7 +98,7 @@ def test_an_episode_that_does_what_is_asked_for_succeeds(env):
     )
     assert info["split"] == "train"
     text, reward, *ended, info = env.step("I print.\n```python\nprint hello\n```")
-    assert (text, reward, ended, info["valid"]) == ("hello", 0.0, [False, False], True)
+    assert (text, reward, ended, info["understood"]) == ("hello", 0.0, [False, False], True)
     env.step("label blue")
     text, reward, *ended, info = env.step("done")
     assert (reward, ended, info["success"]) == (1.0, [True, False], True)
@@ -176,7 +176,7 @@ def test_output_is_cut_and_harmless(env):
 )
 def test_what_is_no_code_never_reaches_the_server(env, served, action):
     env.reset(seed=0)
-    assert env.step(action)[4]["valid"] is False
+    assert env.step(action)[4]["understood"] is False
     assert served.codes == []
 
 

@@ -151,7 +151,7 @@ def solved(env: MiniWoB, task: str) -> float:
     action, ended, reward = next(script), False, 0.0
     while not ended:
         text, reward, terminated, truncated, info = env.step(action)
-        assert info["valid"], (task, action, text)
+        assert info["understood"], (task, action, text)
         ended = terminated or truncated
         if not ended:
             action = script.send(text) if hasattr(script, "send") else next(script)
@@ -216,7 +216,7 @@ def test_what_is_covered_is_told_and_costs_a_turn(chromium):
     env = MiniWoB(tasks=["click-test-2"])
     env.reset(seed=0, options={"task": "test/click-test-2/1"})
     text, *_, info = env.step("click[1]")
-    assert text.startswith("[1] cannot be clicked now.\n") and not info["valid"]
+    assert text.startswith("[1] cannot be clicked now.\n") and not info["understood"]
     env.close()
 
 

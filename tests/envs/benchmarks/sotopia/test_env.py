@@ -178,7 +178,12 @@ def test_a_partner_who_leaves_ends_the_encounter_and_is_judged_with_it(reply, se
 def test_doing_nothing_by_mistake_is_invalid_and_on_purpose_is_not(data, endpoint):
     env = sotopia(data, endpoint)
     start(env, 0)
-    assert [env.step(action)[4]["valid"] for action in ("", "none", "action:", "Hello!")] == [False, True, False, True]
+    assert [env.step(action)[4]["understood"] for action in ("", "none", "action:", "Hello!")] == [
+        False,
+        True,
+        False,
+        True,
+    ]
 
 
 def played(host: Host, place: int) -> list[Answer]:

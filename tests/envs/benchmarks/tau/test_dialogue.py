@@ -122,7 +122,7 @@ def test_the_agent_cannot_touch_the_phone_nor_the_customer_the_desk(small: Path)
     assert len(env.tools) == 13 and not {one["function"]["name"] for one in env.tools} & set(TOOLS)
     before = env._desk.save()
     text, _, _, _, info = env.step(call_text("toggle_airplane_mode"))
-    assert text.startswith("Error: no tool 'toggle_airplane_mode'") and not info["valid"]
+    assert text.startswith("Error: no tool 'toggle_airplane_mode'") and not info["understood"]
     env.step(asks(call_text("resume_line", customer_id="C1", line_id="L1")))
     assert env.user.seen[0].startswith("Error: no tool 'resume_line'")
     assert env._desk.save() == before and env._errors == 2

@@ -171,7 +171,7 @@ def test_solo_mode_has_calls_alone_and_ends_when_done(small) -> None:
     first, info = env.reset(seed=0, options={"task": "test/telecom/bill"})
     assert "No service (bill)." in first and info["user"] == "solo"
     text, _, terminated, _, info = env.step("Hello?")
-    assert text.startswith("Error: ") and not terminated and not info["valid"]
+    assert text.startswith("Error: ") and not terminated and not info["understood"]
     _, reward, terminated, _, info = env.step(DONE)
     assert (reward, terminated, info["success"]) == (0.0, True, False)
     assert info["parts"] == {"assertions": 0.0, "actions": 0.0}

@@ -46,7 +46,7 @@ def test_trying_shows_values_but_never_that_of_the_test_case():
 )  # fmt: skip
 def test_what_is_no_action_is_invalid_and_pays_nothing(action):
     _, reward, terminated, _, info = begun().step(action)
-    assert (reward, terminated, info["valid"]) == (0.0, False, False)
+    assert (reward, terminated, info["understood"]) == (0.0, False, False)
 
 
 @given(st.sampled_from(["[action] ", "[answer] ", "[search] ", "", "[finish]"]), st.text(max_size=60))

@@ -131,7 +131,7 @@ def test_what_is_hidden_is_not_told_at_the_beginning(gym, data, endpoint):
 )
 def test_what_is_no_action_is_invalid_and_nobody_is_asked(gym, action, data, endpoint):
     _, reward, terminated, _, info = begun(gym, data, endpoint).step(action)
-    assert (reward, terminated, info["valid"]) == (0.0, False, False) and not endpoint.asked
+    assert (reward, terminated, info["understood"]) == (0.0, False, False) and not endpoint.asked
 
 
 @pytest.mark.parametrize("gym", GYMS)
