@@ -86,10 +86,11 @@ class Runner:
 def result(root: Path, cell: Cell) -> dict[str, Any]:
     """What is kept of a finished run.
 
-    ``training`` is the success of each step's training episodes. ``successes`` has a digit for each task of the panel,
-    in its order: how many of its ``repeats`` episodes succeeded. Each point of ``curve`` is [step, updates, tokens,
-    seconds, success]: gradient updates, tokens in trained sequences and seconds of play and learning since the warm-up,
-    and success on validation tasks; at step 0 on the panel.
+    ``training`` is the success of each step's training episodes, ``penalised`` the share of their turns that a penalty
+    is taken from. ``successes`` has a digit for each task of the panel, in its order: how many of its ``repeats``
+    episodes succeeded. Each point of ``curve`` is [step, updates, tokens, seconds, success]: gradient updates, tokens
+    in trained sequences and seconds of play and learning since the warm-up, and success on validation tasks; at step 0
+    on the panel.
     """
     folder = root / cell.folder
     config, lines = read_config(folder), read_metrics(folder)
@@ -109,6 +110,7 @@ def result(root: Path, cell: Cell) -> dict[str, Any]:
         "successes": "".join(str(int(sum(scores[task]))) for task in panel.tasks),
         **{name: summary[name]["success"] for name in ("before", "after", "random", "expert")},
         "training": [round(line["success"], 4) for line in lines if line["phase"] == "train"],
+        "penalised": [round(line["penalised_turns"], 4) for line in lines if line["phase"] == "train"],
         "curve": curve(lines, summary["before"]["success"]),
     }
 

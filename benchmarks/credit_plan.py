@@ -85,6 +85,7 @@ LAYERS: dict[str, dict[str, Any]] = {
         "credit": {"rewards": [{"name": "spa", "alpha": 1.0, "beta": 0.0, "completeness": "none"}]},
         "progress": {"fit": "least_squares"},
     },
+    "understood": {"credit": {"rewards": [{"name": "invalid_penalty", "flag": "understood"}]}},
     "gain": {"credit": load_recipe("igpo")["credit"]},  # with the groups, bounds and KL of another recipe
     "value-at-last": {"credit": {"advantage": {"value_at": "last"}}},
     "epo-tenfold": stacked([load_recipe("epo"), {"objective": {"epo": {"coef": 0.01}}}]),

@@ -223,6 +223,8 @@ def test_credit_tells_how_it_came_about(batch):
     result = credit(more, CreditConfig(advantage="gigpo"))
     assert result.diagnostics == {
         "groups_without_signal": 0.5,
+        "penalised_turns": 0.0,
+        "penalty_alone": 0.0,
         "unscorable_episodes": 0.2,
         "singleton_anchors": 0.2,
         "mean_anchor_size": 5 / 3,
