@@ -30,7 +30,7 @@ class PaidLong(Long):
 
     def respond(self, action: str) -> Turn:
         before, turn = self.done, super().respond(action)
-        return _paid(turn, "slip", -0.05) if turn.valid and self.done == before else turn
+        return _paid(turn, "slip", -0.05) if turn.understood and self.done == before else turn
 
 
 class PaidManners(Manners):
@@ -41,7 +41,7 @@ class PaidManners(Manners):
 
     def respond(self, action: str) -> Turn:
         turn = super().respond(action)
-        return _paid(turn, "smile", 0.1) if turn.valid and action.split()[-1] in self.pale else turn
+        return _paid(turn, "smile", 0.1) if turn.understood and action.split()[-1] in self.pale else turn
 
 
 def _paid(turn: Turn, part: str, reward: float) -> Turn:
