@@ -10,8 +10,8 @@ cells that choose each row's learning rate, then seed by seed those that count. 
 itself.
 
 Refused are a tree that differs from its commit, lines of other code or other hypotheses, and a row whose method did
-nothing: it ended in the weights of a row that lacks it, or played just as that. Such rows are kept in the folder's
-refused.jsonl alone.
+nothing: it ended in the weights of a row that lacks it, or played just as that. What shows this goes to a file beside
+--out, and the row is not run again in that world.
 
 The plan has 4 worlds, 12 rows, 8 seeds, and 3 learning rates on 2 further seeds: 672 cells, which we expect to take 3
 to 4 hours of CPU. Every cell prints what is left, the table what it took.
@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from credit import told_of
 from credit_methods_cell import locked, run_cell
-from credit_methods_lines import Line, append, cell_of, chosen_factor, idle_beside, read_lines
+from credit_methods_lines import Line, append, cell_of, chosen_factor, idle_beside, read_lines, refused_beside
 from credit_methods_plan import (
     WORLDS,
     Cell,
@@ -41,6 +41,8 @@ from credit_methods_plan import (
 )
 from provenance import RESULTS, commit, refuse, same_code
 from transformers.utils import logging as transformers_logging
+
+from manyturn.trainers.record.stopping import Stopped
 
 OUT = RESULTS / "credit_methods.jsonl"
 _PAUSE = 5.0  # seconds until another process is asked again how far it is
@@ -58,13 +60,14 @@ class Runner:
     """Works off cells that no other process works at.
 
     Args:
-        root: folder for warm-ups, claims, and lines of rows that did nothing.
+        root: folder for warm-ups and claims.
+        out: file for the lines; those of rows that did nothing go to a file beside it.
         seconds: after which no cell begins.
     """
 
     def __init__(self, root: Path, out: Path, tiny: bool, seconds: float):
         self.root, self.out, self.tiny = root, out, tiny
-        self._refused = root / "refused.jsonl"
+        self._refused = refused_beside(out)
         self._end = time.monotonic() + seconds
         (root / "claims").mkdir(parents=True, exist_ok=True)
 
@@ -106,7 +109,8 @@ class Runner:
                 beside = idle_beside(line, read_lines(self.out))
                 append(self._refused if beside else self.out, line | ({"beside": beside} if beside else {}))
         said = f"refused: ends as {beside} does" if beside else f"{line['before']:.2f} -> {line['after']:.2f}"
-        print(f"{cell}: {said}, {line['cpu_seconds']:.0f} s of CPU, {seconds:.0f} s; {self._time_left(wanted)}")
+        took = f"{line['cpu_seconds']:.0f} s of CPU, {seconds:.0f} s"
+        print(f"{cell}: {said}, {took}; {self._time_left(wanted)}", flush=True)
         return True
 
     def _time_left(self, wanted: Wanted) -> str:
@@ -177,13 +181,18 @@ def options() -> argparse.Namespace:
 def main() -> None:
     chosen = options()
     refuse(chosen.out, commit())
-    check(chosen.out, chosen.tiny)
+    for path in (chosen.out, refused_beside(chosen.out)):
+        check(path, chosen.tiny)
     transformers_logging.disable_progress_bar()
     runner = Runner(chosen.folder.resolve(), chosen.out, chosen.tiny, 60 * chosen.minutes)
     rows = {*chosen.rows, *(peer for row in chosen.rows for peer in peers(row))}
     wanted = Wanted(chosen.worlds, rows, chosen.seeds)
-    done = runner.work(wanted)
-    refused = sorted({f"{line['world']} {line['row']}" for line in read_lines(runner.root / "refused.jsonl")})
+    try:
+        done = runner.work(wanted)
+    except Stopped as stopped:
+        print("stopped: the same command continues")
+        sys.exit(stopped.exit_code)
+    refused = sorted({f"{line['world']} {line['row']}" for line in read_lines(refused_beside(chosen.out))})
     if refused:
         print(f"refused, since the method did nothing: {', '.join(refused)}")
     left = len(runner.left(wanted))

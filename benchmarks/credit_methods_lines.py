@@ -31,6 +31,11 @@ def append(path: Path, line: Line) -> None:
         os.fsync(file.fileno())
 
 
+def refused_beside(out: Path) -> Path:
+    """Where the lines of rows go that did nothing."""
+    return out.with_name(f"{out.stem}_refused{out.suffix}")
+
+
 def cell_of(line: Line) -> Cell:
     """Which cell a line is of."""
     return Cell(line["world"], line["row"], line["seed"], line["factor"])

@@ -12,8 +12,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from credit_methods_figure import draw
-from credit_methods_lines import Line, cell_of, chosen_factor, read_lines
-from credit_methods_plan import BASE, FACTORS, METHODS, WORLDS, choices, hypotheses, hypotheses_hash, order, rows
+from credit_methods_lines import Line, cell_of, chosen_factor, read_lines, refused_beside
+from credit_methods_plan import (
+    BASE,
+    CHOICE_SEEDS,
+    FACTORS,
+    METHODS,
+    WORLDS,
+    Cell,
+    choices,
+    hypotheses,
+    hypotheses_hash,
+    order,
+)
 from credit_methods_results import Results, judged
 from provenance import RESULTS
 
@@ -21,12 +32,16 @@ from manyturn.agents.statistics import Interval
 from manyturn.envs.contract.durable import replace_text
 
 
-def show(lines: Sequence[Line]) -> str:
-    """All tables as Markdown."""
+def show(lines: Sequence[Line], refused: Sequence[Line] = ()) -> str:
+    """All tables as Markdown.
+
+    Args:
+        refused: lines of rows that did nothing in their world, and are therefore not missing.
+    """
     results = Results(lines)
     return "\n\n".join(
         [
-            _head(lines, results),
+            _head(lines, results, refused),
             "## Hypotheses\n\nOne-sided sign-flip tests over seeds, adjusted for all that are named (Holm).",
             _hypotheses(results),
             "## Where a recipe's gain comes from\n\nMethod against method: the gain of a recipe on the base is the sum "
@@ -43,37 +58,44 @@ def show(lines: Sequence[Line]) -> str:
     )
 
 
-def _head(lines: Sequence[Line], results: Results) -> str:
-    seeds, cells = hypotheses()["seeds"], len(WORLDS) * len(rows()) * hypotheses()["seeds"]
-    planned = cells + sum(len(choices(world)) for world in WORLDS)
-    made = {what: ", ".join(sorted({line[what] for line in lines})) for what in ("machine", "date", "commit")}
-    hours = sum(line["cpu_seconds"] + line["warmup_seconds"] for line in lines) / 3600
-    told = [
-        "# Credit methods, with everything else equal",
-        f"**{'Complete' if len(lines) == planned else 'Incomplete'}: {len(lines)} of {planned} cells are there.** "
-        f"Made by `benchmarks/credit_methods.py` in {hours:.1f} hours of CPU. Machine: {made['machine']}. "
-        f"Dates: {made['date']}. Commits: {made['commit']}. Hypotheses: `benchmarks/credit_methods.toml`, "
-        f"{hypotheses_hash()}.",
-    ]
+def _head(lines: Sequence[Line], results: Results, refused: Sequence[Line]) -> str:
+    idle = {(line["world"], line["row"]): line["beside"] for line in refused}
+    planned = [cell for world in WORLDS for cell in _planned(world) if (cell.world, cell.row) not in idle]
+    there = {cell_of(line) if line["seed"] in CHOICE_SEEDS else cell_of(line)._replace(factor=0.0) for line in lines}
+    missing = [cell for cell in planned if cell not in there]
     if any(line["hypotheses"] != hypotheses_hash() for line in lines):
         raise ValueError("the hypotheses are not those that the results were made for: take credit_methods.toml back")
-    if missing := list(_missing(lines, results, seeds)):
-        told.append("Missing:\n\n" + "\n".join(f"- {text}" for text in missing))
-    return "\n\n".join(told)
+    made = {what: ", ".join(sorted({line[what] for line in lines})) for what in ("machine", "date", "commit")}
+    hours = sum(line["cpu_seconds"] + line["warmup_seconds"] for line in lines) / 3600
+    status = f"Incomplete: {len(missing)} of {len(planned)} cells are missing" if missing else "Complete"
+    told = [
+        "# Credit methods, with everything else equal",
+        f"**{status}.** Made by `benchmarks/credit_methods.py` in {hours:.1f} hours of CPU. Machine: "
+        f"{made['machine']}. Dates: {made['date']}. Commits: {made['commit']}. Hypotheses: "
+        f"`benchmarks/credit_methods.toml`, {hypotheses_hash()}.",
+        *[f"`{row}` did nothing in {world}: it ended as `{beside}`." for (world, row), beside in idle.items()],
+    ]
+    return "\n\n".join([*told, *(["Missing:\n\n" + "\n".join(_missing(missing))] if missing else [])])
 
 
-def _missing(lines: Sequence[Line], results: Results, seeds: int) -> Iterator[str]:
+def _planned(world: str) -> list[Cell]:
+    """The cells of a world; those that count have a factor of 0 here, whichever is chosen."""
+    counting = [Cell(world, row, seed, 0.0) for seed in range(hypotheses()["seeds"]) for row in order()]
+    return [*choices(world), *counting]
+
+
+def _missing(missing: Sequence[Cell]) -> Iterator[str]:
+    seeds = hypotheses()["seeds"]
     for world in WORLDS:
-        count = Counter(line["row"] for line in results.lines if line["world"] == world)
-        left = {row: seeds - count[row] for row in order() if count[row] < seeds}
-        there = {cell_of(line) for line in lines}
-        unchosen = sum(cell not in there for cell in choices(world))
-        if unchosen:
-            yield f"{world}: {unchosen} cells that choose learning rates"
-        if len(left) == len(order()) and set(left.values()) == {seeds}:
-            yield f"{world}: all {seeds} seeds of all rows"
-        elif left:
-            yield f"{world}: " + ", ".join(f"`{row}` {number} of {seeds} seeds" for row, number in left.items())
+        left = Counter(cell.row for cell in missing if cell.world == world and not cell.chooses)
+        unchosen = sum(cell.world == world and cell.chooses for cell in missing)
+        told = [f"{unchosen} cells that choose learning rates"] if unchosen else []
+        if set(left) == set(order()) and set(left.values()) == {seeds}:
+            told.append(f"all {seeds} seeds of all rows")
+        else:
+            told += [f"`{row}` {number} of {seeds} seeds" for row, number in left.items()]
+        if told:
+            yield f"- {world}: {', '.join(told)}"
 
 
 def _hypotheses(results: Results) -> str:
@@ -149,7 +171,7 @@ def _told(interval: Interval, sign: str = "+") -> str:
 
 def publish(lines: Sequence[Line], path: Path) -> None:
     """Write tables and figure next to the results."""
-    replace_text(path.with_suffix(".md"), show(lines) + "\n")
+    replace_text(path.with_suffix(".md"), show(lines, read_lines(refused_beside(path))) + "\n")
     results = Results(lines)
     draw([results.split(world, method) for world in WORLDS for method in METHODS], path.with_suffix(".png"))
 

@@ -208,8 +208,20 @@ def test_nothing_is_judged_without_its_seeds_and_what_is_missing_is_named():
     assert all(verdict[2] == "open: 0 of 8 seeds" for name, verdict in by_name.items() if name != "H1")
     short = table.show([li for li in found if (li["row"], li["seed"]) != ("gigpo/stage", 7)])
     assert "open: 7 of 8 seeds" in short and "shown" not in short
-    assert "**Incomplete: 27 of 672 cells are there.**" in short
-    assert "`gigpo/stage` 1 of 8 seeds" in short and "manners: all 8 seeds of all rows" in short
+    assert "**Incomplete: 645 of 672 cells are missing.**" in short
+    assert (
+        "`gigpo/stage` 1 of 8 seeds" in short and "manners: 72 cells that choose learning rates, all 8 seeds" in short
+    )
+
+
+def test_a_row_that_did_nothing_is_named_and_not_missing():
+    found = [li for world in WORLDS for row in rows() for li in all_seeds(world, row, ["0120"] * 8)]
+    assert "**Complete.**" in table.show(found) and "Missing" not in table.show(found)
+    left = [li for li in found if (li["world"], li["row"]) != ("long", "gra/recipe")]
+    idle = line("long", "gra/recipe", CHOICE_SEEDS[0], factor=0.5) | {"beside": BASE}
+    shown = table.show(left, [idle])
+    assert "**Complete.**" in shown and "`gra/recipe` did nothing in long: it ended as `base`." in shown
+    assert "**Incomplete: 14 of 672 cells are missing.**" in table.show(left)
 
 
 def test_a_difference_to_the_other_side_is_not_shown():
