@@ -161,7 +161,7 @@ _AFTERWARDS = {"credit", "objective", "value", "progress", "curriculum", "steps"
 _AFTERWARDS_IN = {
     "env": ("wrappers",),  # demonstrations are chosen by success, and rewards play no part in imitation
     "rollout": ("tasks", "group", "rounds", "horizon", "branching"),
-    "learner": ("lr", "lr_end", "minibatch", "epochs", "old_logprobs"),
+    "learner": ("lr", "lr_end", "lr_schedule", "lr_warmup", "minibatch", "epochs", "old_logprobs", "stop_kl"),
 }
 
 

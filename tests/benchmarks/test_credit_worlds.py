@@ -200,6 +200,12 @@ def test_a_planted_warm_up_gives_the_bits_of_a_run_that_warmed_up_itself(small, 
     assert kept["config"]["credit"]["advantage"]["name"] == config_of(cell).credit.advantage.name
 
 
+@pytest.mark.parametrize("method", ["gigpo", "gigpo+understood", "grpo+epo", "dr-grpo"])
+def test_what_a_recipe_settles_for_the_time_afterwards_leaves_the_warm_up_shared(method):
+    cell = Cell("long", method, 0)
+    assert credit_plan.shares_warmup(config_of(cell), warmup_of(cell))
+
+
 def test_a_method_that_warms_up_otherwise_does_not_share():
     config, warmup = config_of(Cell("long", "grpo", 0)), warmup_of(Cell("long", "grpo", 0))
     assert credit_plan.shares_warmup(config, warmup)
