@@ -128,7 +128,7 @@ def _shown(value: Any) -> str:
     """A value as a recipe writes it; a hyphen where it is unset."""
     if value is None:
         return "-"
-    plain = TypeAdapter(Any).dump_python(value, mode="json")
+    plain = TypeAdapter(Any).dump_python(value, mode="json", exclude_none=True)
     return " ".join(tomli_w.dumps({"x": plain}).removeprefix("x = ").split())
 
 

@@ -27,10 +27,14 @@ _SHOWN = {
     "approx_kl": "kl {:+.4f}",
     "groups_without_signal": "no signal {:.0%}",
     "grad_norm": "grad {:.2f}",
+    "estimate_error": "missed {:.3f}",
+    "estimate_explained": "explained {:.0%}",
 }
 _HEADS = {
     "vocabulary": "words of task {tasks} of {planned}",
     "warmup": "warm-up {updates:5d}",
+    "exploration": "explore {played_episodes:5d}",
+    "estimator": "estimate {updates:4d}",
     "train": "step {step:8d}",
     "validation": "valid {step:7d}",
 }

@@ -10,7 +10,7 @@ from manyturn.report.head import Head, Plain, ReportError, ends, figure, number,
 from manyturn.trainers.recipe.config import read_toml
 from manyturn.trainers.record.run_folder import RunFolderError, read_metrics
 
-_PHASES = ("warmup", "train", "validation")
+_PHASES = ("warmup", "exploration", "estimator", "train", "validation")
 # Title, unit, whether it is a share, and the metrics that are drawn together.
 _CURVES = (
     ("Return", "mean of an episode", False, {"return": "return"}),
@@ -87,7 +87,7 @@ def run_head(run: Path) -> Head:
             facts=_facts(config, lines["train"], summary) + (made_with(folder) if evaluated else []),
             warnings=_warnings(config, lines["train"], summary, evaluated),
             figures=_held_out(summary) if summary is not None else _latest(lines),
-            curves=[_success(lines, summary), *_curves(lines["train"]), *_warmup(lines["warmup"])],
+            curves=[_success(lines, summary), *_curves(lines["train"]), *_before(lines)],
             tables=[*(evaluation_tables(evaluated, "Held-out ") if evaluated else []), _configuration(config)],
         )
     except (KeyError, TypeError, AttributeError) as error:
@@ -163,6 +163,23 @@ def _warmup(lines: Sequence[Plain]) -> Iterator[Plain]:
         curve = _curve(title, unit, percent, series, "update")
         if curve["series"]:
             yield curve
+
+
+def _before(lines: Mapping[str, Sequence[Plain]]) -> Iterator[Plain]:
+    """What was learnt before the first step."""
+    yield from _warmup(lines["warmup"])
+    yield from _estimator(lines["estimator"])
+
+
+def _estimator(lines: Sequence[Plain]) -> Iterator[Plain]:
+    """How well the estimator of progress did in exploration."""
+    series = [
+        _series(f"{owner}: {name}" if owner else name, lines, own, "updates")
+        for name, key in (("training tasks", "progress_loss"), ("held-out tasks", "estimate_error"))
+        for owner, own in _keys(lines, key)
+    ]
+    if series:
+        yield _curve("Estimate of the outcome, before the first step", "squared error", False, series, "update")
 
 
 def _held_out(summary: Plain) -> list[Plain]:

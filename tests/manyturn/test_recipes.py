@@ -35,10 +35,15 @@ EIGHT = Path(__file__).parents[1] / "trainers" / "eight.py"
 DOORS = {"env": {"id": f"{EIGHT.with_name('doors.py')}:Doors"}}
 # LOOP learns from episodes that differ, which those of an untaught policy hardly do.
 ODD = {"env": {"id": f"{EIGHT.with_name('odd_replies.py')}:OddReplies"}}
-ENVS = {"dump": KINDS, "sec": KINDS, "igpo": {"env": {"id": f"{EIGHT}:Eight"}}, "gigpo-similarity": DOORS, "loop": ODD}
 # Strata of searches need an environment that has a tool to search with.
 ROOM = {"env": {"id": f"{EIGHT.with_name('searches.py')}:Searches"}}
-ENVS["stratified-search"] = ROOM
+# An estimator learns from outcomes that differ, even those of so short a warm-up.
+CHANCES = {"env": {"id": f"{EIGHT.with_name('chances.py')}:Chances"}}
+ENVS = {
+    **{"dump": KINDS, "sec": KINDS, "igpo": {"env": {"id": f"{EIGHT}:Eight"}}, "gigpo-similarity": DOORS, "loop": ODD},
+    **{"spa": CHANCES, "spa-alongside": CHANCES, "gigpo-spa-epo-gra": CHANCES},
+    "stratified-search": ROOM,
+}
 
 
 def of_method(*names, env=MAZE, **changes):
@@ -55,6 +60,7 @@ def tiny(name, **changes):
         if alone
         else {"tasks": 3, "group": 3, "rounds": min(recipe.get("rollout", {}).get("rounds", 1), 2)}
     )
+    exploration = {"episodes": 24, "passes": 2} if recipe.get("progress", {}).get("body") == "own" else {}
     if "horizon" in recipe.get("rollout", {}):
         rollout["horizon"] = {"every": 1}
     if "branching" in recipe.get("rollout", {}):
@@ -79,6 +85,8 @@ def tiny(name, **changes):
         "checkpoint_every": 1,
         "device": "cpu",
     }
+    if exploration:
+        sizes["progress"] = {"exploration": exploration}
     if ENVS.get(name) in (KINDS, ROOM):  # its demonstrations are longer than so short a run lets replies be
         sizes["warmup"] = {"episodes": 0}
     return of_method(name, env=ENVS.get(name, SHORT), **overlay(sizes, changes))

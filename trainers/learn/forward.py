@@ -62,16 +62,24 @@ def by_row(values_T: torch.Tensor, row_T: torch.Tensor, rows: int) -> list[torch
     return list(values_T.split(torch.bincount(row_T, minlength=rows).tolist()))
 
 
-def read(model: PreTrainedModel, samples: Sequence[Sample], temperature: float) -> Reading:
-    """One forward pass; the output head is applied where something was said and nowhere else."""
+def encoded(decoder: PreTrainedModel, samples: Sequence[Sample]) -> tuple[torch.Tensor, Reading]:
+    """One forward pass of a body without output head: token ids (B, T), and a reading without probabilities."""
 
     def together(rows: Sequence[torch.Tensor], padding: int = 0) -> torch.Tensor:
-        return padded(rows, padding).to(model.device)
+        return padded(rows, padding).to(decoder.device)
 
     ids = together([torch.from_numpy(sample.ids).long() for sample in samples])
     said = together([torch.from_numpy(sample.said).bool() for sample in samples])
     reply = together([torch.from_numpy(sample.reply).long() for sample in samples], -1)
-    hidden = model.get_decoder()(input_ids=ids, use_cache=False).last_hidden_state
+    hidden = decoder(input_ids=ids, use_cache=False).last_hidden_state
+    nothing = torch.zeros(ids.shape, device=hidden.device, dtype=torch.promote_types(hidden.dtype, torch.float32))
+    return ids, Reading(said, reply, nothing, nothing, hidden)
+
+
+def read(model: PreTrainedModel, samples: Sequence[Sample], temperature: float) -> Reading:
+    """One forward pass; the output head is applied where something was said and nowhere else."""
+    ids, body = encoded(model.get_decoder(), samples)
+    said, hidden = body.said, body.hidden
     place = said.nonzero(as_tuple=True)
     states, targets = hidden[place[0], place[1] - 1], ids[place]
     head = output_head(model)
@@ -91,7 +99,7 @@ def read(model: PreTrainedModel, samples: Sequence[Sample], temperature: float) 
         ]
         logprob, entropy = (torch.cat(parts) for parts in zip(*pieces, strict=True))
     empty = torch.zeros(ids.shape, device=hidden.device, dtype=logprob.dtype)
-    return Reading(said, reply, empty.index_put(place, logprob), empty.index_put(place, entropy), hidden)
+    return body._replace(logprob=empty.index_put(place, logprob), entropy=empty.index_put(place, entropy))
 
 
 def precision(model: PreTrainedModel) -> contextlib.AbstractContextManager[object]:
@@ -134,9 +142,12 @@ class Reader:
         """Forward passes over the samples with these indices, in groups: the indices of each group and its reading."""
         for group in micro_batches([samples[i] for i in indices], self.micro_tokens):
             chosen = [indices[i] for i in group]
-            with precision(self.model):
-                reading = read(self.model, [samples[i] for i in chosen], self.temperature)
-            yield chosen, reading
+            yield chosen, self.read([samples[i] for i in chosen])
+
+    def read(self, samples: Sequence[Sample]) -> Reading:
+        """One forward pass over samples that fit into one."""
+        with precision(self.model):
+            return read(self.model, samples, self.temperature)
 
     @torch.no_grad()
     def over(self, samples: Sequence[Sample], watches: Mapping[str, Watch]) -> dict[str, Rows]:
@@ -148,3 +159,14 @@ class Reader:
                     # Entries beyond its tokens are padding; what has fewer, such as one for each reply, stays as it is.
                     kept[name][i] = row[: len(samples[i])].cpu()
         return kept
+
+
+class BodyReader(Reader):
+    """Reads with a model that has no output head: only hidden states are found."""
+
+    def __init__(self, decoder: PreTrainedModel, micro_tokens: int):
+        super().__init__(decoder, micro_tokens, temperature=1.0)
+
+    def read(self, samples: Sequence[Sample]) -> Reading:
+        with precision(self.model):
+            return encoded(self.model, samples)[1]

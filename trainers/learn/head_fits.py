@@ -31,19 +31,8 @@ class GradientFit:
 
     def __init__(self, name: str, config: HeadConfig, width: int, like: torch.Tensor):
         self._name = name
-        self._dtype = dtype = torch.promote_types(like.dtype, torch.float32)
-        linear = torch.nn.Linear(config.hidden or width, 1, device=like.device, dtype=dtype)
-        torch.nn.init.zeros_(linear.weight)
-        torch.nn.init.zeros_(linear.bias)
-        layers: list[torch.nn.Module] = [linear]
-        if config.hidden:
-            first = torch.nn.Linear(width, config.hidden, device=like.device, dtype=dtype)
-            noise = generator("head", name).standard_normal((config.hidden, width)) * width**-0.5
-            with torch.no_grad():
-                first.weight.copy_(torch.from_numpy(noise))
-                first.bias.zero_()
-            layers = [first, torch.nn.GELU(), linear]
-        self.module = torch.nn.Sequential(*layers)
+        self._dtype = torch.promote_types(like.dtype, torch.float32)
+        self.module = layers_on(name, width, config.hidden, like)
         self._optimizer = torch.optim.AdamW(self.module.parameters(), lr=config.lr, weight_decay=0.0)
 
     def predict(self, states: torch.Tensor) -> torch.Tensor:
@@ -124,6 +113,29 @@ def fit_of(name: str, config: HeadConfig, width: int, like: torch.Tensor) -> Gra
     """The fit that the configuration names."""
     made = {"gradient": GradientFit, "least_squares": LeastSquaresFit}[config.fit]
     return made(name, config, width, like)
+
+
+def layers_on(name: str, width: int, hidden: int, like: torch.Tensor) -> torch.nn.Sequential:
+    """A linear layer, or two with a GELU between them, from D numbers to one that is 0 at first.
+
+    Args:
+        name: decides the random weights of the layer in between.
+        hidden: its width; 0 for none.
+        like: a tensor of the model, for device and type.
+    """
+    dtype = torch.promote_types(like.dtype, torch.float32)
+    linear = torch.nn.Linear(hidden or width, 1, device=like.device, dtype=dtype)
+    torch.nn.init.zeros_(linear.weight)
+    torch.nn.init.zeros_(linear.bias)
+    layers: list[torch.nn.Module] = [linear]
+    if hidden:
+        first = torch.nn.Linear(width, hidden, device=like.device, dtype=dtype)
+        noise = generator("head", name).standard_normal((hidden, width)) * width**-0.5
+        with torch.no_grad():
+            first.weight.copy_(torch.from_numpy(noise))
+            first.bias.zero_()
+        layers = [first, torch.nn.GELU(), linear]
+    return torch.nn.Sequential(*layers)
 
 
 def with_one(states: torch.Tensor) -> torch.Tensor:

@@ -7,24 +7,27 @@
 
 Source: PPO's value loss as in verl (``compute_value_loss``); the estimator of stepwise progress attribution, arXiv
 2505.20732. Numbers agree with verl's loss and with the forward pass of the authors' code. There the estimator is a
-model of its own, trained in all its weights before reinforcement, and reads logits; here it reads what the policy
-computes anyway, and is trained along with it.
+model of its own, trained before reinforcement (``own_heads.py``); here it reads what the policy computes anyway, and is
+trained along with it.
 
 ``head_fits.py`` says how the weights come about; least squares minimises the same sums without clip.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
 from torch.nn.functional import pad
 
 from manyturn.trainers.learn.forward import Reading, by_row
-from manyturn.trainers.learn.head_config import HeadConfig, ProgressHeadConfig, ValueHeadConfig
+from manyturn.trainers.learn.head_config import ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.learn.head_fits import GradientFit, LeastSquaresFit, fit_of, with_one
 from manyturn.trainers.learn.samples import on_said, padded
 from manyturn.trainers.learn.step_reading import StepReading
+
+if TYPE_CHECKING:
+    from manyturn.trainers.learn.own_body import OwnBody
 
 Figures = Mapping[str, float | None]
 Measured = dict[str, torch.Tensor]
@@ -34,7 +37,11 @@ class LearnerHead(Protocol):
     """What a learner does with a head, in this order."""
 
     name: str
-    fit: GradientFit | LeastSquaresFit
+
+    @property
+    def fit(self) -> "GradientFit | LeastSquaresFit | OwnBody":
+        """Its weights."""
+        ...
 
     def watch(self, reading: Reading) -> Iterable[torch.Tensor]:
         """What it says of each row of a pass; no gradient is needed."""
@@ -75,13 +82,15 @@ class ValueHead:
     """
 
     name = "value"
+    fit: "GradientFit | LeastSquaresFit | OwnBody"
 
     def __init__(self, config: ValueHeadConfig, width: int, like: torch.Tensor):
-        self.config, self.fit = config, fit_of(self.name, config, width, like)
+        self.fit, self._share = fit_of(self.name, config, width, like), config.into_policy
+        self._clip = None if config.fit == "least_squares" else config.clip
 
     def watch(self, reading: Reading) -> torch.Tensor:
         """The value before each token (B, T); 0 before the first, which is not drawn."""
-        share, hidden_BTD = self.config.into_policy, reading.hidden
+        share, hidden_BTD = self._share, reading.hidden
         states = hidden_BTD.detach()
         if share:
             states = states + share * (hidden_BTD - states)
@@ -97,13 +106,12 @@ class ValueHead:
     def loss(self, minibatch: Sequence[int], chosen: Sequence[int], reading: Reading) -> tuple[torch.Tensor, Measured]:
         before_BT = padded([self._before[i] for i in chosen]).to(reading.said.device)
         target_BT = padded([self._target[i] for i in chosen], float("nan")).to(reading.said.device)
-        known_BT, clip = target_BT.isfinite(), self.config.clip
+        known_BT = target_BT.isfinite()
         tokens = max(sum(int(self._target[i].isfinite().sum()) for i in minibatch), 1)
         value, before, target = (x[known_BT] for x in (self.watch(reading), before_BT, target_BT))
         if isinstance(self.fit, LeastSquaresFit):
             self.fit.add(with_one(reading.hidden[:, :-1][known_BT[:, 1:]]), target)
-            clip = None
-        loss, clipped = value_loss(value, before, target, clip)
+        loss, clipped = value_loss(value, before, target, self._clip)
         mean = loss.sum() / tokens
         return mean, {"value_loss": mean.detach(), "value_clip_fraction": clipped.sum() / tokens}
 
@@ -127,8 +135,7 @@ class ProgressHead:
 
     def watch(self, reading: Reading) -> list[torch.Tensor]:
         """What each reply contributes to the outcome: one number for each reply of a row."""
-        row_S, column_S = reading.at("reply_ends")
-        return by_row(self.fit.predict(reading.hidden[row_S, column_S]), row_S, len(reading.said))
+        return contributions(self.fit, reading)
 
     def begin(self, step: StepReading, targets_T: np.ndarray | None, outcome_E: np.ndarray | None) -> Figures:
         if outcome_E is None:
@@ -177,14 +184,10 @@ class ProgressHead:
         return loss.item()
 
 
-def head_of(config: HeadConfig, width: int, like: torch.Tensor) -> LearnerHead:
-    """The head that a section of the configuration describes."""
-    match config:
-        case ValueHeadConfig():
-            return ValueHead(config, width, like)
-        case ProgressHeadConfig():
-            return ProgressHead(config, width, like)
-    raise TypeError(f"{type(config).__name__} belongs to no head")
+def contributions(fit: "GradientFit | LeastSquaresFit | OwnBody", reading: Reading) -> list[torch.Tensor]:
+    """What a fit says of the last token of each reply: one number for each reply of a row."""
+    row_S, column_S = reading.at("reply_ends")
+    return by_row(fit.predict(reading.hidden[row_S, column_S]), row_S, len(reading.said))
 
 
 def value_loss(

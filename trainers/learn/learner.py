@@ -5,26 +5,28 @@ loss scaling (weights are float32, bfloat16 only inside autocast) and sharding o
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
 from manyturn.agents.language_model import LanguageModel
-from manyturn.agents.torch_models import output_head
 from manyturn.envs.contract.keys import generator
 from manyturn.trainers.learn.aggregate import Denominators
 from manyturn.trainers.learn.before_update import BeforeUpdate, engine_gap, mismatch_of
-from manyturn.trainers.learn.forward import Place, Reader, recompute_activations
+from manyturn.trainers.learn.forward import Place, Reader, Watch, recompute_activations
+from manyturn.trainers.learn.head_choice import head_of
 from manyturn.trainers.learn.head_config import HeadConfig
-from manyturn.trainers.learn.heads import head_of
 from manyturn.trainers.learn.learner_config import LearnerConfig
 from manyturn.trainers.learn.objective import ObjectiveConfig, RegulariserState, objective
 from manyturn.trainers.learn.objective_memory import ObjectiveMemory
+from manyturn.trainers.learn.own_body import OwnBody
+from manyturn.trainers.learn.own_heads import FixedEstimator
 from manyturn.trainers.learn.policy_optimizer import PolicyOptimizer
 from manyturn.trainers.learn.reference import Reference
-from manyturn.trainers.learn.samples import Sample
+from manyturn.trainers.learn.samples import Rows, Sample
 from manyturn.trainers.learn.step_reading import StepReading
 
 Figures = dict[str, float | None]
@@ -54,13 +56,12 @@ class Learner:
         self.model, self.config, self.objective = language.model, config, objective
         self.reader = Reader(self.model, config.micro_tokens, temperature)
         self.optimizer = PolicyOptimizer(self.model, config)
-        width, like = self.model.config.get_text_config().hidden_size, output_head(self.model).weight
-        self.heads = [head_of(head, width, like) for head in heads]
         self.memory = ObjectiveMemory(objective, steps)
         self.reference = Reference(self.optimizer.trained) if objective.kl else None
         self._gap: float | None = None
         if config.gradient_checkpointing:
             recompute_activations(self.model)
+        self.heads = [head_of(head, self.model, config) for head in heads]
 
     @property
     def updates(self) -> int:
@@ -68,10 +69,21 @@ class Learner:
         return self.optimizer.updates
 
     def begin_reinforcement(self) -> None:
-        """The warm-up is over: forget the momentum, and keep the weights as the reference if one is needed."""
+        """The warm-up is over: forget the momentum, and copy the weights for what begins with them."""
         self.optimizer.forget()
         if self.reference:
             self.reference.keep()
+        for body in self._bodies:
+            body.copy_policy()
+
+    @property
+    def _bodies(self) -> list[OwnBody]:
+        return [head.fit for head in self.heads if isinstance(head.fit, OwnBody)]
+
+    @property
+    def estimator(self) -> FixedEstimator | None:
+        """What is trained on exploration before reinforcement, if anything is."""
+        return next((head for head in self.heads if isinstance(head, FixedEstimator)), None)
 
     def read(self, samples: Sequence[Sample], places: Collection[Place] = ()) -> StepReading:
         """What policy, heads and reference think of the samples of a step, for whoever asks before its updates.
@@ -79,7 +91,13 @@ class Learner:
         Args:
             places: where hidden states are kept.
         """
-        return StepReading(self.reader, samples, {head.name: head.watch for head in self.heads}, places, self.reference)
+        shared, others = dict[str, Watch](), dict[str, Callable[[Sequence[Sample]], Rows]]()
+        for head in self.heads:
+            if isinstance(head.fit, OwnBody):
+                others[head.name] = partial(head.fit.over, watch=head.watch)
+            else:
+                shared[head.name] = head.watch
+        return StepReading(self.reader, samples, shared, places, self.reference, others)
 
     def learn(
         self,

@@ -21,7 +21,7 @@ Two methods ask about other tokens than those of the step, and no pass over the 
   which ``of`` makes a reading of their own.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any
@@ -38,7 +38,8 @@ class StepReading:
 
     Args:
         samples: all branches of the step's episodes.
-        heads: what the heads say of a pass, by name.
+        heads: what the heads on the policy's hidden states say of a pass, by name.
+        others: what the heads with bodies of their own say of samples, by name; a pass of their own.
         places: where hidden states are kept.
         reference: the reference policy, if the objective has a KL term.
     """
@@ -50,9 +51,11 @@ class StepReading:
         heads: Mapping[str, Watch] = {},
         places: Collection[Place] = (),
         reference: Reference | None = None,
+        others: Mapping[str, Callable[[Sequence[Sample]], Rows]] = {},
     ):
         self.reader, self.samples = reader, samples
         self._heads, self._places, self._reference = dict(heads), frozenset(places), reference
+        self._others, self._said = dict(others), dict[str, Rows]()
         self._closed = False
 
     @property
@@ -67,6 +70,11 @@ class StepReading:
 
     def said_by(self, head: str) -> Rows:
         """What a head says: the critic (T,) the value before each token, the progress estimator one for each reply."""
+        if head in self._others:
+            self._check_open(head in self._said)
+            if head not in self._said:
+                self._said[head] = self._others[head](self.samples)
+            return self._said[head]
         if head not in self._heads:
             raise ValueError(f"there is no head {head!r}: add a section [{head}]")
         return self._kept[f"head {head}"]
@@ -109,6 +117,9 @@ class StepReading:
         return self._over({"logprob": attrgetter("logprob"), "entropy": attrgetter("entropy"), **heads, **hidden})
 
     def _over(self, watches: Mapping[str, Watch]) -> dict[str, Rows]:
-        if self._closed:
-            raise RuntimeError("the step's updates have begun: what is read before them must be asked before them")
+        self._check_open(False)
         return self.reader.over(self.samples, watches)
+
+    def _check_open(self, is_read: bool) -> None:
+        if self._closed and not is_read:
+            raise RuntimeError("the step's updates have begun: what is read before them must be asked before them")

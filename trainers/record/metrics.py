@@ -15,7 +15,9 @@ Log = Callable[[dict[str, Any]], None]  # receives each line as it is written
 METRICS: dict[str, str] = {
     # --- where we are
     "step": "Reinforcement-learning step, from 1. Step 0 is the warmed-up policy.",
-    "phase": "'warmup' for a measurement during the warm-up, 'train' for a step, 'validation' for an evaluation.",
+    "phase": "'warmup' for a measurement during the warm-up, 'exploration' for what is played before the first step so "
+    "that an estimator can learn from it, 'estimator' for a pass of that, 'train' for a step, 'validation' for an "
+    "evaluation.",
     "seconds": "Wall-clock seconds since this process began the run or resumed it.",
     "version": "Policy version: updates applied to the weights when the line was written.",
     # --- what the policy did
@@ -32,6 +34,8 @@ METRICS: dict[str, str] = {
     "errors": "Episodes that ended in an error after all attempts; they are in no statistic and earn nothing.",
     "retried": "Share of episodes that needed more than one attempt.",
     "branched": "Branching: share of episodes that are branches; they repeat the turns of another up to their fork.",
+    "played_episodes": "Episodes played for training so far, those of exploration included.",
+    "played_tokens": "Tokens that the policy said in them; what a branch repeats is not counted again.",
     # --- credit
     "groups_without_signal": "Share of task groups whose scorable episodes all have one return: rewards teach nothing.",
     "penalised_turns": "Share of turns that a penalty is taken from.",
@@ -80,14 +84,19 @@ METRICS: dict[str, str] = {
     "value_explained": "Share of the variance of the critic's targets that its values before the updates explain.",
     "contribution_error": "SPA: mean over episodes of the distance between the outcome and the sum of what its turns "
     "were credited with, before the last turn gets the rest.",
+    "estimate_error": "SPA, exploration: mean squared difference between an episode's outcome and its estimate, which "
+    "is the sum of its turns' contributions, on tasks that are held out.",
+    "estimate_explained": "SPA, exploration: share of the outcome's variance on held-out tasks that the estimate "
+    "explains; at 0 or below, it has learnt nothing that holds for other tasks.",
     "progress_loss": "SPA: mean squared difference between the sum of an episode's estimated contributions and its "
-    "outcome; the share of the outcome's variance that it leaves is what contributions do not account for yet.",
+    "outcome, in a step or a pass of the estimator's training; the share of the outcome's variance that it leaves is "
+    "what contributions do not account for yet.",
     # --- speed
     "rollout_seconds": "Seconds to play the step's episodes.",
     "learn_seconds": "Seconds of credit and updates.",
     "drawn_tokens": "Tokens that the policy said in the step; what a branch repeats is not counted again.",
     "trained_tokens": "Tokens in the sequences of the step; each is computed once for a forward pass.",
-    "updates": "Gradient updates in the warm-up so far.",
+    "updates": "Gradient updates so far, of the policy in the warm-up, and of the estimator in its own phase.",
 }
 
 

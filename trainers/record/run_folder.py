@@ -20,6 +20,7 @@ from manyturn.envs.contract.options import ConfigError
 from manyturn.trainers.recipe.config import RunConfig, parse_config, read_toml, to_toml
 from manyturn.trainers.record.metrics import checked
 
+_EXPLORATION = ("exploration", "estimator")  # phases of metrics
 _TABLES = ("episodes", "turns")
 _FOLDERS = (*_TABLES, "journal", "checkpoints", ".")  # a folder comes after those in it
 
@@ -118,9 +119,14 @@ class RunFolder:
                 f"{self.path} has steps but no checkpoint: restore {self.checkpoints}, or start again in another folder"
             )
 
-    def rewind(self, step: int) -> None:
-        """Remove what was written after a step, a torn last line too: it will be written again."""
-        kept = [line for line in read_metrics(self.path) if line["step"] <= step]
+    def rewind(self, step: int, explored: bool = True) -> None:
+        """Remove what was written after a step, a torn last line too: it will be written again.
+
+        Args:
+            explored: whether the exploration before the first step is kept.
+        """
+        lines = [line for line in read_metrics(self.path) if line["step"] <= step]
+        kept = [line for line in lines if explored or line["phase"] not in _EXPLORATION]
         if lost := sorted(set(range(1, step + 1)) - {line["step"] for line in kept if line["phase"] == "train"}):
             print(f"{self.metrics_file} has lost its lines of {len(lost)} steps, the first {lost[0]}", file=sys.stderr)
         replace_text(self.metrics_file, "".join(json.dumps(line) + "\n" for line in kept))
@@ -137,7 +143,10 @@ class RunFolder:
             write_episodes(self.path / "episodes" / name, episodes)
 
     def journal_file(self, step: int, round: int = 0) -> Path:
-        """Where the episodes of a round of a step are kept until the step is part of a checkpoint."""
+        """Where the episodes of a round of a step are kept until the step is part of a checkpoint.
+
+        Step 0 is the exploration before the first step.
+        """
         return self.path / "journal" / f"step_{step:06d}_{round:02d}.jsonl"
 
     def forget_journals_after(self, step: int, round: int) -> None:

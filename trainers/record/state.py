@@ -12,6 +12,8 @@ class State:
         step: steps that are done.
         found: what the last step found out about its tasks, rows of ``TaskFeedback``; the next curriculum reads it.
         seen: contents of all tasks that were learnt from.
+        explored: what the exploration before the first step did; empty where it is to come, or there is none.
+        played: episodes, turns and tokens said, of exploration and of all steps together.
         warmup: what the warm-up did.
         before: held-out figures of the warmed-up policy, by name.
         memory: what curriculum and credit stages remember from step to step.
@@ -30,10 +32,18 @@ class State:
     seen: set[str] = field(default_factory=set)
     warmup: dict[str, Any] = field(default_factory=dict)
     before: dict[str, Any] = field(default_factory=dict)
+    explored: dict[str, Any] = field(default_factory=dict)
+    played: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("episodes", "turns", "tokens"), 0))
     seconds: float = 0.0
     config: dict[str, Any] = field(default_factory=dict)
     config_changes: list[dict[str, Any]] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
+
+    def count(self, episodes: int, turns: int, tokens: int) -> dict[str, int]:
+        """More was played for training; returns how much it is by now, as metrics."""
+        more = {"episodes": episodes, "turns": turns, "tokens": tokens}
+        self.played = {name: self.played[name] + number for name, number in more.items()}
+        return {"played_episodes": self.played["episodes"], "played_tokens": self.played["tokens"]}
 
     def plain(self) -> dict[str, Any]:
         return {**vars(self), "seen": sorted(self.seen)}

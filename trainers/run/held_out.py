@@ -57,6 +57,8 @@ async def conclude(run: Run, state: State, path: Path) -> dict[str, Any]:
         "steps": state.step,
         "updates": run.told(lambda trainee: trainee.learner.updates),
         "warmup": state.warmup,
+        **({"exploration": state.explored} if state.explored else {}),
+        "played": state.played,
         "config_changes": state.config_changes,
         "notices": state.notices,
         "weights": run.told(lambda trainee: trainee.weights),

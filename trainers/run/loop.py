@@ -36,6 +36,7 @@ from manyturn.trainers.record.run_folder import RunFolder, read_metrics
 from manyturn.trainers.record.run_loggers import RunLoggers
 from manyturn.trainers.record.state import State
 from manyturn.trainers.record.stopping import Stopped, Stopping
+from manyturn.trainers.run import exploration
 from manyturn.trainers.run.held_out import conclude, figures
 from manyturn.trainers.run.longer import epo_note, lengthened, schedule_note
 from manyturn.trainers.run.oddities import oddities
@@ -111,6 +112,7 @@ async def train(
                 state.config_changes.append({"step": state.step, "entries": {k: list(v) for k, v in edits.items()}})
                 folder.set_aside(state.step)
                 _save(run, state, folder)  # the accepted configuration is the run's, even where no step follows
+            await _explore(run, state, folder, stopping, log, note)
             earlier, went_on = state.seconds, time.monotonic()
             try:
                 while state.step < settings.steps or _validation_is_due(run, state):
@@ -126,6 +128,15 @@ async def train(
             replace_text(path / "summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
             loggers.end(summary)
             return summary
+
+
+async def _explore(run: Run, state: State, folder: RunFolder, stopping: Stopping, log: Log, note: Notices) -> None:
+    """The exploration before the first step, if it is to come, and the checkpoint after it."""
+    if exploration.is_due(run, state):
+        began = time.monotonic()
+        await stopping.run(exploration.explore(run, state, folder, log, note))
+        state.seconds += time.monotonic() - began
+        _save(run, state, folder)
 
 
 async def _advance(run: Run, state: State, folder: RunFolder, log: Log) -> None:
@@ -179,8 +190,8 @@ async def _begin(
             await trainee.load(checkpoint, found.pop(beside("learner", trainee.name)))
         state = State(**{**found, "seen": set(found["seen"])})
         note.said = state.notices
-        _rewind(run, folder, loggers, state.step)
-        folder.saved(state.step, _mark(state))
+        _rewind(run, folder, loggers, state.step, not exploration.is_due(run, state))
+        folder.saved(_journaled(run, state), _mark(state))
         return state
     folder.check_new()
     _rewind(run, folder, loggers, -1)
@@ -199,14 +210,19 @@ async def _begin(
     return state
 
 
-def _rewind(run: Run, folder: RunFolder, loggers: RunLoggers, step: int) -> None:
-    folder.rewind(step)
+def _rewind(run: Run, folder: RunFolder, loggers: RunLoggers, step: int, explored: bool = True) -> None:
+    folder.rewind(step, explored)
     loggers.begin(folder.path, run.config.model_dump(mode="json"), read_metrics(folder.path))
 
 
-def _mark(state: State) -> tuple[int, int, int]:
+def _mark(state: State) -> tuple[int, int, int, bool]:
     """What a new checkpoint is due for."""
-    return state.step, state.validated, len(state.config_changes)
+    return state.step, state.validated, len(state.config_changes), bool(state.explored)
+
+
+def _journaled(run: Run, state: State) -> int:
+    """The last step whose journals a checkpoint of this state makes superfluous; exploration counts as step 0."""
+    return -1 if exploration.is_due(run, state) else state.step
 
 
 @watchdog.unhurried()
@@ -221,4 +237,4 @@ def _save(run: Run, state: State, folder: RunFolder, last: bool = False) -> None
     except (OSError, SafetensorError) as error:
         folder.not_saved(error, last or state.step in (0, run.config.steps))
     else:
-        folder.saved(state.step, _mark(state))
+        folder.saved(_journaled(run, state), _mark(state))

@@ -88,7 +88,7 @@ async def _play_next(
 
 def _turn_limit(run: Run, step: int) -> int:
     rollout = run.config.rollout
-    return rollout.max_turns if rollout.horizon is None else turn_limit(rollout.horizon, step)
+    return rollout.max_turns if rollout.horizon is None else turn_limit(rollout.horizon, max(step, 1))
 
 
 def _journal(path: Path, versions: list[int]) -> Journal:

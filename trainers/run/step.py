@@ -62,6 +62,7 @@ async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any
         "learn_seconds": round(time.monotonic() - played, 3),
         "drawn_tokens": drawn_tokens(_learnt(refill), begun),
         "trained_tokens": trained,
+        **state.count(len(episodes), sum(len(episode.turns) for episode in episodes), drawn_tokens(episodes, begun)),
     }
 
 

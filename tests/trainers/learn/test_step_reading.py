@@ -29,7 +29,11 @@ from manyturn.trainers.run.loop import train
 EIGHT = {"env": {"id": f"{Path(__file__).parents[1] / 'eight.py'}:Eight", "args": {}, "workers": 0}}
 KINDS = {"env": {"id": "manyturn/Household-v0", "args": {"difficulty": "easy", "max_turns": 4}}}
 # Those that choose between kinds of tasks, and the one of two policies, stay where they are at home.
-ENVS = {"dump": KINDS, "sec": KINDS, "bargain-tiny": {}}
+CHANCES = {"env": {"id": f"{Path(__file__).parents[1] / 'chances.py'}:Chances", "args": {}, "workers": 0}}
+ENVS = {
+    **{"dump": KINDS, "sec": KINDS, "bargain-tiny": {}},
+    **dict.fromkeys(("spa", "gigpo-spa-epo-gra", "ppo + spa + epo + kl"), CHANCES),
+}
 # A critic, KL in the reward, SPA and EPO in one: each of them asks the policy before an update.
 TOGETHER = ["ppo", "spa", "epo", {"objective": {"kl": {"coef": 0.1, "estimator": "k1", "place": "reward"}}}]
 RECIPES: dict[str, list[Any]] = {**{name: [name] for name in names()}, "ppo + spa + epo + kl": TOGETHER}
@@ -112,6 +116,8 @@ class Watch:
         """Take a line of metrics: the step that it tells of is over."""
         if line["phase"] == "train":
             self.steps.append({})
+        elif line["phase"] == "estimator":  # what it reads before the first step is part of none
+            self.steps[-1] = {}
 
 
 def small(name: str) -> RunConfig:
@@ -130,6 +136,8 @@ def small(name: str) -> RunConfig:
         "checkpoint_every": 2,
         "device": "cpu",
     }
+    if "progress" in recipe and recipe["progress"].get("body") == "own":
+        sizes["progress"] = {"exploration": {"episodes": 24, "passes": 1}}
     if "horizon" in rollout:
         sizes["rollout"]["horizon"] = {"every": 1}
     if "branching" in rollout:
@@ -139,7 +147,7 @@ def small(name: str) -> RunConfig:
 
 def asks(config: RunConfig) -> bool:
     """Whether anything asks the policy before an update: without it the engine's log-probabilities do."""
-    heads = config.value is not None or config.progress is not None
+    heads = any(head is not None and head.body == "policy" for head in (config.value, config.progress))
     paid = config.objective.kl is not None and config.objective.kl.place == "reward"
     return heads or paid or config.objective.epo is not None or config.learner.old_logprobs == "learner"
 
@@ -150,12 +158,16 @@ def test_before_the_first_update_a_recipe_reads_its_samples_once(name, monkeypat
     asyncio.run(train(config, tmp_path / "run", report=watch.line))
     *steps, after = watch.steps
     assert len(steps) == 2 and not after
-    assert len({model for policies in steps for model in policies}) == (2 if config.roles else 1)
+    own = [head for head in (config.value, config.progress) if head is not None and head.body == "own"]
+    assert len({model for policies in steps for model in policies}) == (2 if config.roles else 1) + len(own)
     drifts = "drift" in config.credit.needs
     for number, policies in enumerate(steps):
         for passes in policies.values():
             samples = Counter({row: times // config.learner.epochs for row, times in passes.updates.items()})
             previous = passes.samples - samples if drifts else Counter()
+            if own and not samples:  # the estimator, which is fixed
+                assert passes.samples and not passes.reference and not passes.questions and not passes.late
+                continue
             assert passes.samples - previous == (samples if asks(config) else Counter())
             assert bool(previous) == (drifts and number == 1), "the first step has no earlier visit"
             assert passes.reference == (samples if config.objective.kl is not None else Counter())

@@ -217,6 +217,16 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"rollout": {"max_turns": 2, "branching": {"initial": 2}}},
     ),
     (
+        {"objective": {"name": "clip", "epo": {"horizon": 60}}, "steps": 15},
+        r"epo\.horizon = 60 is a schedule of 60 steps, of which a run of 15 sees the start alone: leave it out",
+        {"objective": {"name": "clip", "epo": {}}},
+    ),
+    (
+        {"credit.rewards": ["spa"], "progress": {"body": "own", "exploration": {"episodes": 8}}, "rollout.group": 8},
+        r"progress\.exploration\.episodes = 8 are of one task in groups of 8, .*: give 16 or more",
+        {"progress": {"body": "own", "exploration": {"episodes": 16}}},
+    ),
+    (
         {"rollout.horizon": {"first": 4, "by": 2, "every": 10, "last": 12}, "steps": 10},
         "every = 10 is never reached in 10 steps, .* lower it, or set rollout.max_turns",
         {"steps": 11},

@@ -10,19 +10,25 @@ becomes 0; all others stay.
 Source: SPA-RL, arXiv 2505.20732, with the authors' alpha 1 and beta 0.5; completeness is an addition.
 
 Implementation:
-1. The trainer supplies the column "contribution": c_k, what the head ``progress`` predicts before the step's updates.
-2. The head is 0 at first: with "residual_to_last" training begins as if the last turn had earned the outcome.
-3. It learns along with the policy, from the same hidden states, and does not change them.
+1. The trainer supplies the column "contribution": c_k, which the estimator ``progress`` predicts before the updates.
+2. With ``progress.body = "own"`` it is as published: a model of its own, which begins as the policy that the warm-up
+   left, learns from episodes of exploration before the first step, in all its weights, and is fixed then.
+3. With ``progress.body = "policy"`` it is a head that learns along with the policy, from the same hidden states, and
+   does not change them. It is 0 at first: with "residual_to_last" the last turn then has earned the outcome.
 4. An unknown contribution (NaN) makes its episode unscorable.
+5. The loss knows sums alone. What is at the end of a reply knows all turns before it, so that an estimator may credit a
+   late turn with what an early one decided: how the sum falls on turns is for the estimator to choose.
 
-Differences: theirs is an estimator trained before reinforcement, in all its weights, which reads logits. Their data
-script (WangHanLinHenry/SPA-RL-Agent, ``prm/rl_data_org.py``) overwrites the predictions with the released form; of a
-task's only episode it takes R itself. Their PPO trainer multiplies the score of turn k of n by n - 1 - k, which drops
-the last turn; left out. beta 0.5 over many turns is more than an outcome of 1, which is why recipes set it lower.
+Differences: the authors' code reads logits with one layer; the paper has layers on the last hidden state, as here.
+Their data script (WangHanLinHenry/SPA-RL-Agent, ``prm/rl_data_org.py``) overwrites the predictions with the
+released form; of a task's only episode it takes R itself. Their PPO trainer multiplies the score of turn k of n by
+n - 1 - k, which drops the last turn; left out. beta 0.5 over many turns is more than an outcome of 1: where an episode
+can dawdle, that pays for it.
 
-Watch: ``progress_loss`` against the variance of the outcome, success (1 - success): equal, the head knows nothing yet,
-and most of the outcome falls on the last turn; well below, turns are distinguished. ``contribution_error``: how far the
-contributions are from adding up before the last turn gets the rest. ``not_understood`` should fall by beta.
+Watch: ``progress_loss`` against the variance of the outcome, success (1 - success): equal, the estimator knows nothing;
+well below, turns are distinguished; rising after the first steps, a fixed one no longer knows the policy's episodes.
+``contribution_error``: how far the contributions are from adding up before the last turn gets any rest.
+``not_understood`` should fall by beta, and ``turns`` not rise by it.
 """
 
 from dataclasses import replace

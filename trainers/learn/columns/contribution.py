@@ -1,6 +1,7 @@
 """The column "contribution" (K): what the progress estimator credits each turn with, out of the step's reading.
 
-The head ``progress`` is 0 everywhere at first, and learns in the updates from the outcomes of the step's episodes.
+The head ``progress`` is 0 everywhere at first, and learns in the updates from the outcomes of the step's episodes. With
+``progress.body = "own"`` it has learnt from exploration before the first step, and is fixed.
 """
 
 from typing import Any, Literal

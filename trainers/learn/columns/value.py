@@ -1,6 +1,7 @@
 """The column "value" (T): what the critic says before each reply token, out of the step's reading.
 
-The head ``value`` is 0 everywhere at first, and learns in the updates from the targets that the advantage gives back.
+The head ``value`` is 0 everywhere at first, and learns in the updates from the targets that the advantage gives back;
+``value.body`` says whose hidden states it reads.
 """
 
 from typing import Any, Literal

@@ -1,0 +1,31 @@
+"""Which head a section of the configuration describes."""
+
+from transformers import PreTrainedModel
+
+from manyturn.agents.torch_models import output_head
+from manyturn.trainers.learn.head_config import HeadConfig, ProgressHeadConfig, ValueHeadConfig
+from manyturn.trainers.learn.heads import LearnerHead, ProgressHead, ValueHead
+from manyturn.trainers.learn.learner_config import LearnerConfig
+from manyturn.trainers.learn.own_body import OwnBody
+from manyturn.trainers.learn.own_heads import FixedEstimator, OwnCritic
+
+# Times learner.lr. Turn-PPO's critic learns 5 to 10 times as fast as its actor.
+_CRITIC, _ESTIMATOR = 5, 2
+
+
+def head_of(config: HeadConfig, policy: PreTrainedModel, learner: LearnerConfig) -> LearnerHead:
+    """The head, on the policy's hidden states or on a body of its own."""
+    width, like = policy.config.get_text_config().hidden_size, output_head(policy).weight
+    match config:
+        case ValueHeadConfig(body="policy"):
+            return ValueHead(config, width, like)
+        case ProgressHeadConfig(body="policy"):
+            return ProgressHead(config, width, like)
+        case ValueHeadConfig(own=own):
+            lr = own.lr or _CRITIC * learner.lr
+            return OwnCritic(own, OwnBody(ValueHead.name, policy, own.hidden, lr, learner.micro_tokens))
+        case ProgressHeadConfig(exploration=made):
+            lr, trains_copy = made.lr or _ESTIMATOR * learner.lr, made.trains == "all"
+            body = OwnBody(ProgressHead.name, policy, made.hidden, lr, learner.micro_tokens, trains_copy)
+            return FixedEstimator(made, body)
+    raise TypeError(f"{type(config).__name__} belongs to no head")

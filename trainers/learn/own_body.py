@@ -1,0 +1,92 @@
+"""A model beside the policy: a copy of it, without output head, with layers of its own on top that give one number.
+
+It begins as the policy is when reinforcement begins, and from then on has nothing in common with it. So what it says
+does not move with the policy's hidden states. It costs the memory of a second model with its optimiser, and a pass of
+its own over the tokens of a step.
+"""
+
+import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import torch
+from transformers import PreTrainedModel
+
+from manyturn.agents.torch_models import output_head
+from manyturn.trainers.learn.forward import BodyReader, Reading
+from manyturn.trainers.learn.head_fits import Tensors, layers_on, own_tensors
+from manyturn.trainers.learn.optimizer_state import load_optimizer, optimizer_tensors
+from manyturn.trainers.learn.samples import Rows, Sample
+
+
+class OwnBody:
+    """The model and its optimiser.
+
+    Args:
+        name: prefixes the names of its tensors.
+        policy: what it is a copy of. Of a policy with adapters, these alone are trained in the copy too.
+        hidden: width of the layer in between; 0 for none.
+        lr: learning rate of AdamW.
+        micro_tokens: most padded tokens in one pass.
+        trains_copy: whether more than the layers on top learns.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        policy: PreTrainedModel,
+        hidden: int,
+        lr: float,
+        micro_tokens: int,
+        trains_copy: bool = True,
+    ):
+        self._name, self._policy = name, policy
+        decoder = copy.deepcopy(policy.get_decoder())
+        self._copied = [p for p in decoder.parameters() if p.requires_grad]
+        width, like = policy.config.get_text_config().hidden_size, output_head(policy).weight
+        self.module = layers_on(name, width, hidden, like)
+        for weights in self._copied:
+            weights.requires_grad_(trains_copy)
+        self._trained = [*(self._copied if trains_copy else ()), *self.module.parameters()]
+        self._optimizer = torch.optim.AdamW(self._trained, lr=lr, weight_decay=0.0)
+        self.reader = BodyReader(decoder, micro_tokens)
+
+    @torch.no_grad()
+    def copy_policy(self) -> None:
+        """Become the policy as it is now, without momentum. The layers on top stay."""
+        theirs = [p for p in self._policy.get_decoder().parameters() if p.requires_grad]
+        for weights, value in zip(self._copied, theirs, strict=True):
+            weights.copy_(value)
+        self._optimizer.state.clear()
+
+    def predict(self, states: torch.Tensor) -> torch.Tensor:
+        """One number for each hidden state: (..., D) to (...)."""
+        return self.module(states.to(next(self.module.parameters()).dtype))[..., 0]
+
+    def over(self, samples: Sequence[Sample], watch: Callable[[Reading], Iterable[torch.Tensor]]) -> Rows:
+        """What is kept of a pass over all samples without gradient: a tensor on the CPU for each."""
+        return self.reader.over(samples, {"": watch})[""]
+
+    def apply(self, max_norm: float) -> None:
+        """Apply the accumulated gradient, scaled down to ``max_norm``; one that is not finite is dropped."""
+        norm = torch.nn.utils.clip_grad_norm_(self._trained, max_norm)
+        if torch.isfinite(norm):
+            self._optimizer.step()
+        self._optimizer.zero_grad(set_to_none=True)
+
+    def finish(self) -> None:
+        """End a step: nothing is left to do."""
+
+    def tensors(self) -> Tensors:
+        """Weights and the optimiser's state, by name."""
+        found = {f"{self._name}.own.{key}": value.clone() for key, value in self.module.state_dict().items()}
+        found |= {f"{self._name}.body.{n}": p.detach().clone().contiguous() for n, p in enumerate(self._copied)}
+        return found | optimizer_tensors(f"{self._name}.optimizer", self._optimizer, self._trained)
+
+    @torch.no_grad()
+    def load_tensors(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        """The inverse of ``tensors``; those of other names are left alone."""
+        self.module.load_state_dict(own_tensors(self._name, "own", tensors))
+        found = own_tensors(self._name, "body", tensors)
+        for number, weights in enumerate(self._copied):
+            weights.copy_(found[str(number)])
+        load_optimizer(f"{self._name}.optimizer", self._optimizer, self._trained, tensors)
