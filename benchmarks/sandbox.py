@@ -77,7 +77,7 @@ def started(engine: ContainerEngine) -> Iterator[DockerSandbox]:
 
 def by_exec(sandbox: DockerSandbox) -> None:
     """The command as a new process of the engine's."""
-    made = client().exec_create(sandbox.name, _COMMAND, user=str(sandbox.engine.agent), workdir="/workspace")
+    made = client().exec_create(sandbox.name, _COMMAND, user=str(sandbox.agent), workdir="/workspace")
     client().exec_start(made)
     if client().exec_inspect(made)["ExitCode"]:
         raise RuntimeError("the command failed")

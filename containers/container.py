@@ -7,17 +7,21 @@ from manyturn.containers.container_engine import LABEL, ContainerEngine, client
 from manyturn.containers.sandbox import WORKSPACE, SandboxLimits
 from manyturn.containers.seccomp import option
 
-SCRATCH = ("/tmp", "/dev/shm")
 CAPABILITIES = ("KILL", "SETGID", "SETUID")
 """Of the tool server, to drop root and to end the agent's processes. The agent's commands have none."""
 
 _MB = 1 << 20
 _OPEN_FILES = 1024
+_SIGNALS = 1024  # that wait, and timers
 _FILE_MB = 16  # at least this, since the tool server is bound by it too
 
 
-def arguments(engine: ContainerEngine, name: str, podman: bool = False) -> dict[str, Any]:
-    """Arguments of APIClient.create_container, in the dialect of one of the two engines."""
+def arguments(engine: ContainerEngine, name: str, agent: int, podman: bool = False) -> dict[str, Any]:
+    """Arguments of APIClient.create_container, in the dialect of one of the two engines.
+
+    Args:
+        agent: user id of the agent's commands.
+    """
     return {
         "image": engine.image,
         "name": name,
@@ -29,18 +33,18 @@ def arguments(engine: ContainerEngine, name: str, podman: bool = False) -> dict[
         "stdin_open": True,
         "healthcheck": {"test": ["NONE"]},  # an image's would run as root next to the server
         "labels": {LABEL: "1", **owner.this_process().labels},
-        "host_config": _host_config(engine, podman),
+        "host_config": _host_config(engine, agent, podman),
     }
 
 
-def _host_config(engine: ContainerEngine, podman: bool) -> Any:
+def _host_config(engine: ContainerEngine, agent: int, podman: bool) -> Any:
     from docker.types import LogConfig
 
     limits = engine.limits
     return client().create_host_config(
         auto_remove=True,
         read_only=True,
-        tmpfs=_podmans_tmpfs(limits) if podman else _tmpfs(limits, engine.agent),
+        tmpfs=_podmans_tmpfs(limits) if podman else _tmpfs(limits, agent),
         network_mode="none",
         ipc_mode="none",  # its /dev/shm would be bounded in bytes only, and not be emptied
         cap_drop=["ALL"],
@@ -84,5 +88,5 @@ def _ulimits(limits: SandboxLimits) -> list[Any]:
     from docker.types import Ulimit
 
     largest = max(limits.workspace_mb, limits.scratch_mb, _FILE_MB) * _MB
-    bounds = {"core": 0, "msgqueue": 0, "nofile": _OPEN_FILES, "fsize": largest}
+    bounds = {"core": 0, "msgqueue": 0, "nofile": _OPEN_FILES, "sigpending": _SIGNALS, "fsize": largest}
     return [Ulimit(name=name, soft=bound, hard=bound) for name, bound in bounds.items()]

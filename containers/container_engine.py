@@ -4,15 +4,16 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from manyturn.containers.sandbox import EngineUnavailable, SandboxLimits
 
 LABEL = "manyturn"
+KILLED = 128 + 9
 _SECONDS = 60
 _REMOVAL_SECONDS = 10
 _PAUSE = 0.02
@@ -30,7 +31,7 @@ class ContainerEngine(BaseModel):
         image: with Python >= 3.8 and bash; it must declare no volumes.
         limits: of each container.
         runtime: name of one of the engine's runtimes, such as "runsc" (gVisor); its default one if None.
-        agent: user id of the agent's commands.
+        agent: user id of the agent's commands; by default one of its own for each container.
         python: the interpreter for the tool server, a name in the image's PATH or a path.
         margin: seconds beyond a command's own deadline after which the sandbox is given up.
     """
@@ -39,7 +40,7 @@ class ContainerEngine(BaseModel):
     image: str = "manyturn-python:1"
     limits: SandboxLimits = SandboxLimits()
     runtime: str | None = None
-    agent: int = Field(default=1000, gt=0, lt=65_536)
+    agent: int | None = Field(default=None, gt=0, lt=1 << 31)
     python: str = "python3"
     margin: float = Field(default=20.0, gt=0)
 
@@ -86,21 +87,42 @@ def remove(name: str) -> None:
             time.sleep(_PAUSE)
 
 
-def ending(name: str) -> str:
-    """How a container ended, as far as the engine still knows, or ""; one that has not gets a second to do so."""
+class Ending(NamedTuple):
+    """How a container ended, as far as the engine still knows.
+
+    Attributes:
+        status: exit status of its first process; None if it is not known to have ended.
+        starved: seconds from when its memory last ran out to its end; None if that did not happen.
+    """
+
+    status: int | None = None
+    starved: float | None = None
+
+
+def ending(name: str) -> Ending:
+    """How a container ended; one that has not gets a second to do so."""
     told = {"container": [name], "event": ["die", "oom"]}
-    found = []
+    found = dict[str, dict[str, Any]]()  # the last of each
     with contextlib.suppress(EngineUnavailable), engine_errors("list events"):
         now = int(time.time())
         for event in client().events(since=now - 3600, until=now + 2, filters=told, decode=True):
-            found.append(event["Action"])
-            if event["Action"] == "die":
-                told_of = event["Actor"]["Attributes"]
-                found.append(f"exit status {told_of.get('exitCode') or told_of.get('containerExitCode', '?')}")
+            found[event["Action"]] = event
+            if "die" in found and ("oom" in found or _status(found["die"]) != KILLED):  # they come in any order
                 break
-    if "oom" in found:
-        return "it ran out of memory"
-    return found[-1] if found else ""
+    if "die" not in found:
+        return Ending()
+    starved = (_seconds(found["die"]) - _seconds(found["oom"])) if "oom" in found else None
+    return Ending(_status(found["die"]), starved)
+
+
+def _status(die: Mapping[str, Any]) -> int | None:
+    told = die["Actor"]["Attributes"]
+    text = str(told.get("exitCode") or told.get("containerExitCode", ""))
+    return int(text) if text.isdecimal() else None
+
+
+def _seconds(event: Mapping[str, Any]) -> float:
+    return float(event.get("timeNano", 0)) / 1e9 or float(event.get("time", 0))
 
 
 def _connect() -> Any:

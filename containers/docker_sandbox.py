@@ -7,19 +7,32 @@ it. All that can be written is a few small file systems in memory, so a snapshot
 import os
 import secrets
 import threading
+import time
 from collections.abc import Mapping
 from typing import Any
 
-from manyturn.containers import bootstrap, preflight
-from manyturn.containers.container import SCRATCH, arguments
-from manyturn.containers.container_engine import ContainerEngine, client, ending, engine_errors, remove
+from manyturn.containers import agent_user, bootstrap, preflight
+from manyturn.containers.container import arguments
+from manyturn.containers.container_engine import (
+    KILLED,
+    ContainerEngine,
+    Ending,
+    client,
+    ending,
+    engine_errors,
+    remove,
+)
 from manyturn.containers.inside import wire
+from manyturn.containers.inside.commands import CANNOT_END
 from manyturn.containers.sandbox import (
+    SCRATCH,
+    SERVER_MB,
     WORKSPACE,
     EngineUnavailable,
     Ran,
     SandboxLimits,
     SandboxLost,
+    SandboxOverrun,
     SandboxRefused,
     Snapshot,
 )
@@ -29,8 +42,8 @@ _ENVIRON_CHARACTERS = 100_000
 _START_SECONDS = 120.0
 _CALL_SECONDS = 60.0
 _PING_SECONDS = 10.0
+_TOLD_LATE = 1.0  # seconds by which the engine may learn of one thing later than of another
 _MB = 1 << 20
-_SERVER_MB = 32
 _TAR_ENTRY = 8192  # more than a tar needs for an entry on top of its content
 
 
@@ -40,6 +53,7 @@ class DockerSandbox:
     Attributes:
         engine: what it was made with.
         name: of the container.
+        agent: user id of its commands, once it has started.
         spent: why it should not serve another episode, or "".
     """
 
@@ -48,15 +62,17 @@ class DockerSandbox:
         self.name = f"manyturn-{os.getpid()}-{secrets.token_hex(4)}"
         self._pid, self._nonce = os.getpid(), secrets.token_hex(16)
         self._stream: Stream | None = None
-        self._requests, self._oom_kills = 0, 0
+        self._requests, self._oom_kills, self.agent = 0, 0, 0
         self._lock = threading.Lock()
 
     def start(self) -> None:
-        preflight.demand(preflight.examined(), self.engine)
+        found = preflight.examined()
+        preflight.demand(found, self.engine)
+        self.agent = self.engine.agent or agent_user.drawn(found)
         try:
             self._stream = self._attached()
             self._stream.send(bootstrap.payload())
-            seen, _ = self._call("hello", _START_SECONDS, nonce=self._nonce, **_who_and_where(self.engine))
+            seen, _ = self._call("hello", _START_SECONDS, nonce=self._nonce, **_where(self.engine), agent=self.agent)
             preflight.confirm(seen, self.engine)
         except SandboxLost as error:
             raise EngineUnavailable(f"the tool server does not start in {self.engine.image}: {error}") from error
@@ -119,7 +135,7 @@ class DockerSandbox:
         """Start the container, with its input and output in hand before it says anything."""
         with engine_errors(f"start a container from {self.engine.image}"):
             _refuse_volumes(client().inspect_image(self.engine.image), self.engine.image)
-            client().create_container(**arguments(self.engine, self.name, preflight.examined().podman))
+            client().create_container(**arguments(self.engine, self.name, self.agent, preflight.examined().podman))
             wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
             stream = Stream(client().attach_socket(self.name, params=wanted))
             stream.until(_START_SECONDS)
@@ -133,20 +149,20 @@ class DockerSandbox:
             if stream is None or self._pid != os.getpid():
                 raise SandboxLost("the sandbox does not run, or belongs to another process")
             self._requests += 1
-            request = {"op": op, "id": self._requests, **fields}
+            request, began = {"op": op, "id": self._requests, **fields}, time.monotonic()
             try:
                 header, body = self._exchange(stream, request, content, patience)
             except TimeoutError:
-                raise self._lost(stream, f"no answer to {op} within {patience:g} s") from None
+                raise self._lost(stream, began, f"no answer to {op} within {patience:g} s") from None
             except (StreamEnded, OSError):
-                raise self._lost(stream, f"the container ended during {op}") from None
+                raise self._lost(stream, began, f"the container ended during {op}") from None
             except wire.Garbled as error:
-                raise self._lost(stream, f"a garbled answer to {op}: {error}") from None
+                raise self._lost(stream, began, f"a garbled answer to {op}: {error}") from None
             except BaseException:
                 self.stop()  # half a frame may be under way
                 raise
             if "failed" in header:
-                raise self._lost(stream, f"the tool server failed during {op}: {header['failed']}")
+                raise self._lost(stream, began, f"the tool server failed during {op}: {header['failed']}")
             if "refused" in header:
                 raise SandboxRefused(header["refused"])
             return header, body
@@ -164,17 +180,28 @@ class DockerSandbox:
             raise wire.Garbled("it answers something else")
         return header, body
 
-    def _lost(self, stream: Stream, reason: str) -> SandboxLost:
+    def _lost(self, stream: Stream, began: float, reason: str) -> SandboxLost:
+        took = time.monotonic() - began
         stream.close()
-        how, told = ending(self.name), stream.told.decode("utf-8", "replace").strip()
+        found, told = ending(self.name), stream.told.decode("utf-8", "replace").strip()
         self.stop()
-        return SandboxLost("; ".join(part for part in (reason, how, told and f"it said: {told}") if part))
+        overrun = _overrun(found, took)
+        how = overrun or ("" if found.status is None else f"exit status {found.status}")
+        kind = SandboxOverrun if overrun else SandboxLost
+        return kind("; ".join(part for part in (reason, how, told and f"it said: {told}") if part))
 
     def _wear(self, header: Mapping[str, Any]) -> None:
         if header["timed_out"]:
             self.spent = "a command was killed at its deadline"
         if header["oom_kills"] > self._oom_kills:
             self._oom_kills, self.spent = header["oom_kills"], "it ran out of memory"
+
+
+def _overrun(found: Ending, seconds: float) -> str:
+    """What a container that ended within so many seconds ran out of; empty if its end was not its own doing."""
+    if found.status == KILLED and found.starved is not None and found.starved <= seconds + _TOLD_LATE:
+        return "it ran out of memory"
+    return "its processes could not be ended" if found.status == CANNOT_END else ""
 
 
 def _refuse_volumes(found: Mapping[str, Any], image: str) -> None:
@@ -194,11 +221,11 @@ def _joined(head: bytes, tail: bytes, left_out: int) -> str:
 
 def _snapshot_bytes(limits: SandboxLimits) -> int:
     """No more than the tool server has memory for: the files themselves are in memory, and it holds them twice."""
-    room = max((limits.memory_mb - _SERVER_MB) // 3, 1)
+    room = max((limits.memory_mb - SERVER_MB - len(SCRATCH) * limits.scratch_mb) // 3, 1)
     return min(limits.workspace_mb, room, wire.MAX_BODY // _MB // 2) * _MB
 
 
-def _who_and_where(engine: ContainerEngine) -> dict[str, Any]:
+def _where(engine: ContainerEngine) -> dict[str, Any]:
     limits = engine.limits
     places = {
         "workspace": WORKSPACE,
@@ -206,4 +233,4 @@ def _who_and_where(engine: ContainerEngine) -> dict[str, Any]:
         "max_entries": limits.files,
         "max_bytes": _snapshot_bytes(limits),
     }
-    return {"agent": engine.agent, "places": places}
+    return {"places": places}

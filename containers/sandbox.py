@@ -3,10 +3,14 @@
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 WORKSPACE = "/workspace"
 """The folder that the agent works in, and all that a snapshot holds."""
+SCRATCH = ("/tmp", "/dev/shm")
+"""The other folders in which an agent can write."""
+SERVER_MB = 32
+"""Of a container's memory, for the tool server."""
 
 
 class EngineUnavailable(RuntimeError):
@@ -17,8 +21,23 @@ class SandboxLost(RuntimeError):
     """The tool server, its container or the engine is gone: never an answer to an action."""
 
 
+class SandboxOverrun(SandboxLost):
+    """The container ended because what runs or lies in it took more than it may: the doing of whoever wrote that.
+
+    An environment ends the episode as a failure. An error would be tried again, and could be brought about at will.
+    """
+
+
 class SandboxRefused(ValueError):
     """The tool server declined a request: a path outside, a file too large, a snapshot that is none."""
+
+
+def overrun_behind(error: BaseException) -> SandboxOverrun | None:
+    """The overrun that an error is, or that caused it, if there is one."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, SandboxOverrun):
+        cause = cause.__cause__
+    return cause
 
 
 class SandboxLimits(BaseModel):
@@ -34,6 +53,17 @@ class SandboxLimits(BaseModel):
     """Inodes of the workspace, and of each scratch folder."""
     output_bytes: int = Field(default=10_000, ge=100)
     """Kept of a command's output: the first half and the last."""
+
+    @model_validator(mode="after")
+    def _files_fit(self) -> "SandboxLimits":
+        """Files lie in memory: an agent that fills its folders must not end its own container by that."""
+        least = self.workspace_mb + len(SCRATCH) * self.scratch_mb + SERVER_MB
+        if self.memory_mb < least:
+            raise ValueError(
+                f"memory_mb is {self.memory_mb}, but files lie in memory too: give at least {least} for "
+                f"workspace_mb = {self.workspace_mb} and scratch_mb = {self.scratch_mb}, or make those smaller"
+            )
+        return self
 
 
 class Ran(NamedTuple):

@@ -15,7 +15,7 @@ def be(uid: int, workspace: str) -> None:
     The process is undumpable from here on: to change the effective user has that effect.
     """
     global _id
-    if not 0 < uid < 65_536:
+    if not 0 < uid < 1 << 31:
         raise ValueError(f"the agent's user id is {uid}")
     _id = uid
     os.setgroups([])

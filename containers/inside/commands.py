@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple, NoReturn
 
-from manyturn.containers.inside import agent
+from manyturn.containers.inside import agent, landlock
 from manyturn.containers.inside.files import Refused
 from manyturn.containers.inside.wire import MAX_REPORT
 
@@ -23,6 +23,8 @@ _CONTROL = 0
 _REPORT, _SCRIPT = 3, 9
 _CHUNK = 1 << 16
 _PATIENCE = 10.0  # seconds that killed processes have to be gone
+CANNOT_END = 70
+"""Exit status of a server whose commands cannot be ended."""
 # As if the script were the argument of -c, whose length is limited.
 _TAKE_SCRIPT = 'IFS= read -rd "" -u 9 BASH_EXECUTION_STRING; exec 9<&-; eval "$BASH_EXECUTION_STRING"'
 _SHELL = ["bash", "--noprofile", "--norc", "-c", _TAKE_SCRIPT]
@@ -102,7 +104,7 @@ def end_all(statuses: dict[int, int]) -> None:
         if not _reap(statuses):
             return
         if time.monotonic() > last:
-            os._exit(70)
+            os._exit(CANNOT_END)
         time.sleep(pause)
         pause = min(2 * pause, 0.02)
 
@@ -143,8 +145,12 @@ def _outcome(status: int, seconds: float, timed_out: bool, output: Kept, report:
 
 
 def _pipe(opened: contextlib.ExitStack) -> tuple[int, int]:
-    """Our end, which never blocks, and the command's, which is closed by hand and stands above _SCRIPT."""
-    ours, low = os.pipe2(os.O_CLOEXEC)
+    """Our end, which never blocks, and the command's, which is closed by hand and stands above _SCRIPT.
+
+    It is the agent's, for /dev/stdout and /dev/stderr open it by its name.
+    """
+    with agent.acting():
+        ours, low = os.pipe2(os.O_CLOEXEC)
     opened.callback(os.close, ours)
     os.set_blocking(ours, False)
     theirs = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, _SCRIPT + 1)
@@ -169,6 +175,7 @@ def _child(request: Request, script: int, output: int, report: int, trouble: int
             signal.signal(number, signal.SIG_DFL)
         with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
             file.write("1000")  # rather than the server
+        landlock.enter()  # whose descriptor the next may replace
         for handle, number in ((os.open("/dev/null", os.O_RDONLY), 0), (output, 1), (output, 2), (script, _SCRIPT)):
             os.dup2(handle, number)
         if request.report:

@@ -10,7 +10,7 @@ import os
 import traceback
 from typing import Any, NamedTuple, NoReturn
 
-from manyturn.containers.inside import agent, commands, files, seen, wire
+from manyturn.containers.inside import agent, commands, files, landlock, seen, wire
 from manyturn.containers.inside.files import Places, Refused
 
 MAX_SCRIPT = 8 << 20
@@ -121,6 +121,7 @@ def main() -> NoReturn:
     nonce = asked.fields["nonce"]
     places = Places(**asked.fields["places"])
     agent.be(asked.fields["agent"], places.workspace)
+    landlock.prepare((places.workspace, *places.scratch))
     commands.prepare()
     while True:
         reply = _answer(places, asked)

@@ -23,7 +23,7 @@ class NaiveSandbox:
     """
 
     def __init__(self, image: str, shared: Path) -> None:
-        self.name = f"manyturn-naive-{secrets.token_hex(4)}"
+        self.name, self.agent = f"manyturn-naive-{secrets.token_hex(4)}", 1000
         self._image, self._shared = image, str(shared)
 
     def start(self) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import platform
 import secrets
 import select
 import shutil
@@ -24,6 +25,10 @@ from manyturn.visible import visible
 
 LIMITS = SandboxLimits(memory_mb=128, cpus=1.0, processes=32, workspace_mb=8, scratch_mb=8, files=500)
 _NEIGHBOUR = "neighbour.txt"
+# Besides its file it needs what the kernel counts by user: a timer and an instance of inotify.
+_NEEDS = "cat {file} && perl -e 'my $timer = pack q(i), 0; my @calls = {calls};"
+_NEEDS += " syscall($calls[0], 1, 0, $timer) == 0 and syscall($calls[1], 0) >= 0 or print q(refused), $!'"
+_CALLS = {"x86_64": "(222, 294)", "aarch64": "(107, 26)"}
 
 
 def canary() -> str:
@@ -100,7 +105,8 @@ class Neighbour:
     def answers(self) -> bool:
         """Rightly."""
         try:
-            return self._box.run(f"cat {_NEIGHBOUR}").output == self.secret
+            needs = _NEEDS.format(file=_NEIGHBOUR, calls=_CALLS[platform.machine()])
+            return self._box.run(needs).output == self.secret
         except SandboxLost:
             return False
 
@@ -194,7 +200,7 @@ class Scene:
             return
         self._box = self._make()
         self._box.start()
-        self._inside = Inside(client().inspect_container(self._box.name)["State"]["Pid"])
+        self._inside = Inside(client().inspect_container(self._box.name)["State"]["Pid"], self._box.agent)
         self._empty = self._box.snapshot()
 
     def _secrets(self, earlier: str) -> dict[str, str]:
@@ -231,7 +237,7 @@ class Scene:
             seen.answers.append(seen.attack.request(self._box))
         except (SandboxRefused, ValueError) as refused:
             seen.answers.append(str(refused))
-        seen.outside = _brought(self._inside.root)
+        seen.outside = _brought(self._inside)
 
     def _ask_honestly(self, seen: Seen) -> None:
         """A sandbox that answers has to answer rightly."""
@@ -283,9 +289,9 @@ def _differences(before: tuple[dict, ...], after: tuple[dict, ...]) -> list[str]
     return found
 
 
-def _brought(root: Path) -> list[str]:
+def _brought(inside: Inside) -> list[str]:
     """What requests must not bring about: files beside the workspace, and in it what only root can make."""
-    found = []
+    root, found = inside.root, []
     for place in ("", "tmp", "dev/shm", "etc"):
         found += [f"/{place}/{name}" for name in os.listdir(root / place) if "evil" in name]
     for place in ("tmp", "dev/shm"):
@@ -293,7 +299,7 @@ def _brought(root: Path) -> list[str]:
         if victim.is_file() and not victim.is_symlink() and victim.read_bytes() != b"intact\n":
             found.append(f"/{place}/victim was changed")
     for path, state in _walk(root / "workspace"):
-        if state.st_uid != 1000 or stat.S_ISBLK(state.st_mode) or stat.S_ISCHR(state.st_mode):
+        if state.st_uid != inside.agent or stat.S_ISBLK(state.st_mode) or stat.S_ISCHR(state.st_mode):
             found.append(f"{path} belongs to {state.st_uid}, mode {state.st_mode:o}")
     return found
 

@@ -34,10 +34,11 @@ class Inside:
 
     Attributes:
         pid: of its first process, as this machine counts.
+        agent: user id of the agent's commands.
     """
 
-    def __init__(self, pid: int) -> None:
-        self.pid, self.root = pid, Path(f"/proc/{pid}/root")
+    def __init__(self, pid: int, agent: int) -> None:
+        self.pid, self.agent, self.root = pid, agent, Path(f"/proc/{pid}/root")
         self._groups = {name: _group(pid, name) for name in ("memory", "pids", "cpuacct")}
         self._first = Path(f"/proc/{pid}/cmdline").read_bytes()
 
@@ -81,7 +82,7 @@ class Inside:
         found: set[str] = set()
         for pid in self.agents():
             with contextlib.suppress(OSError, ValueError):  # it may end at any moment
-                found |= _rights(pid) | self._namespaces(pid) | _objects(pid)
+                found |= _rights(pid, self.agent) | self._namespaces(pid) | _objects(pid)
         with contextlib.suppress(OSError):
             if "\nTracerPid:\t0\n" not in Path(f"/proc/{self.pid}/status").read_text():
                 found.add("rights: the first process is traced")
@@ -153,12 +154,12 @@ def _group(pid: int, controller: str) -> Path:
     return Path("/sys/fs/cgroup", path[1:])
 
 
-def _rights(pid: int) -> set[str]:
+def _rights(pid: int, agent: int) -> set[str]:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
     users = {*status["Uid"].split(), *status["Gid"].split()}
     wrong = {
-        "a user or group of nobody's": users != {"1000"},
+        "a user or group of somebody else's": users != {str(agent)},
         "capabilities": int(status["CapEff"], 16) | int(status["CapPrm"], 16) | int(status["CapAmb"], 16) != 0,
         "new privileges": status["NoNewPrivs"] != "1",
         "unfiltered calls": status["Seccomp"] not in ("2", "3"),  # 3: killed by the filter

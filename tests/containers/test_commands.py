@@ -1,7 +1,7 @@
 """Commands: nothing survives them, nothing they do ends the tool server, and what they say is bounded."""
 
 import pytest
-from running import sandbox, started
+from running import NOBODYS_MEMORY, sandbox, started
 
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.sandbox import SandboxRefused
@@ -97,6 +97,30 @@ def test_memory_that_runs_out_ends_the_command_only(sandbox: DockerSandbox) -> N
     assert ran.output.endswith("then 137\n")
     assert sandbox.spent == "it ran out of memory"
     sandbox.ping()
+
+
+def test_memory_that_belongs_to_no_process_ends_the_command_only(sandbox: DockerSandbox) -> None:
+    for _ in range(3):
+        ran = sandbox.run(NOBODYS_MEMORY, seconds=20)
+        assert (ran.status, ran.timed_out) == (137, False), ran.output
+    sandbox.ping()
+
+
+def test_a_command_cannot_make_itself_the_last_to_be_killed(sandbox: DockerSandbox) -> None:
+    lower = 'echo 0 > /proc/self/oom_score_adj || python3 -c \'open("/proc/self/oom_score_adj", "w").write("0")\''
+    assert sandbox.run(f"{lower}; cat /proc/self/oom_score_adj").output.endswith("\n1000\n")
+
+
+def test_files_can_be_written_moved_and_linked_wherever_the_agent_may(sandbox: DockerSandbox) -> None:
+    script = """
+    set -e
+    for place in /workspace /tmp /dev/shm; do
+        cd $place; mkdir -p a b; echo x > a/f; mv a/f b/g; ln b/g a/h; ln -s g b/l; mkfifo b/p; : > b/g
+        cat <(echo in) > /dev/stdout; echo err > /dev/stderr; echo null > /dev/null; rm -r a b
+    done
+    mv /tmp/../tmp /nowhere 2>/dev/null || echo kept
+    """
+    assert sandbox.run(script).output == "in\nerr\n" * 3 + "kept\n"
 
 
 def test_full_file_systems_do_not_stop_commands(sandbox: DockerSandbox) -> None:

@@ -7,17 +7,18 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from running import is_there
+from running import NOBODYS_MEMORY, is_there
 
 from manyturn.containers import docker_sandbox
-from manyturn.containers.container_engine import ContainerEngine, client
+from manyturn.containers.container_engine import ContainerEngine, Ending, client
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.inside import wire
-from manyturn.containers.sandbox import SandboxLost
+from manyturn.containers.sandbox import SandboxLimits, SandboxLost, SandboxOverrun
 from manyturn.containers.stream import Stream
 
 
@@ -41,6 +42,21 @@ def test_a_container_that_is_killed_in_the_middle_of_a_command(fresh: DockerSand
         with pytest.raises(SandboxLost, match="does not run"):
             call()
     fresh.stop()
+
+
+def test_memory_that_runs_out_is_told_from_an_engine_that_ends_a_container(engine: str) -> None:
+    """Where the kernel has no Landlock a command can have the tool server killed: that is its doing, and no fault."""
+    limits = SandboxLimits(memory_mb=64, workspace_mb=4, scratch_mb=4)
+    sandbox = DockerSandbox(ContainerEngine(image=engine, limits=limits))
+    sandbox.start()
+    score = Path(f"/proc/{client().inspect_container(sandbox.name)['State']['Pid']}/oom_score_adj")
+    if not score.exists():
+        sandbox.stop()
+        pytest.skip("the engine's processes cannot be looked at from here")
+    score.write_text("1000")  # as large as a command's own
+    with pytest.raises(SandboxOverrun, match="it ran out of memory"):
+        sandbox.run(NOBODYS_MEMORY, seconds=20)
+    assert not is_there(sandbox.name)
 
 
 def test_a_container_that_hangs_is_given_up_soon_after_the_deadline(fresh: DockerSandbox) -> None:
@@ -80,7 +96,7 @@ def _framed(data: bytes, kind: int = 1) -> bytes:
 def _answered(reply: bytes, monkeypatch: pytest.MonkeyPatch) -> DockerSandbox:
     """A sandbox whose other end says this and closes."""
     monkeypatch.setattr(docker_sandbox, "remove", lambda name: None)
-    monkeypatch.setattr(docker_sandbox, "ending", lambda name: "")
+    monkeypatch.setattr(docker_sandbox, "ending", lambda name: Ending())
     near, far = socket.socketpair()
     sandbox = DockerSandbox(ContainerEngine())
     sandbox._stream = Stream(near)

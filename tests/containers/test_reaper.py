@@ -73,7 +73,7 @@ def test_a_process_that_ends_stops_its_sandboxes_itself(engine: str) -> None:
 @contextmanager
 def _left_behind(image: str, name: str, whose: Owner | None) -> Iterator[str]:
     """A container that does not end by itself."""
-    asked = container.arguments(ContainerEngine(image=image), name)
+    asked = container.arguments(ContainerEngine(image=image), name, 1000)
     asked |= {"entrypoint": ["sleep", "1000"], "labels": {LABEL: "1", **(whose.labels if whose else {})}}
     client().create_container(**asked)
     try:

@@ -100,7 +100,8 @@ def test_calls_that_are_not_on_the_list_are_refused(sandbox: DockerSandbox) -> N
 
 def test_the_agent_has_no_rights_and_cannot_get_any(sandbox: DockerSandbox) -> None:
     told = sandbox.run("cat /proc/self/status; id").output
-    assert "uid=1000 gid=1000 groups=1000\n" in told
+    user = sandbox.agent
+    assert f"uid={user} gid={user} groups={user}\n" in told
     lines = dict(line.split(":", 1) for line in told.splitlines() if ":" in line)
     for kind in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
         assert int(lines[kind], 16) == 0
