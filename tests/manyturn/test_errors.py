@@ -333,6 +333,31 @@ def test_failed_learning_and_full_disks_have_codes_of_their_own(tmp_path):
     assert exits.code_of(told.value) == exits.DISK
 
 
+@pytest.mark.parametrize(
+    ("size", "free", "told"),
+    [
+        (300_000, 150_000, "150 kB are free, 600 kB are needed"),
+        (40, 0, "0 bytes are free, 80 bytes are needed"),
+        (3_400_000_000, 999_999, "1000 kB are free, 6.8 GB are needed"),
+    ],
+)
+def test_how_much_of_a_disk_is_missing_is_told_in_numbers_that_say_it(tmp_path, monkeypatch, size, free, told):
+    from manyturn.trainers.record.run_folder import DiskFull, RunFolder
+
+    folder = RunFolder(tmp_path / "run", resume=False)
+    (folder.checkpoints / "step_1").mkdir(parents=True)
+    os.truncate(_touched(folder.checkpoints / "step_1" / "weights"), size)  # a hole: it takes no room here
+    usage = shutil.disk_usage(tmp_path)._replace(free=free)
+    monkeypatch.setattr("manyturn.trainers.record.run_folder.shutil.disk_usage", lambda path: usage)
+    with pytest.raises(DiskFull, match=re.escape(told)):
+        folder.check_room()
+
+
+def _touched(file: Path) -> Path:
+    file.touch()
+    return file
+
+
 def test_a_fault_of_the_program_is_not_blamed_on_the_input():
     """An AttributeError of this code or a ValueError of a library says nothing that a user could mend."""
     for fault in (lambda: parse_overrides([3]), lambda: json.loads("{")):

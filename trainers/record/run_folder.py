@@ -23,6 +23,7 @@ from manyturn.trainers.record.metrics import checked
 _EXPLORATION = ("exploration", "estimator")  # phases of metrics
 _TABLES = ("episodes", "turns")
 _FOLDERS = (*_TABLES, "journal", "checkpoints", ".")  # a folder comes after those in it
+_UNITS = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
 
 
 class RunFolderError(RuntimeError):
@@ -191,7 +192,7 @@ class RunFolder:
         size = sum(file.stat().st_size for file in newest.rglob("*") if file.is_file())
         free = shutil.disk_usage(self.path).free
         if free < 2 * size:
-            raise DiskFull(self._cannot_write(f"{free / 1e6:.0f} MB are free, {2 * size / 1e6:.0f} MB are needed"))
+            raise DiskFull(self._cannot_write(f"{_bytes(free)} are free, {_bytes(2 * size)} are needed"))
 
     def is_saved(self, state: object) -> bool:
         """Whether the newest checkpoint is of this state."""
@@ -256,3 +257,9 @@ def read_metrics(run: Path) -> list[dict[str, Any]]:
                     f"{file}, line {number} is damaged ({error}): remove it, or restore the file"
                 ) from None
     return lines
+
+
+def _bytes(count: int) -> str:
+    """A size in the unit that shows at least one digit of it."""
+    unit, size = next(((unit, size) for unit, size in _UNITS if count >= size), ("bytes", 1))
+    return f"{count / size:.1f}".removesuffix(".0") + f" {unit}"
