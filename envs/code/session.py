@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from manyturn.containers.container_engine import ContainerEngine
 from manyturn.containers.pool import lease
-from manyturn.containers.sandbox import WORKSPACE, Ran, SandboxRefused
+from manyturn.containers.sandbox import WORKSPACE, Ran, SandboxOverrun, SandboxRefused
 from manyturn.envs.software.display import bounded
 from manyturn.envs.tools.tool import ToolError
 
@@ -90,7 +90,11 @@ class Session:
                 raise ToolError("the cell has a lone surrogate, which no program can hold") from None
             except SandboxRefused as error:
                 raise ToolError(str(error)) from None
-            return sandbox.run(f"{limits}; {time}; exec {command}", seconds=_DEADLINE, environ=_ENVIRON, report=True)
+            script = f"{limits}; {time}; exec {command}"
+            try:
+                return sandbox.run(script, seconds=_DEADLINE, environ=_ENVIRON, report=True)
+            except SandboxOverrun:  # the cells did that, and another sandbox runs those that are kept
+                return Ran(_KILLED, "", 0.0)
 
 
 def _placed(output: str, parts: list[str]) -> str:

@@ -5,6 +5,7 @@ environment stands. Where no deadline was set, as in a process that runs an envi
 """
 
 import faulthandler
+import math
 import re
 import time
 from collections.abc import Callable
@@ -21,6 +22,7 @@ class _Clock:
     seconds: float = 0.0
     again: float = 0.0
     told: Callable[[float], None] = print
+    allowed: float = math.inf
 
 
 _clock = _Clock()
@@ -33,7 +35,18 @@ def set_deadline(seconds: float, told: Callable[[float], None]) -> None:
         told: called with the seconds of each deadline as it is set.
     """
     _clock.seconds, _clock.told = seconds, told
+    allow(seconds)
     beat()
+
+
+def allow(seconds: float) -> None:
+    """Say how long one answer may take in this process, for environments that bound what they do."""
+    _clock.allowed = seconds
+
+
+def allowed() -> float:
+    """Seconds that one answer may take in this process; infinite where nobody waits."""
+    return _clock.allowed
 
 
 def beat(times: int = 1) -> None:

@@ -17,6 +17,7 @@ from gymnasium.error import ResetNeeded
 
 from manyturn.envs.contract.text_env import Unsupported
 from manyturn.envs.contract.turn_reward import WrapperMismatch
+from manyturn.envs.hosting.deadline import allow
 from manyturn.envs.hosting.hello import heed, take_streams
 from manyturn.envs.hosting.host import EnvError, Host, not_made
 from manyturn.envs.hosting.wire import decode, encode, step_to_wire, task_from_wire
@@ -91,6 +92,7 @@ def main() -> None:
     inbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(requests, inbox), daemon=True).start()
     slots, timeout = _Slots(hello), hello["timeout"]
+    allow(timeout)
     answers.write(encode({"id": 0, "value": os.getpid()}))
     answers.flush()
     while (line := inbox.get()) is not None:

@@ -37,9 +37,16 @@ def agree(asked: Questions, told: Sequence[Any], given: Sequence[Any], strict: b
 
 
 def same(one: Any, other: Any) -> bool:
-    """Equality as ``==`` has it, apart from what a processor may round."""
+    """Equality as ``==`` has it, apart from what a processor may round. Forged answers may be of any depth."""
+    try:
+        return _same(one, other)
+    except RecursionError:
+        return False
+
+
+def _same(one: Any, other: Any) -> bool:
     if isinstance(one, list) and isinstance(other, list) and one[:1] != ["float"] != other[:1]:
-        return len(one) == len(other) and all(map(same, one, other))
+        return len(one) == len(other) and all(map(_same, one, other))
     left, right = _number(one), _number(other)
     if left is None or right is None:
         return one == other

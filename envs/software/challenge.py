@@ -14,6 +14,7 @@ import numpy as np
 from manyturn.containers.sandbox import Sandbox
 from manyturn.envs.contract.keys import digest, generator
 from manyturn.envs.software.agreement import agree
+from manyturn.envs.software.allowance import Allowance, timed
 from manyturn.envs.software.checked_run import PASSED, CheckedRun, run_tests
 from manyturn.envs.software.deck import Deck, drawn
 from manyturn.envs.software.marks import expected_to_fail
@@ -96,12 +97,20 @@ class Challenge(Generic[Program]):
         self._asked = {path: questions(tests.files[path]) for path in paths if path in tests.files}
         self._name, self._number = name, deck_of(seed)
 
-    def met(self, sandbox: Sandbox, program: Program, seconds: float, said: Collection[str]) -> Met:
+    def met(
+        self,
+        sandbox: Sandbox,
+        program: Program,
+        seconds: float,
+        said: Collection[str],
+        allowance: Allowance | None = None,
+    ) -> Met:
         """Challenge a program; whatever is in the sandbox is lost.
 
         Args:
             seconds: of the processor's time for a run of the tests as they are.
             said: ids of tests that are said to pass.
+            allowance: by the clock, for the program; the reference needs none.
         """
         deck = self._deck(sandbox, seconds)
         answered, to_fix = frozenset(deck.answers), _functions(self._tests.fail_to_pass)
@@ -109,7 +118,7 @@ class Challenge(Generic[Program]):
         if deck.timed_out or not answered:
             return Met("", frozenset(), frozenset(), answered, reached, deck.timed_out)
         self._lay(sandbox, program, deck.files)
-        found = run_tests(sandbox, list(deck.answers), _MORE * seconds, each=_SECONDS)
+        found = run_tests(timed(sandbox, allowance), list(deck.answers), _MORE * seconds, each=_SECONDS)
         wrong = [test for test in deck.answers if test not in deck.lost and self._differs(test, deck, found)]
         late = found.timed_out and bool(wrong)
         lies = [] if late else [test for test in wrong if test in said and self._contradicts(test, deck, found)]

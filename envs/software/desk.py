@@ -1,11 +1,12 @@
 """The sandbox of an episode, which other episodes may need meanwhile.
 
 A process has few sandboxes and may have hundreds of episodes under way. So an episode keeps its sandbox from turn to
-turn only as long as nobody waits for one; then the files of the episode that has rested longest are put aside, and come
-back into another sandbox at its next turn. An agent cannot tell: nothing but files outlives a command anyway.
+turn only as long as nobody waits for one; then the files of the episode that has rested longest are put aside, on disk,
+and come back into another sandbox at its next turn. An agent cannot tell: nothing but files outlives a command anyway.
 """
 
 import contextlib
+import os
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
@@ -14,14 +15,25 @@ from typing import NamedTuple
 from manyturn.containers.container_engine import ContainerEngine
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.pool import SandboxPool, the_pool
-from manyturn.containers.sandbox import WORKSPACE, EngineUnavailable, Ran, SandboxLost, SandboxRefused, Snapshot
+from manyturn.containers.sandbox import (
+    WORKSPACE,
+    EngineUnavailable,
+    Ran,
+    SandboxLost,
+    SandboxOverrun,
+    SandboxRefused,
+    Snapshot,
+)
+from manyturn.envs.software.spool import Parcel, Spool
 
 _SCRATCH = "/tmp"
-_PACK = f'[ -z "$(ls -A {_SCRATCH})" ] || tar -C {_SCRATCH} -cf - . >&3'
+_MOST_SCRATCH = 8_000_000  # bytes; a larger scratch folder is not kept
+_PACK = f'[ -z "$(ls -A {_SCRATCH})" ] || tar -C {_SCRATCH} -cf - . | head -c {_MOST_SCRATCH + 1} >&3'
 _CARRIER = f"{WORKSPACE}/.manyturn-scratch"
 _UNPACK = f"tar -C {_SCRATCH} -xf {_CARRIER} 2>/dev/null; rm -f {_CARRIER}"
-_MOST_SCRATCH = 8_000_000  # bytes; a larger scratch folder is not kept
 
+_spool = Spool()
+os.register_at_fork(after_in_child=_spool.abandon)
 _resting: "weakref.WeakKeyDictionary[Desk, None]" = weakref.WeakKeyDictionary()  # the longest first
 
 
@@ -46,7 +58,7 @@ class Desk:
 
     def __init__(self, engine: ContainerEngine, files: Files):
         self._engine = engine
-        self._aside: Files | None = files
+        self._aside: Files | _Aside | SandboxLost = files
         self._sandbox: DockerSandbox | None = None
         self._lost: weakref.finalize | None = None
         self._busy = threading.Lock()
@@ -96,7 +108,7 @@ class Desk:
     def close(self) -> None:
         """Give the sandbox back; may be called twice."""
         with self._busy:
-            self._aside = None
+            self._aside = SandboxLost("the sandbox is closed")
             self._leave()
 
     @contextlib.contextmanager
@@ -112,15 +124,15 @@ class Desk:
                 _resting[self] = None
 
     def _sit_down(self) -> None:
-        if self._aside is None:
-            raise SandboxLost("the sandbox is closed, or was lost while its episode rested")
+        if isinstance(self._aside, SandboxLost):
+            raise self._aside
         sandbox = _take(self._engine)
         # An episode that is forgotten without an end gives its sandbox back as well.
         self._lost = weakref.finalize(self, _give_back, the_pool(), sandbox)
         self._lost.atexit = False
         self._sandbox = sandbox
-        _lay(sandbox, self._aside)
-        self._aside = None
+        _lay(sandbox, self._aside if isinstance(self._aside, Files) else self._aside.fetched())
+        self._aside = SandboxLost("the sandbox was lost")
 
     def _leave(self) -> None:
         self._sandbox = None
@@ -136,15 +148,38 @@ class Desk:
             if self._sandbox is None:
                 return False
             try:
-                self._aside = _files(self._sandbox)
-            except SandboxLost:
-                self._aside = None  # its own episode hears of it at its next turn
+                aside = _Aside.of(_files(self._sandbox))
+            except SandboxLost as lost:
+                aside = lost.with_traceback(None)  # its own episode hears of it at its next turn
+            if aside is None:
+                return False
+            self._aside = aside
             self._leave()
             return True
         except SandboxRefused:
             return False
         finally:
             self._busy.release()
+
+
+class _Aside(NamedTuple):
+    """Files that were put aside."""
+
+    key: str
+    parcel: Parcel
+
+    @classmethod
+    def of(cls, files: Files) -> "_Aside | None":
+        """None where the disk has no room."""
+        parcel = _spool.lay_down((files.workspace.archive, files.scratch))
+        return None if parcel is None else cls(files.workspace.key, parcel)
+
+    def fetched(self) -> Files:
+        """The files. Raises SandboxOverrun."""
+        parts = _spool.take_up(self.parcel)
+        if parts is None:
+            raise SandboxOverrun("its files took more room on disk than there is for the episodes that rest")
+        return Files(Snapshot(self.key, parts[0]), parts[1])
 
 
 def _take(engine: ContainerEngine) -> DockerSandbox:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.containers.sandbox import WORKSPACE, Snapshot
+from manyturn.containers.sandbox import WORKSPACE, SandboxRefused, Snapshot, overrun_behind
 from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.contract.keys import digest, seed_of
 from manyturn.envs.contract.options import unknown
@@ -17,11 +17,12 @@ from manyturn.envs.contract.text_env import TextEnv
 from manyturn.envs.contract.turn import Turn
 from manyturn.envs.hosting.engines import usable
 from manyturn.envs.software import levels
+from manyturn.envs.software.allowance import Allowance
 from manyturn.envs.software.challenge import deck_of
 from manyturn.envs.software.desk import Desk, Files
 from manyturn.envs.software.display import bounded, harmless
 from manyturn.envs.software.expert import Call
-from manyturn.envs.software.grader import RESOLVED, TAMPERED, TIMEOUT, Grade, grade
+from manyturn.envs.software.grader import RESOLVED, TAMPERED, TIMEOUT, UNRESOLVED, Grade, grade
 from manyturn.envs.software.levels import Steps
 from manyturn.envs.software.problem import Problem
 from manyturn.envs.software.recent import Recent
@@ -151,11 +152,15 @@ class Software(TextEnv):
 
     def respond(self, action: str) -> Turn:
         assert self._work is not None  # set by begin
+        self._work.tools.allowance.renew()
         try:
             return self._respond(self._work, action)
-        except BaseException:
+        except BaseException as error:
             self.close()  # whatever has failed there, it is not used again
-            raise
+            if (overrun := overrun_behind(error)) is None:
+                raise
+            # What the agent has run did that, so it is no error of the environment.
+            return self.fail(f"The sandbox is lost, and the work with it: {overrun}.")
 
     def _respond(self, work: Work, action: str) -> Turn:
         answered = self._answer(work, action)
@@ -260,17 +265,16 @@ class Software(TextEnv):
     def _sit_down(self, task: Task, files: Files) -> Work:
         self.close()
         problem = self._problems.problem(task)
-        desk = Desk(self._engine, files)
-
+        desk, allowance = Desk(self._engine, files), Allowance()
         try:
-            self._work = Work(problem, desk, self._judge(problem, desk, task))
+            self._work = Work(problem, desk, self._judge(problem, desk, task, allowance), allowance)
         except BaseException:
             desk.close()
             raise
         self._anchor = (self._work.key, self._work.tools.folder)
         return self._work
 
-    def _judge(self, problem: Problem, desk: Desk, task: Task) -> Judge:
+    def _judge(self, problem: Problem, desk: Desk, task: Task, allowance: Allowance) -> Judge:
         """Grades changes to a problem in a desk's sandbox, each once in this process."""
         # The episode's own, and no draw from its generator: that is as it was after a snapshot is restored.
         seed = seed_of("software challenge", self._seed)
@@ -279,7 +283,10 @@ class Software(TextEnv):
         def judge(changes: Changes, back: bool) -> Grade:
             def run() -> Grade:
                 with desk.lent(back) as sandbox:
-                    return grade(sandbox, problem, changes, TEST_SECONDS, seed)
+                    try:
+                        return grade(sandbox, problem, changes, TEST_SECONDS, seed, allowance)
+                    except SandboxRefused as error:  # changes that leave no room for the challenge
+                        return Grade(UNRESOLVED, str(error), (), problem.pass_to_pass, {})
 
             # The machine's speed has a part in a timeout; any other grade follows from what it is of.
             return _grades.made(digest(of, dict(changes)), run, keep=lambda made: made.cause != TIMEOUT)

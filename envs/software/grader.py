@@ -23,6 +23,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from manyturn.containers.sandbox import Sandbox, SandboxRefused
+from manyturn.envs.software.allowance import Allowance, timed
 from manyturn.envs.software.challenge import Challenge, Tests
 from manyturn.envs.software.checked_run import FAILED, PASSED, XFAILED, run_tests
 from manyturn.envs.software.marks import expected_to_fail
@@ -92,20 +93,28 @@ def _clashes(files: Tree, new: PurePosixPath) -> bool:
     return not above.isdisjoint(files) or any(path.startswith(f"{new}/") for path in files)
 
 
-def grade(sandbox: Sandbox, problem: Problem, changes: Changes, seconds: float, seed: int) -> Grade:
+def grade(
+    sandbox: Sandbox,
+    problem: Problem,
+    changes: Changes,
+    seconds: float,
+    seed: int,
+    allowance: Allowance | None = None,
+) -> Grade:
     """Run a problem's tests on its own files with changes that are ``carried``, and challenge what passes.
 
     Args:
         sandbox: whatever is in it is lost.
         seconds: of the processor's time for one run of the tests; those of a challenge take longer.
         seed: of the challenge.
+        allowance: by the clock, for all that runs the changed program.
     """
     chosen = (*problem.fail_to_pass, *problem.pass_to_pass)
     try:
         sandbox.restore(snapshot_of(with_changes({**problem.files, **problem.tests}, changes)))
     except SandboxRefused as error:  # what was changed is too large, by itself or with the tests
         return Grade(UNRESOLVED, str(error), (), problem.pass_to_pass, {})
-    run = run_tests(sandbox, chosen, seconds)
+    run = run_tests(timed(sandbox, allowance), chosen, seconds)
     kept = {test for test, outcome in run.found.items() if outcome != FAILED}
     expected = expected_to_fail(problem.tests, chosen)
     passed = {test for test in kept if run.found[test] == PASSED or (run.found[test] == XFAILED and test in expected)}
@@ -117,11 +126,17 @@ def grade(sandbox: Sandbox, problem: Problem, changes: Changes, seconds: float, 
         return Grade(TIMEOUT, "", (), broken, run.texts)
     resolved = len(fixed) == len(problem.fail_to_pass) and not broken and run.status == 0
     claimed = Grade(RESOLVED if resolved else UNRESOLVED, "", fixed, broken, run.texts)
-    return _challenged(sandbox, claimed, problem, changes, seconds, seed) if fixed else claimed
+    return _challenged(sandbox, claimed, problem, changes, seconds, seed, allowance) if fixed else claimed
 
 
 def _challenged(
-    sandbox: Sandbox, claimed: Grade, problem: Problem, changes: Changes, seconds: float, seed: int
+    sandbox: Sandbox,
+    claimed: Grade,
+    problem: Problem,
+    changes: Changes,
+    seconds: float,
+    seed: int,
+    allowance: Allowance | None,
 ) -> Grade:
     """What is left of a claim when the program has answered, or not."""
 
@@ -133,7 +148,7 @@ def _challenged(
     said = {test for test in (*claimed.fixed, *problem.pass_to_pass) if test not in claimed.broken}
     nothing: Changes = {}
     challenge = Challenge[Changes](problem.id, tests, dict(problem.fix), nothing, lay, seed)
-    met = challenge.met(sandbox, changes, seconds, said)
+    met = challenge.met(sandbox, changes, seconds, said, allowance)
     if met.tampered:
         return Grade(TAMPERED, met.tampered, (), problem.pass_to_pass, {}, met.reached)
     if met.timed_out:

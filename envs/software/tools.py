@@ -3,7 +3,8 @@
 import posixpath
 import shlex
 
-from manyturn.containers.sandbox import WORKSPACE, Sandbox, SandboxRefused
+from manyturn.containers.sandbox import WORKSPACE, Ran, Sandbox, SandboxRefused
+from manyturn.envs.software.allowance import Allowance
 from manyturn.envs.software.desk import Desk
 from manyturn.envs.software.display import bounded, numbered
 from manyturn.envs.tools.tool import ToolError
@@ -20,6 +21,7 @@ class Tools:
     Args:
         sandbox: where everything happens.
         seconds: deadline of a command.
+        allowance: of one action, for all its commands; whoever calls renews it.
 
     Attributes:
         folder: where commands run; a command that changes it changes it for those after it.
@@ -28,8 +30,9 @@ class Tools:
         touched: whether the workspace may have changed since this was last set to False.
     """
 
-    def __init__(self, sandbox: Sandbox | Desk, seconds: float = 30.0):
+    def __init__(self, sandbox: Sandbox | Desk, seconds: float = 30.0, allowance: Allowance | None = None):
         self._sandbox, self._seconds = sandbox, seconds
+        self.allowance = allowance or Allowance()
         self.folder = WORKSPACE
         self.viewed = ""
         self.ran = self.touched = False
@@ -46,14 +49,14 @@ class Tools:
         # The folder in which the command ends is told apart from its output. A command can lie about it, to itself.
         script = f"trap 'pwd >&3' EXIT\n{_printable(command)}\n"
         try:
-            ran = self._sandbox.run(script, seconds=self._seconds, folder=self.folder, environ=_ENVIRON, report=True)
+            ran = self._run(script, report=True)
         except SandboxRefused as error:
             self.folder = WORKSPACE
             raise ToolError(f"{error}; commands run in {WORKSPACE} again") from None
         self._move(ran.report)
         self.ran = self.ran or (ran.status == 0 and not ran.timed_out)
         if ran.timed_out:
-            return bounded(f"{ran.output}\n[stopped after {self._seconds:g} s]".lstrip("\n"))
+            return bounded(f"{ran.output}\n[{self._stopped()}]".lstrip("\n"))
         told = [ran.output.rstrip("\n")] if ran.output.strip() else []
         told += [f"[exit status {ran.status}]"] if ran.status else []
         return bounded("\n".join(told)) or "[no output]"
@@ -111,11 +114,11 @@ class Tools:
         # Paths of one match follow each other in an order that depends on the file system, hence sort.
         script = f"{shlex.join(words)} | LC_ALL=C sort -t: -k1,1 -k2,2n; exit ${{PIPESTATUS[0]}}"
         try:
-            ran = self._sandbox.run(script, seconds=self._seconds, folder=self.folder, environ=_ENVIRON)
+            ran = self._run(script)
         except SandboxRefused as error:
             raise ToolError(str(error)) from None
         if ran.timed_out:
-            raise ToolError(f"the search took longer than {self._seconds:g} s: search a smaller folder")
+            raise ToolError(f"{self._stopped()}: search a smaller folder")
         if ran.status == 1:
             return "[no matches]"
         if ran.status:
@@ -123,6 +126,20 @@ class Tools:
         lines = ran.output.splitlines()
         more = [f"[{len(lines) - _MATCHES} more matches]"] if len(lines) > _MATCHES else []
         return bounded("\n".join([line.removeprefix("./")[:300] for line in lines[:_MATCHES]] + more))
+
+    def _run(self, script: str, report: bool = False) -> Ran:
+        left = self.allowance.left
+        if not left:
+            raise ToolError(f"{self._stopped()}, and they are used up: call this in your next turn")
+        seconds = min(self._seconds, left)
+        ran = self._sandbox.run(script, seconds=seconds, folder=self.folder, environ=_ENVIRON, report=report)
+        self.allowance.spend(ran.seconds)
+        return ran
+
+    def _stopped(self) -> str:
+        if self.allowance.left:
+            return f"stopped after {self._seconds:g} s"
+        return f"stopped: the commands of one turn have {self.allowance.seconds:g} s together"
 
     def _move(self, report: bytes) -> None:
         """Follow a command to the folder in which it ended."""

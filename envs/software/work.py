@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 
 from manyturn.containers.sandbox import WORKSPACE, SandboxRefused
+from manyturn.envs.software.allowance import Allowance
 from manyturn.envs.software.desk import Desk
 from manyturn.envs.software.display import bounded
 from manyturn.envs.software.expert import Call, next_edit
@@ -27,6 +28,7 @@ class Work:
         problem: what is worked on.
         desk: with the problem's files, or those to continue from.
         judge: grades changes that are carried over; with True the files are wanted again.
+        allowance: of an action, for commands and tests.
 
     Attributes:
         tools: bash, view, edit and search.
@@ -37,9 +39,9 @@ class Work:
         submitted: the agent has handed in ``changed``, which ``grade`` is of unless it is empty.
     """
 
-    def __init__(self, problem: Problem, desk: Desk, judge: Judge):
+    def __init__(self, problem: Problem, desk: Desk, judge: Judge, allowance: Allowance):
         self.problem, self.desk, self._judge = problem, desk, judge
-        self.tools = Tools(desk)
+        self.tools = Tools(desk, allowance=allowance)
         self.key, self.changed, self.tested = "", dict[str, bytes | None](), ""
         self.grade: Grade | None = None
         self.submitted = False

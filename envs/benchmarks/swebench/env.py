@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from manyturn.containers.container_engine import ContainerEngine
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.preflight import examined
-from manyturn.containers.sandbox import WORKSPACE, Sandbox, SandboxLimits
+from manyturn.containers.sandbox import WORKSPACE, Sandbox, SandboxLimits, overrun_behind
 from manyturn.envs.benchmarks.swebench.challenged import can_be_challenged, met
 from manyturn.envs.benchmarks.swebench.evaluation import LOG_BYTES, evaluate
 from manyturn.envs.benchmarks.swebench.grader import Grade, Resolved
@@ -23,6 +23,7 @@ from manyturn.envs.contract.keys import seed_of
 from manyturn.envs.contract.task import SPLITS, Task, split_of
 from manyturn.envs.contract.text_env import TextEnv, Unsupported
 from manyturn.envs.contract.turn import Turn
+from manyturn.envs.software.allowance import Allowance
 from manyturn.envs.software.display import harmless
 from manyturn.envs.software.tools import Tools
 from manyturn.envs.tools.calls import call_text
@@ -105,7 +106,7 @@ class SWEBench(TextEnv):
         super().__init__(split or self.splits[0], max_turns)
         self._sandbox: Sandbox | None = None
         self._prepared: dict[str, Prepared] = {}
-        self._submitted = False
+        self._submitted, self._allowance = False, Allowance()
         self._measured = dict[str, float]()
         functions = (Tools.bash, Tools.view, Tools.edit, Tools.search, SWEBench.submit)
         self.tools = tuple(tool_of(function).schema for function in functions)
@@ -132,7 +133,7 @@ class SWEBench(TextEnv):
         prepared = self._prepared[task.id]
         self._sandbox = self._started(prepared.agent, prepared.python)
         unpack(self._sandbox)
-        tools = Tools(self._sandbox, seconds=COMMAND_SECONDS)
+        tools = Tools(self._sandbox, seconds=COMMAND_SECONDS, allowance=self._allowance)
         self._toolset = Toolset([tools.bash, tools.view, tools.edit, tools.search, self.submit], most_calls=1)
         self._submitted = False
         self._measured = {"official": 0.0, "challenged": 0.0, "tampered": 0.0}
@@ -140,6 +141,17 @@ class SWEBench(TextEnv):
         return harmless((row.statement + hints).replace("\r\n", "\n"))
 
     def respond(self, action: str) -> Turn:
+        self._allowance.renew()
+        try:
+            return self._respond(action)
+        except Exception as error:
+            if (overrun := overrun_behind(error)) is None:
+                raise
+            # What the agent has run, or handed in, did that: no error of the environment, and no other try.
+            self.close()
+            return self.fail(f"The sandbox is lost: {overrun}.")
+
+    def _respond(self, action: str) -> Turn:
         answered = self._toolset.answer(action)
         if self._submitted:
             return self._end()

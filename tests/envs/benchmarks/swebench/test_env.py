@@ -63,5 +63,7 @@ def test_no_more_episodes_are_open_than_the_engines_memory_holds(engine, tmp_pat
     from manyturn.containers.preflight import examined
 
     file = rows(tmp_path / "a.json")
-    few, many = (SWEBench(rows=file, engine={"limits": {"memory_mb": mb}}).side_by_side for mb in (4096, 512))
+    small = {"workspace_mb": 64, "scratch_mb": 64}
+    limits = [small | {"memory_mb": mb} for mb in (4096, 512)]
+    few, many = (SWEBench(rows=file, engine={"limits": found}).side_by_side for found in limits)
     assert 1 <= few < many and many * 512 <= examined().memory >> 21
