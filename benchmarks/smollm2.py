@@ -29,7 +29,7 @@ from manyturn.trainers.run.loop import train
 from manyturn.trainers.run.run import open_run
 
 TOKEN_BUDGET: dict[str, Any] = {
-    "env": {"id": "manyturn/Maze-v0", "args": {"difficulty": "easy"}, "wrappers": [{"name": "progress_reward"}]},
+    "env": {"id": "manyturn/Maze-v0", "args": {"difficulty": "easy"}},
     "agent": {"format": {"name": "free_text"}},
     "sampling": {"max_tokens": 8},
     "warmup": {

@@ -36,13 +36,16 @@ class TurnLevelConfig(StageConfig):
     """Divide by the standard deviations."""
     eps: Annotated[float, OnlyWith("std")] = Field(default=EPS, ge=0)
     """Added to the standard deviations."""
-    flat_std: Annotated[FlatStd, OnlyWith("std")] = "one"
-    """Standard deviation of a group without spread. With one, its members get exactly 0. With zero, which is for parity
-    with the authors' code, what deviates by a penalty alone is divided by eps: advantages of a hundred thousand."""
 
 
-def normalised(value_K: FloatK, group_K: IntK, counted_K: BoolK, config: TurnLevelConfig) -> FloatK:
+def normalised(
+    value_K: FloatK, group_K: IntK, counted_K: BoolK, config: TurnLevelConfig, flat_std: FlatStd = "one"
+) -> FloatK:
     """N of the formula for each turn (K); 0 where the value is NaN.
+
+    Args:
+        counted_K: which turns enter the statistics.
+        flat_std: as in ``standardised``; it matters where turns are compared that do not enter them.
 
     >>> class Centred(TurnLevelConfig):
     ...     std: bool = False
@@ -51,7 +54,7 @@ def normalised(value_K: FloatK, group_K: IntK, counted_K: BoolK, config: TurnLev
     """
     statistics = group_statistics(value_K, group_K, counted_K)
     if config.std:
-        return standardised(value_K, statistics, "zero", config.eps, config.flat_std)
+        return standardised(value_K, statistics, "zero", config.eps, flat_std)
     return deviation(value_K, statistics, "zero")
 
 

@@ -1,4 +1,4 @@
-"""Figures of a run that contradict each other for whoever reads one of them alone."""
+"""Figures of a run that contradict each other for whoever reads one of them alone, or what the run was told to do."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,13 +9,15 @@ from manyturn.trainers.recipe.config import RunConfig
 _ALL = 0.999
 _MANY = 0.5  # share of cut replies from which they are worth a line
 _SOME = 0.05  # share of actions that are not understood from which a penalty that charges none is worth a line
+_EQUAL = 1.0001  # ratio of learner and engine up to which they differ by rounding
 
 
 def oddities(line: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
     """What to say of a line of metrics; the same texts each time.
 
     Args:
-        line: with ``success``, ``invalid``, ``not_understood``, ``penalised_turns`` and ``cut``, as far as known.
+        line: with ``success``, ``invalid``, ``not_understood``, ``penalised_turns``, ``cut`` and each policy's
+            ``engine_ratio_max``, as far as known.
     """
     success, invalid, cut = (line.get(name) or 0.0 for name in ("success", "invalid", "cut"))
     if success and invalid >= _ALL:
@@ -34,9 +36,24 @@ def oddities(line: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
             f"half of the replies or more are cut at sampling.max_tokens = {config.sampling.max_tokens}: what they "
             "would have ended with is lost; a higher one leaves room"
         )
+    yield from _nothing_to_correct(line, config)
 
 
 def _spares_speech(config: RunConfig) -> bool:
     """Whether broken formats are charged where no reply breaks one."""
     charged = [stage for stage in config.credit.rewards if isinstance(stage, InvalidPenaltyConfig)]
     return config.agent.format.name == "free_text" and any(stage.flag == "format_valid" for stage in charged)
+
+
+def _nothing_to_correct(line: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
+    """Corrections of a difference between engine and learner that is not there."""
+    ratios = [value for name, value in line.items() if name.rpartition("/")[2] == "engine_ratio_max"]
+    if not ratios or max(ratios) > _EQUAL:
+        return
+    for option, would in (("correction", "weigh tokens by"), ("reject", "leave out tokens for")):
+        if getattr(config.objective, option):
+            yield (
+                f"objective.{option} changes nothing here: it would {would} the difference between the engine that "
+                f"drew them and the learner, and both give each token the same probability, to {_EQUAL - 1:.2%}. It "
+                "is for engines of another precision or with other weights"
+            )

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import gymnasium
 from pydantic import Field
 
+from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.registry import Named
 from manyturn.envs.contract.turn_reward import WRAPPERS, TurnReward, WrapperMismatch
 
@@ -16,6 +17,15 @@ class ProgressRewardConfig(Named):
     """The learner's discount by turn."""
     scale: float = Field(default=1.0, gt=0)
     """Factor of the potential."""
+
+    def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        advantage = run.credit.advantage
+        if self.gamma < 1 or run.credit.rewards or not advantage.compares_returns_only:
+            return None
+        return (
+            f"{self.name} has no effect: with gamma = 1 it adds the same to the returns of all episodes of a task, and "
+            f"{advantage.name} compares nothing else: take an advantage that separates turns, such as gigpo or mt_grpo"
+        )
 
 
 @WRAPPERS.register(ProgressRewardConfig)
@@ -29,6 +39,9 @@ class ProgressReward(TurnReward):
     learner that discounts turns by the same ``gamma``: summed over an episode the discounted parts give
     ``-scale * P(s_0)``, for any policy. An episode cut by ``max_turns`` counts as ended (Grzes 2017),
     since the estimators of group comparison do not bootstrap; a learner that does would need P(s') there.
+
+    Undiscounted, ``-scale * P(s_0)`` is the same for all episodes of a task: an advantage that compares returns alone
+    learns nothing else with it, which is refused.
     """
 
     preserves_optimal_policy = True

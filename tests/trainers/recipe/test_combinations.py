@@ -236,6 +236,11 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         "overlong has no effect: it begins after 16 tokens of a reply, .* lower its max_tokens",
         {"sampling.max_tokens": 17},
     ),
+    (
+        {"credit.advantage": "grpo", "env.wrappers": ["progress_reward"]},
+        "progress_reward has no effect: with gamma = 1 it adds the same to the returns .* grpo compares nothing else",
+        {"credit.advantage": "gigpo"},
+    ),
 ]
 
 

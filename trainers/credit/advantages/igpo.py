@@ -37,7 +37,7 @@ import numpy as np
 from manyturn.envs.contract.options import OnlyWith
 from manyturn.envs.contract.turn import OUTCOME
 from manyturn.trainers.credit.anchors import equal_anchors
-from manyturn.trainers.credit.groups import counted
+from manyturn.trainers.credit.groups import FlatStd, counted
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
 from manyturn.trainers.credit.turn_batch import FloatK, TurnBatch
 from manyturn.trainers.credit.turn_levels import TurnLevelConfig, normalised, normalised_to_go, two_levels_to_go
@@ -50,6 +50,9 @@ class IgpoConfig(TurnLevelConfig):
     those of the same turn or the first."""
     outcome: Annotated[str, OnlyWith("baseline", "reward")] = OUTCOME
     """Name of the reward part that is the episode's outcome; the other baselines compare full returns."""
+    flat_std: Annotated[FlatStd, OnlyWith("std"), OnlyWith("baseline", "first")] = "one"
+    """Standard deviation where first turns have no spread. With zero, which is for parity with the authors' code, what
+    later turns deviate by is divided by eps: advantages of a hundred thousand."""
 
 
 @ADVANTAGES.register(IgpoConfig)
@@ -77,4 +80,4 @@ def returns_compared(batch: TurnBatch, return_K: FloatK, config: IgpoConfig) -> 
     """N(return) by the baseline "turn" or "first"."""
     if config.baseline == "turn":
         return normalised(return_K, equal_anchors(batch.group_K, batch.turn_K), batch.scorable_K, config)
-    return normalised(return_K, batch.group_K, counted(batch, "episodes"), config)
+    return normalised(return_K, batch.group_K, counted(batch, "episodes"), config, config.flat_std)

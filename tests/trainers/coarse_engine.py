@@ -1,0 +1,37 @@
+"""An engine that draws with weights rounded to eight bits, as one does that serves a quantised copy."""
+
+import copy
+from typing import Literal
+
+import torch
+
+from manyturn.agents.engine import Capabilities, Engine
+from manyturn.agents.engine_config import ENGINES, EngineConfig, EngineContext
+from manyturn.agents.transformers_engine import TransformersEngine
+from manyturn.agents.weights import Weights
+
+
+class CoarseConfig(EngineConfig):
+    name: Literal["coarse"] = "coarse"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(keeps_bits=True, entropy=True, lora=True)
+
+
+class CoarseEngine(TransformersEngine):
+    async def load(self, weights: Weights, version: int) -> None:
+        await super().load(weights, version)
+        self.rounded()
+
+    def rounded(self) -> "CoarseEngine":
+        with torch.no_grad():
+            for mine in self._model.parameters():
+                mine.copy_(mine.to(torch.float8_e4m3fn).to(mine.dtype))
+        return self
+
+
+@ENGINES.register(CoarseConfig)
+def coarse(context: EngineContext, config: CoarseConfig) -> Engine:
+    model = copy.deepcopy(context.model)
+    return CoarseEngine(model, context.end_ids, 256, None, barrier=context.barrier, copied=True).rounded()

@@ -1,0 +1,326 @@
+"""What each option of a run is set to, and in which world, for its effect on the weights to show.
+
+A ``*`` stands for part of a word; the first entry that fits counts. What is inside of a choice, or of a section that
+may be left out, has what stands in the entry of that. Keys of a world are names of options; see ``setting``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from training_options import UNSET
+from two_steps import FRESH, LAMPS, TEACHING, TINY
+
+World = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Two runs that differ in an option.
+
+    Attributes:
+        other: what the second run has; of a choice, the options that are given with it.
+        world: what both runs have.
+        needs: what the second run has to have with it, and the first could not have.
+        first: what the first run has.
+        steps: of both.
+    """
+
+    other: Any = None
+    world: World = field(default_factory=dict)
+    needs: World = field(default_factory=dict)
+    first: Any = UNSET
+    steps: int = 2
+
+
+class Matters(Case):
+    """Their weights must differ."""
+
+
+@dataclass(frozen=True)
+class Unchanged(Case):
+    """No run learns anything else by it, for this reason. Where ``other`` is given, weights are held to that."""
+
+    why: str = field(kw_only=True)
+    other: Any = UNSET
+
+
+GIGPO: World = {"credit.advantage": "gigpo"}
+CRITIC: World = {"value": {"lr": 0.1}}
+ESTIMATOR: World = {"progress": {"lr": 0.1}}
+LEARNT: World = {"model": {**TINY}, "warmup": {**TEACHING, "max_updates": 6, "check_every": 6, "until_success": 0.0}}
+TWELVE: World = {"env.args": {"copies": 1}, "rollout.tasks": 8}  # of 12 tasks, so that they come again
+MANY: World = {"env.args": {"copies": 9}, "rollout.tasks": 2}  # of 108 tasks
+ALL: World = {"env.args": {"copies": 1}, "rollout.tasks": 12}
+UNSCORED: World = {
+    "env.args": {"unscored": True},
+    "rollout.group": 2,
+    "rollout.tasks": 8,
+}  # groups of which one is left
+ONCE: World = {"learner.minibatch": 16}
+COARSE: World = {"engine": "coarse"}
+FLAT: World = {"credit.rewards=invalid_penalty": {}, "rollout.group": 2, "rollout.tasks": 8}
+SPLIT: World = {"rollout.branching": {"initial": 2, "threshold": 0.5}}
+GROWS: World = {"rollout.horizon": {"first": 1, "by": 2, "every": 1, "last": 4}}
+GATE = {"part": "outcome", "threshold": 0.5}
+ONE_MODEL = "engine and learner are one model here"
+RECORD = "of what is recorded"
+SERVICE = "of how a worker is watched, which decides whether an episode counts"
+
+OPTIONS: dict[str, Matters | Unchanged] = {
+    # Where, and how it is paid.
+    "env.id": Matters(f"{LAMPS['env']['id'].replace('lamps.py:Lamps', 'doors.py:Doors')}"),
+    "env.args": Matters({"counted": True}),
+    "env.wrappers=part_weights": Matters({"weights": {"step": 5.0}}),
+    "env.wrappers=part_weights.weights": Matters({"step": 9.0}),
+    "env.wrappers=progress_reward.gamma": Matters(0.5),
+    "env.wrappers=progress_reward": Matters(world=GIGPO),
+    "env.wrappers=toolrl": Unchanged(why="of calls of tools, and this world has no tools"),
+    "env.wrappers=toolrl.*": Unchanged(why="see toolrl"),
+    "env.wrappers=*.*": Matters(0.7),
+    "env.wrappers=*": Matters(),
+    "env.workers": Unchanged(1, why="of where episodes run"),
+    "env.timeout": Unchanged(why=SERVICE),
+    "env.limits.*": Unchanged(why=SERVICE),
+    # Who plays.
+    "model=pretrained": Matters(first=TINY),
+    "model=pretrained.path": Matters(FRESH),
+    "model=pretrained.dtype": Matters("bfloat16", {"learner.lora_rank": 4}),
+    "model=pretrained.gguf_file": Unchanged(why="of the file that the weights are in"),
+    "model=tiny": Matters(TINY),
+    "model=tiny.width": Matters(8, LEARNT),
+    "model=tiny.layers": Matters(2, LEARNT),
+    "model=tiny.heads": Matters(1, LEARNT),
+    "model=tiny.sample_tasks": Matters(1, LEARNT),
+    "model=tiny.numbers": Matters("digits", {**LEARNT, "env.args": {"counted": True, "limit": 12}}),
+    "agent.format=free_text": Matters(first="tagged"),
+    "agent.format=native_tools": Unchanged(why="of endpoints, which do not learn"),
+    "agent.format=tagged": Matters(),
+    "agent.format=tagged.tag": Matters("do", {**LEARNT, "sampling.max_tokens": 12}),
+    "agent.format=tagged.think": Matters(True, {**LEARNT, "sampling.max_tokens": 12}),
+    "agent.format=tool_call": Matters(world=LEARNT),
+    "agent.format=tool_call.think": Matters(True, LEARNT),
+    "agent.context=whole": Matters(first="window"),
+    "agent.context=window": Matters(),
+    "agent.context=window.turns": Matters(0),
+    "agent.system": Matters("red"),
+    "agent.instructions": Matters(True),
+    "agent.show_admissible": Matters(True),
+    "agent.max_context": Matters(24),
+    "roles": Matters(
+        {"caller": "one", "liar": "random"},
+        {**LEARNT, "env.id": f"{LAMPS['env']['id'].replace('lamps.py:Lamps', 'duet.py:Duet')}"},
+    ),
+    "sampling.temperature": Matters(0.5),
+    "sampling.max_tokens": Matters(2),
+    "engine=transformers": Matters(first="coarse"),
+    "engine=transformers.max_batch": Unchanged(3, why="of how many replies are computed side by side"),
+    "engine=transformers.patience": Unchanged(60.0, why="of which replies are computed side by side"),
+    # The warm-up.
+    "warmup.episodes": Matters(12, LEARNT),
+    "warmup.noise": Matters(0.0, LEARNT),
+    "warmup.batch": Matters(4, LEARNT),
+    "warmup.lr": Matters(3e-3, LEARNT),
+    "warmup.max_updates": Matters(12, {**LEARNT, "warmup.until_success": 1.0}),
+    "warmup.until_success": Matters(1.0, {**LEARNT, "warmup.max_updates": 12}),
+    "warmup.must_succeed": Unchanged(why="of whether a run stops"),
+    "warmup.observed": Matters(0.5, LEARNT),
+    "warmup.check_every": Matters(3, LEARNT),
+    "warmup.check_episodes": Matters(12, {**LEARNT, "warmup.max_updates": 24, "warmup.until_success": 0.3}, first=1),
+    # Rollouts.
+    "rollout.tasks": Matters(3),
+    "rollout.group": Matters(3),
+    "rollout.concurrency": Unchanged(3, why="of how many episodes run side by side"),
+    "rollout.max_turns": Matters(2),
+    "rollout.horizon": Matters(GROWS["rollout.horizon"]),
+    "rollout.horizon.first": Matters(2),
+    "rollout.horizon.by": Matters(1),
+    "rollout.horizon.every": Matters(2, steps=3),
+    "rollout.horizon.last": Matters(2),
+    "rollout.rounds": Matters(3, {"rollout.group": 2}),
+    "rollout.branching": Matters(SPLIT["rollout.branching"]),
+    "rollout.branching.initial": Matters(1),
+    "rollout.branching.weight": Matters(9.0),
+    "rollout.branching.threshold": Matters(0.2),
+    "rollout.branching.tokens": Matters(1, {"rollout.branching": {"weight": 3.0}}),
+    "rollout.attempts": Unchanged(why="of episodes that end in errors"),
+    "rollout.error_share": Unchanged(why="of whether a run stops"),
+    "rollout.cut_share": Unchanged(why="of whether a run stops"),
+    # Which tasks.
+    "curriculum=uniform": Matters(first="sec"),
+    "curriculum=band.low": Matters(0.8, steps=3),
+    "curriculum=band.high": Matters(0.3, steps=3),
+    "curriculum=band.explore": Matters(0.9),
+    "curriculum=band.rate": Matters(0.1, {"curriculum=band": {"low": 0.4, "high": 0.7}}, steps=4),
+    "curriculum=dump.window": Matters(1, {**MANY, "curriculum=dump": {"temperature": 0.03}}, steps=4),
+    "curriculum=sec.temperature": Matters(50.0, {**MANY, "curriculum=sec": {"temperature": 0.01}}),
+    "curriculum=*.temperature": Matters(50.0),
+    "curriculum=sec.rate": Matters(0.01, {"curriculum=sec": {"temperature": 0.02}}),
+    "curriculum=spo_weights.exploration": Matters(9.0),
+    "curriculum=spo_weights.rho": Matters(0.01, steps=3),
+    "curriculum=*": Matters(world=TWELVE),
+    # Rewards.
+    "credit.rewards=gated": Matters({"gates": [{"part": "outcome", "threshold": 0.5}]}),
+    "credit.rewards=gated.gates": Matters([{"part": "step", "threshold": 0.1}]),
+    "credit.rewards=gated.gates[].part": Matters([{**GATE, "part": "step"}], first=[GATE]),
+    "credit.rewards=gated.gates[].threshold": Matters([{**GATE, "threshold": 0.0}], first=[GATE]),
+    "credit.rewards=gated.equal": Matters("closes", {"credit.rewards=gated": {"gates": [{**GATE, "threshold": 1.0}]}}),
+    "credit.rewards=gated.ungated": Matters(["step"]),
+    "credit.rewards=igpo.measure": Matters("log", first="probability"),
+    "credit.rewards=igpo.weight": Matters(3.0),
+    "credit.rewards=igpo": Matters(world={"credit.advantage": "igpo"}),
+    "credit.rewards=invalid_penalty.coef": Matters(0.7),
+    "credit.rewards=invalid_penalty": Matters(),
+    "credit.rewards=overlong": Matters({"max_tokens": 8, "buffer": 5}),
+    "credit.rewards=overlong.max_tokens": Matters(10),
+    "credit.rewards=overlong.buffer": Matters(2),
+    "credit.rewards=overlong.factor": Matters(0.2),
+    "credit.rewards=overlong.over": Matters("reply", {"credit.rewards=overlong": {"max_tokens": 3, "buffer": 2}}),
+    "credit.rewards=part_weights": Matters({"weights": {"step": 9.0}}),
+    "credit.rewards=part_weights.weights": Matters({"step": 0.0}),
+    "credit.rewards=spa": Matters(needs=ESTIMATOR, world=GIGPO),
+    "credit.rewards=spa.form": Matters("released", needs={"progress": None}),
+    "credit.rewards=spa.alpha": Matters(9.0),
+    "credit.rewards=spa.beta": Matters(0.1),
+    "credit.rewards=spa.completeness": Matters("residual_to_last"),
+    "credit.rewards=tiers": Matters(),
+    "credit.rewards=tiers.tiers": Matters([[0.5, 0.9], [1.0, 1.0]]),
+    "credit.rewards=tiers.alpha": Matters(0.9),
+    "credit.rewards=tiers.gap": Unchanged(2.0, why="a bound that alpha is held to"),
+    "credit.rewards=tiers.paid": Matters("turns", GIGPO),
+    # What a turn is compared with.
+    "credit.advantage=*gae.gamma": Matters(0.5),
+    "credit.advantage=*gae.lam": Matters(0.3),
+    "credit.advantage=*gae.bootstrap": Matters(True),
+    "credit.advantage=bilevel_gae.gamma_turn": Matters(0.3),
+    "credit.advantage=turn_gae.value_at": Matters("last"),
+    "credit.advantage=*gae": Matters(needs=CRITIC),
+    "credit.advantage=*.stats_over": Matters("rows"),
+    "credit.advantage=opo.singleton": Matters("raw", UNSCORED),
+    "credit.advantage=*.singleton": Matters("raw", UNSCORED),
+    "credit.advantage=gigpo.mode": Matters("mean_std_norm"),
+    "credit.advantage=gigpo.turn_weight": Matters(0.0),
+    "credit.advantage=gigpo.gamma": Matters(0.3),
+    "credit.advantage=gigpo.similarity": Matters(0.9, {"env.args": {"counted": True}}),
+    "credit.advantage=gigpo.eps": Matters(1.0, {"credit.advantage=gigpo": {"mode": "mean_std_norm"}}),
+    "credit.advantage=gigpo.flat_std": Matters("zero", {**FLAT, "credit.advantage=gigpo": {"mode": "mean_std_norm"}}),
+    "credit.advantage=grpo": Matters(first="rloo"),
+    "credit.advantage=igpo.flat_std": Matters(
+        "zero", {**FLAT, "env.args": {"limit": 2}, "credit.advantage=igpo": {"baseline": "first"}}
+    ),
+    "credit.advantage=*.flat_std": Matters("zero", FLAT),
+    "credit.advantage=*.std": Matters(False, first=True),
+    "credit.advantage=*.eps": Matters(1.0),
+    "credit.advantage=igpo.outcome": Matters("step"),
+    "credit.advantage=igpo.baseline": Matters("turn"),
+    "credit.advantage=loop.threshold": Matters(0.3),
+    "credit.advantage=mt_grpo.outcome": Matters("step"),
+    "credit.advantage=*.gamma": Matters(0.3),
+    "credit.advantage=spo.forgetting": Matters("steady", steps=3),
+    "credit.advantage=spo.half": Matters(9.0, {"credit.advantage=spo": {"rho_min": 0.01}}, steps=3),
+    "credit.advantage=spo.rho_min": Matters(0.1, steps=3),
+    "credit.advantage=spo.rho_max": Matters(0.9, steps=3),
+    "credit.advantage=spo.low": Matters(-9.0, {"rollout.tasks": 8}, steps=3),
+    "credit.advantage=spo.high": Matters(9.0, {"rollout.tasks": 8}, steps=3),
+    "credit.advantage=spo": Matters({"low": -3.0, "high": 3.0}, ALL),
+    "credit.advantage=stratified.stratum": Matters("progress"),
+    "credit.advantage=stratified.edges": Matters([3.0]),
+    "credit.advantage=stratified.blend": Matters(0.2),
+    "credit.advantage=stratified": Matters({"stratum": "turns"}),
+    "credit.advantage=*": Matters(),
+    "credit.truncated": Matters("left_out"),
+    "credit.modulation=empg.k": Matters(5.0),
+    "credit.modulation=empg.k_f": Matters(5.0),
+    "credit.modulation=empg.zeta": Matters(0.9),
+    "credit.modulation=entropy_weight.a": Matters(0.9),
+    "credit.modulation=*": Matters(),
+    # The loss.
+    "objective=*.aggregation": Matters("seq-mean-token-mean", first="token-mean"),
+    "objective=*.scale": Matters(
+        3.0, {"objective": {"aggregation": "seq-mean-token-sum-norm"}, "learner.max_grad_norm": 9.0}, first=0.3
+    ),
+    "objective=*.sequence": Matters("branch", {"objective": {"aggregation": "seq-mean-token-mean"}}),
+    "objective=*.kl": Matters({"coef": 0.5}),
+    "objective=clip.kl.coef": Matters(0.1),
+    "objective=clip.kl.estimator": Matters("k2"),
+    "objective=clip.kl.place": Matters("reward", {"credit.advantage": "reinforce_pp"}),
+    "objective=clip.kl.target": Matters(1e-4, needs={"objective": {"kl": {"horizon": 1}}}),
+    "objective=clip.kl.horizon": Matters(1, {"objective": {"kl": {"target": 1e-4}}}),
+    "objective=*.entropy": Matters({"coef": 0.1}),
+    "objective=*.entropy.coef": Matters(0.5),
+    "objective=*.epo": Matters({"coef": 0.1, "alpha": 1.0}),
+    "objective=clip.epo.form": Matters("released"),
+    "objective=clip.epo.coef": Matters(0.5),
+    "objective=clip.epo.alpha": Matters(5.0),
+    "objective=clip.epo.kappa_l": Matters(0.1),
+    "objective=clip.epo.kappa_r": Matters(1.9),
+    "objective=clip.epo.gamma": Matters(50.0),
+    "objective=clip.epo.horizon": Matters(2, steps=4),
+    "objective=*.correction": Matters({}, COARSE),
+    "objective=clip.correction.level": Matters("sequence"),
+    "objective=clip.correction.cap": Matters(1.001),
+    "objective=clip.correction.floor": Matters(0.999),
+    "objective=clip.correction.normalise": Matters(
+        True, {"objective": {"correction": {"cap": 1.001}, "kl": {"coef": 0.5}}}
+    ),
+    "objective=*.reject": Matters([{"upper": 1e-3}], COARSE),
+    "objective=clip.reject[].divergence": Matters([{"divergence": "k1", "upper": 1.1}], first=[{"upper": 1.1}]),
+    "objective=clip.reject[].over": Matters([{"over": "sum", "upper": 1e-3}], first=[{"upper": 1e-3}]),
+    "objective=clip.reject[].upper": Matters([{"upper": 1e-4}], first=[{"upper": 1e-3}]),
+    "objective=clip.reject[].lower": Matters(
+        [{"divergence": "k1", "upper": 1.1, "lower": 0.5}], first=[{"divergence": "k1", "upper": 1.1}]
+    ),
+    "objective=*.low": Matters(0.01, {"learner.epochs": 3}),
+    "objective=*.high": Matters(0.01, {"learner.epochs": 3}),
+    "objective=clip.dual": Matters(1.01, {"learner.epochs": 3}),
+    "objective=*.ratio": Matters(
+        "token", {"learner.epochs": 3, "objective": {"aggregation": "seq-mean-token-mean"}}, first="sequence"
+    ),
+    "objective=sapo.tau_*": Matters(9.0, {"learner.epochs": 3}),
+    "objective=clip": Matters(first="sapo"),
+    "objective=reinforce": Matters(world=ONCE, first={"name": "clip", "aggregation": "seq-mean-token-sum"}),
+    "objective=*": Matters(),
+    # The learner, and its heads.
+    "learner.lr": Matters(3e-3),
+    "learner.lr_end": Matters(1.0),
+    "learner.lr_schedule": Matters("constant"),
+    "learner.lr_warmup": Matters(1),
+    "learner.stop_kl": Matters(1e-6),
+    "learner.weight_decay": Matters(1.0),
+    "learner.max_grad_norm": Matters(0.01),
+    "learner.minibatch": Matters(4),
+    "learner.epochs": Matters(2),
+    "learner.micro_tokens": Unchanged(64, why="of how much is computed at once"),
+    "learner.old_logprobs": Matters("engine", COARSE),
+    "learner.lora_rank": Matters(4),
+    "learner.lora_alpha": Matters(4, {"learner.lora_rank": 4}),
+    "learner.gradient_checkpointing": Unchanged(True, why="of what is kept for the backward pass"),
+    "value": Matters({"lr": 0.1, "clip": None}, {"credit.advantage": "turn_gae"}, first={"fit": "least_squares"}),
+    "value.fit": Matters("gradient", {"value": {"lr": UNSET, "clip": UNSET}}, first="least_squares"),
+    "value.lr": Matters(1e-3),
+    "value.hidden": Matters(8),
+    "value.ridge": Matters(0.1, {"value": {"fit": "least_squares", "lr": UNSET, "clip": UNSET}}),
+    "value.keep": Matters(0.1, {"value": {"fit": "least_squares", "lr": UNSET, "clip": UNSET}}, steps=3),
+    "value.clip": Matters(0.01, {"learner.epochs": 3}),
+    "value.into_policy": Matters(9.0),
+    "progress": Matters({"lr": 0.1}, {**GIGPO, "credit.rewards=spa": {}}, first={"fit": "least_squares"}),
+    "progress.fit": Matters("gradient", {"progress": {"lr": UNSET}}, first="least_squares"),
+    "progress.lr": Matters(1e-3),
+    "progress.hidden": Matters(8),
+    "progress.ridge": Matters(0.1, {"progress": {"fit": "least_squares", "lr": UNSET}}),
+    "progress.keep": Matters(0.1, {"progress": {"fit": "least_squares", "lr": UNSET}}, steps=3),
+    "columns=drift": Unchanged(
+        {}, {**ALL, "credit.advantage=spo": {"low": -3.0, "high": 3.0}}, why="without an entry it has its defaults"
+    ),
+    "columns=drift.most_tokens": Matters(5, steps=3),
+    "columns=*": Unchanged(why="it has no options, and is there where a stage needs it"),
+    # The run.
+    "evaluation.*": Unchanged(why=RECORD),
+    "loggers=csv": Unchanged({}, why=RECORD),
+    "steps": Unchanged(why="of how long the run is"),
+    "seed": Matters(1),
+    "device": Unchanged(why="of where the run is"),
+    "threads": Unchanged(2, why="of how many cores compute"),
+    "checkpoint_every": Unchanged(1, why=RECORD),
+    "keep_checkpoints": Unchanged(2, why=RECORD),
+}

@@ -1,0 +1,115 @@
+"""Two steps of a run from a warmed-up policy, through its front door, and how far two such runs are apart."""
+
+import asyncio
+import contextlib
+import io
+import itertools
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import coarse_engine  # noqa: F401  registers an engine
+import torch
+from safetensors.torch import load_file
+
+from manyturn.recipes.stack import stacked
+from manyturn.trainers.recipe.config import configure
+from manyturn.trainers.run.loop import train
+
+WARMED, FRESH = "WARMED", "FRESH"  # stand for the folders of models, which are known at run time
+LAMPS: dict[str, Any] = {"env": {"id": f"{Path(__file__).with_name('lamps.py')}:Lamps"}}
+TINY: dict[str, Any] = {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 9}
+SMALL: dict[str, Any] = {
+    **LAMPS,
+    "agent": {"format": "free_text", "instructions": False, "max_context": 128},
+    "sampling": {"max_tokens": 3},
+    "evaluation": {"limit": 1},
+    "device": "cpu",
+    "threads": 1,
+}
+TEACHING: dict[str, Any] = {"episodes": 36, "noise": 0.6, "lr": 1e-2, "check_episodes": 4, "must_succeed": False}
+WORLD: dict[str, Any] = stacked(
+    [
+        SMALL,
+        {
+            "model": {"name": "pretrained", "path": WARMED},
+            "warmup": {"episodes": 0},
+            "rollout": {"tasks": 4, "group": 4},
+            "credit": {"advantage": "grpo"},
+            "objective": {"name": "clip"},
+            "learner": {"lr": 1e-2, "minibatch": 8, "lora_rank": 0},
+            "steps": 2,
+            "checkpoint_every": 1000,
+            "keep_checkpoints": 9,
+        },
+    ]
+)
+ROUNDING = 1e-3  # of the way that weights have moved: as far as another order of sums leads at most
+
+
+class Trained(NamedTuple):
+    """A run's weights before and after it, as one vector each, the shapes that they had, and what it said."""
+
+    before: torch.Tensor
+    after: torch.Tensor
+    shapes: tuple[Any, ...]
+    notices: list[str]
+
+
+class Trainings:
+    """Runs configurations, each once.
+
+    Args:
+        folder: for the runs.
+    """
+
+    def __init__(self, folder: Path):
+        self.folder, self._done, self._models = folder, dict[str, Trained](), dict[str, str]()
+        self._numbers = itertools.count()
+        self._models |= {name: self._model(name, updates) for name, updates in ((WARMED, 60), (FRESH, 30))}
+
+    def run(self, recipe: Mapping[str, Any]) -> Trained:
+        text = json.dumps(recipe, sort_keys=True)
+        if text not in self._done:
+            self._done[text] = self._trained(f"run {next(self._numbers)}", recipe)
+        return self._done[text]
+
+    def _trained(self, name: str, recipe: Mapping[str, Any]) -> Trained:
+        values = dict(recipe)
+        if (model := values["model"]).get("path") in self._models:
+            values["model"] = {**model, "path": self._models[model["path"]]}
+        path = self.folder / name
+        with contextlib.redirect_stderr(io.StringIO()):  # bars of transformers
+            summary = asyncio.run(train(configure(values), path))
+        before, after = (self._weights(path / f"checkpoints/step_{step:06d}") for step in (0, values["steps"]))
+        return Trained(_flat(before), _flat(after), _shapes(after), summary["notices"])
+
+    def _model(self, name: str, updates: int) -> str:
+        """The folder of a tiny decoder after so many updates of imitation."""
+        teaching = {**TEACHING, "max_updates": updates, "check_every": updates, "until_success": 1.0}
+        recipe = stacked([SMALL, {"model": TINY, "warmup": teaching, "steps": 0}])
+        self._trained(name, recipe)
+        return str(self.folder / name / "checkpoints/step_000000/model")
+
+    @staticmethod
+    def _weights(checkpoint: Path) -> dict[str, torch.Tensor]:
+        files = sorted(file for file in checkpoint.rglob("*.safetensors") if not file.name.startswith("learner"))
+        return {f"{file.stem}/{key}": value for file in files for key, value in load_file(file).items()}
+
+
+def apart(one: Trained, other: Trained) -> float:
+    """How far the weights of two runs are apart, as a share of how far they have moved; infinite for other models."""
+    if one.shapes != other.shapes:
+        return float("inf")
+    moved = max(float((run.after - run.before).norm()) for run in (one, other))
+    distance = float((one.after - other.after).norm())
+    return distance / moved if moved else distance
+
+
+def _flat(weights: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    return torch.cat([value.flatten().double() for _, value in sorted(weights.items())])
+
+
+def _shapes(weights: Mapping[str, torch.Tensor]) -> tuple[Any, ...]:
+    return tuple((name, tuple(value.shape), value.dtype) for name, value in sorted(weights.items()))
