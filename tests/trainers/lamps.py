@@ -7,6 +7,8 @@ nothing, and both leave everything as it was: situations come again, within an e
 from itertools import product
 
 import manyturn as mt
+from manyturn.envs.tools.calls import call_text
+from manyturn.envs.tools.told import told
 
 COLOURS = ("red", "blue", "green")
 KINDS = {"short": 1, "long": 2}
@@ -21,14 +23,18 @@ class Lamps(mt.TextEnv):
         copies: how often each order is a task of its own.
         unscored: an episode that succeeds at its first turn cannot be scored.
         limit: most turns.
+        calls: the colours are tools, which are called by JSON.
     """
 
     instructions = "light the lamps in order"
     part_names = ("outcome", "step")
 
-    def __init__(self, counted=False, copies=3, unscored=False, limit=5):
+    def __init__(self, counted=False, copies=3, unscored=False, limit=5, calls=False):
         super().__init__()
-        self.counted, self.copies, self.unscored, self.max_turns = counted, copies, unscored, limit
+        self.counted, self.copies, self.unscored, self.max_turns, self.calls = counted, copies, unscored, limit, calls
+        if calls:
+            tools = [{"type": "function", "function": {"name": colour}} for colour in COLOURS]
+            self.instructions = told(self.instructions, tools)
 
     def tasks(self, split):
         orders = [(kind, order) for kind, lamps in KINDS.items() for order in product(COLOURS, repeat=lamps)]
@@ -45,7 +51,7 @@ class Lamps(mt.TextEnv):
 
     def respond(self, action):
         self.said += 1
-        if action not in COLOURS:
+        if action not in self.admissible():
             return self.invalid(self._seen())
         if action != self.expert():
             return self.go_on(self._seen(), step=-0.05)
@@ -55,7 +61,7 @@ class Lamps(mt.TextEnv):
         return self.succeed("all lit", outcome=float("nan") if self.unscored and self.said == 1 else 1.0, step=0.1)
 
     def admissible(self):
-        return list(COLOURS)
+        return [self._action(colour) for colour in COLOURS]
 
     def progress(self):
         return self.lit / len(self.task.params["order"])
@@ -64,7 +70,10 @@ class Lamps(mt.TextEnv):
         return self.task.params["order"][-1]
 
     def expert(self):
-        return self.task.params["order"][self.lit]
+        return self._action(self.task.params["order"][self.lit])
+
+    def _action(self, colour):
+        return call_text(colour) if self.calls else colour
 
     def _seen(self):
         return WAITING[self.lit] + (f" {self.said}" if self.counted else "")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from training_options import UNSET
-from two_steps import FRESH, LAMPS, TEACHING, TINY
+from two_steps import CALLING, CALLS, FRESH, LAMPS, TAGGED, TAGS, TEACHING, TINY
 
 World = Mapping[str, Any]
 
@@ -59,7 +59,7 @@ UNSCORED: World = {
 }  # groups of which one is left
 ONCE: World = {"learner.minibatch": 16}
 COARSE: World = {"engine": "coarse"}
-FLAT: World = {"credit.rewards=invalid_penalty": {}, "rollout.group": 2, "rollout.tasks": 8}
+FLAT: World = {"credit.rewards=invalid_penalty": {"flag": "understood"}, "rollout.group": 2, "rollout.tasks": 8}
 SPLIT: World = {"rollout.branching": {"initial": 2, "threshold": 0.5}}
 GROWS: World = {"rollout.horizon": {"first": 1, "by": 2, "every": 1, "last": 4}}
 GATE = {"part": "outcome", "threshold": 0.5}
@@ -169,8 +169,9 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "credit.rewards=igpo.measure": Matters("log", first="probability"),
     "credit.rewards=igpo.weight": Matters(3.0),
     "credit.rewards=igpo": Matters(world={"credit.advantage": "igpo"}),
+    "credit.rewards=invalid_penalty": Matters(world={"model.path": TAGGED, **TAGS}),
     "credit.rewards=invalid_penalty.coef": Matters(0.7),
-    "credit.rewards=invalid_penalty": Matters(),
+    "credit.rewards=invalid_penalty.flag": Matters("understood"),
     "credit.rewards=overlong": Matters({"max_tokens": 8, "buffer": 5}),
     "credit.rewards=overlong.max_tokens": Matters(10),
     "credit.rewards=overlong.buffer": Matters(2),
@@ -313,6 +314,12 @@ OPTIONS: dict[str, Matters | Unchanged] = {
         {}, {**ALL, "credit.advantage=spo": {"low": -3.0, "high": 3.0}}, why="without an entry it has its defaults"
     ),
     "columns=drift.most_tokens": Matters(5, steps=3),
+    "columns=tool_calls": Unchanged(
+        {},
+        {"model.path": CALLING, **CALLS, "credit.advantage=stratified": {"stratum": "tool_calls"}},
+        why="without an entry it has its defaults",
+    ),
+    "columns=tool_calls.tools": Matters(["red"]),
     "columns=*": Unchanged(why="it has no options, and is there where a stage needs it"),
     # The run.
     "evaluation.*": Unchanged(why=RECORD),

@@ -5,7 +5,7 @@ from typing import Any
 
 from option_table import ALL, COARSE
 from training_options import laid
-from two_steps import WORLD
+from two_steps import TAGGED, TAGS, WORLD
 
 from manyturn.envs.contract.registry import Registry
 from manyturn.recipes import load_recipe
@@ -16,7 +16,7 @@ from manyturn.trainers.recipe.config import parts_as_tables
 
 REGULARISERS = ("kl", "entropy", "epo", "correction", "reject")
 ROLLOUT = ("horizon", "branching", "rounds")
-RARELY = {"dual"}  # a bound that two steps hardly reach; the test of options has a world where they do
+RARELY = {"dual", "singleton"}  # what two steps hardly come to; the test of options has worlds where they do
 USED_BY = {"credit.advantage": "value", "spa": "progress"}  # which would be refused without them
 SPREAD = {"env.args": {"copies": 1}, "rollout.tasks": 8}
 WORLDS: dict[str, Mapping[str, Any]] = {
@@ -66,6 +66,8 @@ def small(name: str) -> dict[str, Any]:
     recipe["rollout"] |= {"tasks": 16 if alone else 4, "group": 1 if alone else 4}
     recipe["learner"] = {key: value for key, value in recipe["learner"].items() if key != "lr_warmup"}
     recipe["learner"] |= {"lr": 1e-2, "minibatch": 16 if recipe["objective"]["name"] == "reinforce" else 8}
+    if any(_name(stage) == "invalid_penalty" for stage in recipe["credit"].get("rewards", ())):
+        recipe = laid(recipe, {"model.path": TAGGED, **TAGS})
     return laid(recipe | {"steps": WORLD["steps"], "checkpoint_every": 1000}, WORLDS.get(name, {}))
 
 
@@ -76,7 +78,8 @@ def without(recipe: dict[str, Any], unit: str) -> dict[str, Any]:
     gone = USED_BY.get(stage or unit)
     recipe = {name: value for name, value in recipe.items() if name != gone}
     if unit == "credit.advantage":
-        usual = "rloo" if recipe["credit"]["advantage"]["name"] == "grpo" else "grpo"
+        turns = any(_name(one) == "spa" for one in recipe["credit"].get("rewards", ()))
+        usual = "mt_grpo" if turns else "rloo" if recipe["credit"]["advantage"]["name"] == "grpo" else "grpo"
         return recipe | {"credit": {**recipe["credit"], "advantage": usual}}
     if unit == "objective":
         kept = {part: value for part, value in recipe["objective"].items() if part in REGULARISERS}
@@ -88,7 +91,9 @@ def without(recipe: dict[str, Any], unit: str) -> dict[str, Any]:
     if inner:
         table[inner[0]] = {name: value for name, value in table[inner[0]].items() if name != key}
     elif stage:
-        table[key] = [one for one in table[key] if _name(one) != stage]
+        table[key] = [
+            one for one in table[key] if _name(one) != stage and not (stage == "spa" and _name(one) == "gated")
+        ]
     else:
         del table[key]
     return recipe | {section: table}

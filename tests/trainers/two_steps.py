@@ -12,12 +12,15 @@ from typing import Any, NamedTuple
 import coarse_engine  # noqa: F401  registers an engine
 import torch
 from safetensors.torch import load_file
+from training_options import laid
 
 from manyturn.recipes.stack import stacked
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.run.loop import train
 
-WARMED, FRESH = "WARMED", "FRESH"  # stand for the folders of models, which are known at run time
+# Stand for the folders of models, which are known at run time: one that was taught, one that was hardly, and two that
+# were taught to say what they do between tags, or as calls of tools.
+WARMED, FRESH, TAGGED, CALLING = "WARMED", "FRESH", "TAGGED", "CALLING"
 LAMPS: dict[str, Any] = {"env": {"id": f"{Path(__file__).with_name('lamps.py')}:Lamps"}}
 TINY: dict[str, Any] = {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 9}
 SMALL: dict[str, Any] = {
@@ -28,7 +31,15 @@ SMALL: dict[str, Any] = {
     "device": "cpu",
     "threads": 1,
 }
-TEACHING: dict[str, Any] = {"episodes": 36, "noise": 0.6, "lr": 1e-2, "check_episodes": 4, "must_succeed": False}
+TEACHING: dict[str, Any] = {
+    "episodes": 36,
+    "noise": 0.6,
+    "lr": 1e-2,
+    "max_updates": 60,
+    "until_success": 1.0,
+    "check_episodes": 4,
+    "must_succeed": False,
+}
 WORLD: dict[str, Any] = stacked(
     [
         SMALL,
@@ -45,6 +56,14 @@ WORLD: dict[str, Any] = stacked(
         },
     ]
 )
+TAGS: dict[str, Any] = {"agent.format": "tagged", "sampling.max_tokens": 8}
+CALLS: dict[str, Any] = {"env.args": {"calls": True}, "sampling.max_tokens": 24, "agent.max_context": 512}
+TAUGHT: dict[str, dict[str, Any]] = {
+    WARMED: {},
+    FRESH: {"warmup.max_updates": 30},
+    TAGGED: {**TAGS, "warmup.max_updates": 40},
+    CALLING: {**CALLS, "warmup.max_updates": 80},
+}
 ROUNDING = 1e-3  # of the way that weights have moved: as far as another order of sums leads at most
 
 
@@ -67,7 +86,6 @@ class Trainings:
     def __init__(self, folder: Path):
         self.folder, self._done, self._models = folder, dict[str, Trained](), dict[str, str]()
         self._numbers = itertools.count()
-        self._models |= {name: self._model(name, updates) for name, updates in ((WARMED, 60), (FRESH, 30))}
 
     def run(self, recipe: Mapping[str, Any]) -> Trained:
         text = json.dumps(recipe, sort_keys=True)
@@ -77,20 +95,22 @@ class Trainings:
 
     def _trained(self, name: str, recipe: Mapping[str, Any]) -> Trained:
         values = dict(recipe)
-        if (model := values["model"]).get("path") in self._models:
-            values["model"] = {**model, "path": self._models[model["path"]]}
+        if (path := values["model"].get("path")) in TAUGHT:
+            values["model"] = {**values["model"], "path": self._model(path)}
         path = self.folder / name
         with contextlib.redirect_stderr(io.StringIO()):  # bars of transformers
             summary = asyncio.run(train(configure(values), path))
         before, after = (self._weights(path / f"checkpoints/step_{step:06d}") for step in (0, values["steps"]))
         return Trained(_flat(before), _flat(after), _shapes(after), summary["notices"])
 
-    def _model(self, name: str, updates: int) -> str:
-        """The folder of a tiny decoder after so many updates of imitation."""
-        teaching = {**TEACHING, "max_updates": updates, "check_every": updates, "until_success": 1.0}
-        recipe = stacked([SMALL, {"model": TINY, "warmup": teaching, "steps": 0}])
-        self._trained(name, recipe)
-        return str(self.folder / name / "checkpoints/step_000000/model")
+    def _model(self, name: str) -> str:
+        """The folder of a tiny decoder that was taught, when it is first asked for."""
+        if name not in self._models:
+            recipe = laid(stacked([SMALL, {"model": TINY, "warmup": TEACHING, "steps": 0}]), TAUGHT[name])
+            updates = recipe["warmup"]["max_updates"]
+            self._trained(name, laid(recipe, {"warmup.check_every": updates}))
+            self._models[name] = str(self.folder / name / "checkpoints/step_000000/model")
+        return self._models[name]
 
     @staticmethod
     def _weights(checkpoint: Path) -> dict[str, torch.Tensor]:
