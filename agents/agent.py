@@ -42,6 +42,11 @@ class AgentConfig(Options):
         """The format that the options of ``format`` describe."""
         return FORMATS.apply(self.format)
 
+    @property
+    def room(self) -> int | None:
+        """Tokens of all prompts and replies of an episode together; None where the context drops some of its past."""
+        return self.max_context if CONTEXTS.apply(self.context).appends else None
+
     def system_text(self, instructions: str) -> str:
         """The text that the agent is given once."""
         told = instructions if self.instructions else ""

@@ -45,6 +45,11 @@ class EnvFacts(Protocol):
         ...
 
     @property
+    def max_turns(self) -> int | None:
+        """The turn at which it truncates an episode; None where it has no limit of its own."""
+        ...
+
+    @property
     def part_names(self) -> tuple[str, ...]:
         """Reward parts that it and its wrappers list, whether or not a turn earns them."""
         ...

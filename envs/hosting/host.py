@@ -180,6 +180,11 @@ class Host:
         return getattr(self.env.unwrapped, "side_by_side", None)
 
     @property
+    def max_turns(self) -> int | None:
+        """The turn at which an episode is truncated; None without a limit."""
+        return self.foreign.max_turns if self.foreign else getattr(self._text_env, "max_turns", None)
+
+    @property
     def part_names(self) -> tuple[str, ...]:
         """Reward parts that the environment and its wrappers list, whether or not a turn earns them."""
         names = list(getattr(self.env.unwrapped, "part_names", None) or ())

@@ -54,6 +54,7 @@ class Seats(abc.ABC):
         has_expert, has_answer, has_progress, has_anchor_text, lists_parts: what it can provide; see ``Host``.
         wrappers: the turn-level rewards around it, as plain values.
         user: whom the agent talks to, if anybody.
+        max_turns: the turn at which the environment truncates an episode, if it does.
         roles: who acts, where an episode has several roles.
         limit: episodes that may run together, which is less than was asked for where one process cannot hold as many.
         processes: how many processes run them, this one included where they run here.
@@ -76,7 +77,7 @@ class Seats(abc.ABC):
         self.has_expert, self.has_answer = self._host.has_expert, self._host.has_answer
         self.has_progress, self.lists_parts = self._host.has_progress, self._host.lists_parts
         self.has_anchor_text = self._host.has_anchor_text
-        self.splits = self._host.splits
+        self.splits, self.max_turns = self._host.splits, self._host.max_turns
         self.user, self.roles = self._host.user, self._host.roles
         self.part_names = self._host.part_names
         self._places = asyncio.Semaphore(self.limit)

@@ -114,5 +114,5 @@ def check_overlong(case: Case) -> None:
         tokens=[[n // 3, n - n // 3] for n in lengths],
     )
     for batch, over in ((replies, "reply"), (replies, "episode"), (episodes, "episode")):
-        punished = overlong(batch, OverlongConfig(over=over, **options))
+        punished = overlong(batch, OverlongConfig(over=over, **options)).batch
         close(case, punished.episode_return_E(), case["expected"]["reward"])

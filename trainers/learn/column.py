@@ -22,6 +22,7 @@ from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import unknown
 from manyturn.envs.contract.plugins import load_plugins
 from manyturn.envs.contract.registry import Memory, Named, Registry
+from manyturn.trainers.credit.longest import Extent
 from manyturn.trainers.credit.turn_batch import FloatK, FloatT, TurnBatch
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class PlayedStep(NamedTuple):
         episodes: the same E episodes.
         agent: the policy as it plays: reply format, chat template, sampling.
         learner: the policy as it learns.
+        longest: the most tokens that the run lets a "reply" and an "episode" have.
     """
 
     reading: "StepReading"
@@ -65,6 +67,7 @@ class PlayedStep(NamedTuple):
     episodes: "Sequence[Episode]"
     agent: "Agent"
     learner: "Learner"
+    longest: Mapping[Extent, int] = {}
 
 
 class Supplied(NamedTuple):

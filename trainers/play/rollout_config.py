@@ -37,6 +37,15 @@ class RolloutConfig(Options):
     """Share of the first step's replies that may be cut at sampling.max_tokens before the run stops, where a model of
     its own words begins without a warm-up; 1 goes on in any case."""
 
+    def most_turns(self, env: EnvFacts | None) -> int:
+        """Turns that an episode of the run has at most.
+
+        Args:
+            env: its environment; None while it is not known.
+        """
+        limits = (self.max_turns, self.horizon and self.horizon.last, env and env.max_turns)
+        return min(limit for limit in limits if limit)
+
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         advantage = run.credit.advantage
         if self.group == 1 and advantage.compares_groups and getattr(advantage, "singleton", "zero") == "zero":

@@ -11,6 +11,7 @@ from manyturn.agents.role_views import RoleView, role_views
 from manyturn.envs.contract.registry import Memory
 from manyturn.envs.contract.role_parts import own_parts
 from manyturn.envs.hosting.watchdog import watchdog
+from manyturn.trainers.credit.longest import longest
 from manyturn.trainers.credit.pipeline import Credit, credit
 from manyturn.trainers.credit.reward_parts import outcome_E
 from manyturn.trainers.credit.turn_batch import FloatK, IntK
@@ -92,7 +93,8 @@ def _update(run: Run, trainee: Trainee, played: Sequence[tuple[RoleView, IntK]],
     places: set[Place] = {supplier.hidden for supplier in wanted if supplier.hidden is not None}
     reading = trainee.learner.read(samples_of(episodes), places)
     batch = turn_batch(episodes, own_parts(run.seats.part_names, run.roles))
-    step = PlayedStep(reading, batch, episodes, trainee.agent, trainee.learner)
+    limits = longest(run.config, run.seats)
+    step = PlayedStep(reading, batch, episodes, trainee.agent, trainee.learner, limits)
     batch, figures, recalled = with_columns(step, wanted, trainee.memory(memory))
     earned = credit(batch, run.config.credit, recalled)
     return PolicyUpdate(trainee, step, np.concatenate([places_K for _, places_K in played]), earned, figures)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyturn.envs.contract.options import ConfigError
+from manyturn.trainers.credit.episode_sums import last_K
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
 from manyturn.trainers.credit.reward_parts import PATIENCE
 from manyturn.trainers.credit.rewards.gated import GatedConfig
@@ -35,6 +36,8 @@ STAGES = [
     {"name": "tiers", "paid": "turns"},
     {"name": "overlong", "max_tokens": 6, "buffer": 4},
     {"name": "overlong", "max_tokens": 3, "buffer": 2, "over": "reply"},
+    {"name": "overlong", "share": 0.5},
+    {"name": "overlong", "buffer_share": 0.9, "over": "reply"},
 ]
 every_stage = pytest.mark.parametrize("stage", STAGES, ids=str)
 scored = batches(unscorable=True)
@@ -57,6 +60,8 @@ def furnished(batch: TurnBatch, seed: int) -> TurnBatch:
         "belief": np.where(unknown_K, np.nan, rng.integers(0, 9, K) / 8),
         "prior": (rng.integers(1, 9, len(batch.truncated_E)) / 8)[batch.episode_K],
         "progress": np.where(unknown_K, np.nan, rng.integers(0, 9, K) / 8),
+        "longest_reply": np.full(K, 3.0),
+        "longest_episode": np.full(K, 8.0),
     }
     parts = {"outcome": batch.parts["outcome"], "step": batch.parts["gain"]}
     return replace(
@@ -369,6 +374,26 @@ def test_length_costs_nothing_below_the_buffer_and_at_most_the_factor(batch, max
     assert (taken_E[tokens_E > max_tokens - config.buffer] > 0).all()
     np.testing.assert_allclose(taken_E[tokens_E >= max_tokens], factor)
     assert (np.diff(taken_E[np.argsort(tokens_E)]) >= -1e-12).all()
+
+
+@quick
+@given(batch=batches(), over=st.sampled_from(["reply", "episode"]), most=st.integers(1, 12), share=st.floats(0.05, 1))
+def test_a_share_of_what_is_allowed_is_that_many_tokens(batch, over, most, share):
+    batch = replace(batch, columns={f"longest_{over}": np.full(len(batch.turn_K), float(most))})
+    tokens_K, charged_K = batch.tokens_K.astype(float), np.full(len(batch.turn_K), True)
+    if over == "episode":
+        tokens_K, charged_K = sums_E(batch, tokens_K)[batch.episode_K], last_K(batch)
+    free = share * most * (1 - 0.2)
+    expected_K = np.where(charged_K, -np.clip((tokens_K - free) / (share * most * 0.2), 0, 1), 0.0)
+    taken = run(batch, {"name": "overlong", "over": over, "share": share})[0]
+    np.testing.assert_allclose(taken.parts["overlong"], expected_K, atol=1e-9)
+
+
+def test_half_of_an_absolute_limit_is_refused():
+    with pytest.raises(ConfigError, match="max_tokens and buffer belong together"):
+        OverlongConfig(max_tokens=4)
+    with pytest.raises(ConfigError, match="share has no effect with max_tokens = 4: leave it out"):
+        OverlongConfig(max_tokens=4, buffer=2, share=0.5)
 
 
 def test_a_buffer_longer_than_the_limit_is_refused():

@@ -1,0 +1,19 @@
+"""The most tokens that a run lets a policy say: in a reply, and in an episode."""
+
+from typing import Any, Literal
+
+from manyturn.envs.contract.facts import EnvFacts
+
+Extent = Literal["reply", "episode"]
+
+
+def longest(run: Any, env: EnvFacts | None) -> dict[Extent, int]:
+    """A bound for each; observations, which share the context, can leave less.
+
+    Args:
+        run: a ``RunConfig``.
+        env: its environment; None while it is not known, which can only make the bounds larger.
+    """
+    reply, turns, room = run.sampling.max_tokens, run.rollout.most_turns(env), run.agent.room
+    episode = turns * reply
+    return {"reply": reply, "episode": episode if room is None else min(episode, room)}
