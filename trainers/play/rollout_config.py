@@ -43,8 +43,9 @@ class RolloutConfig(Options):
         Args:
             env: its environment; None while it is not known.
         """
-        limits = (self.max_turns, self.horizon and self.horizon.last, env and env.max_turns)
-        return min(limit for limit in limits if limit)
+        growing = self.horizon.last if self.horizon is not None else None
+        own = env.max_turns if env is not None else None
+        return min(limit for limit in (self.max_turns, growing, own) if limit is not None)
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         advantage = run.credit.advantage
