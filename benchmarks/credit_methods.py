@@ -108,7 +108,9 @@ class Runner:
             with locked(self.root / "storing.lock"):  # of two rows that are alike, the second sees the first
                 beside = idle_beside(line, read_lines(self.out))
                 append(self._refused if beside else self.out, line | ({"beside": beside} if beside else {}))
-        said = f"refused: ends as {beside} does" if beside else f"{line['before']:.2f} -> {line['after']:.2f}"
+        said = (
+            f"refused: ends as {beside} does" if beside else f"{line['training'][0]:.2f} -> {line['training'][-1]:.2f}"
+        )
         took = f"{line['cpu_seconds']:.0f} s of CPU, {seconds:.0f} s"
         print(f"{cell}: {said}, {took}; {self._time_left(wanted)}", flush=True)
         return True

@@ -8,11 +8,12 @@ from typing import Any
 from credit_methods_results import Split
 
 PARTS = {"stage": ("own stage", "#2563eb"), "companions": ("settings published with it", "#d97706")}
+APART = ("gra",)  # on a scale of its own: rewards for turns can ruin a policy
 WANTED = 8  # seeds from which a bar is drawn in full
 
 
 def draw(splits: Sequence[Split], path: Path) -> None:
-    """A panel for each world, two bars with 95 % intervals over seeds for each recipe, and a diamond for their sum."""
+    """A column for each world; for each recipe two bars with 95 % intervals over seeds, and a diamond for their sum."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -20,25 +21,22 @@ def draw(splits: Sequence[Split], path: Path) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    worlds = list(dict.fromkeys(split.world for split in splits if split.gain.seeds))
+    drawn = [split for split in splits if split.gain.seeds]
+    worlds = list(dict.fromkeys(split.world for split in drawn))
     if not worlds:
         return
+    rows = [list(dict.fromkeys(s.method for s in splits if (s.method in APART) == apart)) for apart in (False, True)]
     figure, axes = pyplot.subplots(
-        1, len(worlds), figsize=(1.5 + 2.6 * len(worlds), 3.6), sharey=True, layout="constrained", squeeze=False
-    )
-    for panel, world in zip(axes[0], worlds, strict=True):
-        found = [split for split in splits if split.world == world]
-        for place, split in enumerate(reversed(found)):
-            if split.gain.seeds:
-                _recipe(panel, place, split)
-        panel.axvline(0, color="black", lw=0.8)
-        panel.set_yticks(range(len(found)), [split.method for split in reversed(found)])
-        seeds = {split.gain.seeds for split in found}
-        few = f" ({min(seeds)} to {max(seeds)} of {WANTED} seeds)" if min(seeds) < WANTED else ""
+        len(rows), len(worlds), figsize=(1.5 + 2.6 * len(worlds), 4.4), sharex="row", sharey="row", squeeze=False,
+        layout="constrained", height_ratios=[len(methods) for methods in rows],
+    )  # fmt: skip
+    for methods, panels in zip(rows, axes, strict=True):
+        for world, panel in zip(worlds, panels, strict=True):
+            _panel(panel, methods, {split.method: split for split in drawn if split.world == world})
+    for world, panel in zip(worlds, axes[0], strict=True):
+        seeds = sorted({split.gain.seeds for split in drawn if split.world == world})
+        few = f" ({' to '.join(map(str, {seeds[0]: 0, seeds[-1]: 0}))} of {WANTED} seeds)" if seeds[0] < WANTED else ""
         panel.set_title(f"{world}{few}", fontsize=10)
-        panel.spines[["top", "right", "left"]].set_visible(False)
-        panel.tick_params(axis="y", length=0)
-        panel.grid(axis="x", alpha=0.3)
     figure.supxlabel("gain in held-out success on GRPO's advantage with plain settings", fontsize=10)
     patches = [Patch(color=colour, label=name) for name, colour in PARTS.values()]
     total = Line2D([], [], color="black", marker="D", ls="", ms=5, label="full recipe")
@@ -47,12 +45,24 @@ def draw(splits: Sequence[Split], path: Path) -> None:
     pyplot.close(figure)
 
 
+def _panel(panel: Any, methods: Sequence[str], splits: dict[str, Split]) -> None:
+    for place, method in enumerate(reversed(methods)):
+        if method in splits:
+            _recipe(panel, place, splits[method])
+    panel.axvline(0, color="black", lw=0.8)
+    panel.set_yticks(range(len(methods)), list(reversed(methods)))
+    panel.set_ylim(-0.5, len(methods) - 0.5)
+    panel.spines[["top", "right", "left"]].set_visible(False)
+    panel.tick_params(axis="y", length=0)
+    panel.grid(axis="x", alpha=0.3)
+
+
 def _recipe(panel: Any, place: int, split: Split) -> None:
+    faint = 1.0 if split.gain.seeds >= WANTED else 0.4
     for offset, (part, (_, colour)) in zip((0.18, -0.18), PARTS.items(), strict=True):
         interval = getattr(split, part).by_seed
-        reach = 0.0 if math.isnan(interval.low) else interval.high - interval.mean
-        faint = 1.0 if split.gain.seeds >= WANTED else 0.4
         panel.barh(place + offset, interval.mean, height=0.32, color=colour, alpha=faint)
-        if reach:
+        if not math.isnan(interval.low):
+            reach = interval.high - interval.mean
             panel.errorbar(interval.mean, place + offset, xerr=reach, color="black", lw=1, capsize=2)
     panel.plot([split.gain.by_seed.mean], [place], color="black", marker="D", ms=5, zorder=3)

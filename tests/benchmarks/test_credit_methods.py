@@ -1,5 +1,6 @@
 """A comparison that would credit a method with something else: settings, seeds, learning rates, or nothing."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -143,6 +144,17 @@ def test_hypotheses_are_few_and_about_what_is_run():
         assert h["world"] in WORLDS and {h["row"], h["against"]} <= set(rows()) and h["sign"] in "+-", h
     # The smallest p that the seeds allow has to be small enough after Holm, or nothing could be shown.
     assert len(written["hypotheses"]) / 2 ** written["seeds"] <= written["level"]
+
+
+def test_hypotheses_are_older_than_the_results():
+    """Each line names the file's hash, and the commit that it was made from has that file."""
+    found = read_lines(credit_methods.OUT)
+    for commit, stated in {(li["commit"], li["hypotheses"]) for li in found}:
+        command = ["git", "show", f"{commit}:benchmarks/credit_methods.toml"]
+        shown = subprocess.run(command, cwd=BENCHMARKS, capture_output=True, check=False)
+        if shown.returncode:
+            pytest.skip("no history here: results name commits, which only a full clone has")
+        assert hashlib.sha256(shown.stdout).hexdigest()[:16] == stated == hypotheses_hash()
 
 
 def test_rates_are_chosen_on_seeds_that_do_not_count():
