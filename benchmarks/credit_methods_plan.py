@@ -46,10 +46,10 @@ OWN: dict[str, tuple[tuple[str, ...], ...]] = {
     "turn-ppo": (("credit", "advantage"), ("value",)),
 }
 METHODS = ("gigpo", "ppo", "turn-ppo", "gra")
-FACTORS = (0.5, 1.0, 2.0)
+FACTORS = (1.0, 2.0, 4.0)  # the worlds' own rates are those of longer runs
 CHOICE_SEEDS = (100, 101)
-LAST_STEPS = 5  # of training, whose success chooses the learning rate
-STEPS = 8  # about half of credit.py's: at the end of those the base hardly has room above it
+LAST_STEPS = 3  # of training, whose success chooses the learning rate
+STEPS = 6  # after more of them the base hardly has room above it where states recur
 _NO_PANEL = {"evaluation": {"limit": 1, "repeats": 1}}  # where nobody asks for it
 
 # Seconds instead of hours, to try the machinery.
