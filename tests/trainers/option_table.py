@@ -48,6 +48,10 @@ class Unchanged(Case):
 GIGPO: World = {"credit.advantage": "gigpo"}
 CRITIC: World = {"value": {"lr": 0.1}}
 ESTIMATOR: World = {"progress": {"lr": 0.1}}
+OWN_CRITIC: World = {"value": {"body": "own", "lr": UNSET, "clip": UNSET}}
+EXPLORES = {"episodes": 16, "passes": 2}
+EXPLORER = {"body": "own", "lr": UNSET}
+EXPLORING: World = {"progress": {**EXPLORER, "exploration": EXPLORES}}
 LEARNT: World = {"model": {**TINY}, "warmup": {**TEACHING, "max_updates": 6, "check_every": 6, "until_success": 0.0}}
 TWELVE: World = {"env.args": {"copies": 1}, "rollout.tasks": 8}  # of 12 tasks, so that they come again
 MANY: World = {"env.args": {"copies": 9}, "rollout.tasks": 2}  # of 108 tasks
@@ -304,9 +308,22 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "value.keep": Matters(0.1, {"value": {"fit": "least_squares", "lr": UNSET, "clip": UNSET}}, steps=3),
     "value.clip": Matters(0.01, {"learner.epochs": 3}),
     "value.into_policy": Matters(9.0),
+    "value.body": Matters("own", {"value": {"lr": UNSET, "clip": UNSET}}),
+    "value.own.lr": Matters(1e-3, OWN_CRITIC),
+    "value.own.hidden": Matters(8, OWN_CRITIC),
+    "value.own.clip": Matters(0.01, {**OWN_CRITIC, "learner.epochs": 3}),
     "progress": Matters({"lr": 0.1}, {**GIGPO, "credit.rewards=spa": {}}, first={"fit": "least_squares"}),
     "progress.fit": Matters("gradient", {"progress": {"lr": UNSET}}, first="least_squares"),
     "progress.lr": Matters(1e-3),
+    "progress.body": Matters("own", {"progress": {"lr": UNSET}}, needs={"progress": {"exploration": EXPLORES}}),
+    "progress.exploration.episodes": Matters(32, EXPLORING),
+    "progress.exploration.held_out": Matters(0.5, EXPLORING),
+    "progress.exploration.trains": Matters("layers", EXPLORING),
+    "progress.exploration.hidden": Matters(0, EXPLORING),
+    "progress.exploration.lr": Matters(1e-3, EXPLORING),
+    "progress.exploration.batch": Matters(2, EXPLORING),
+    "progress.exploration.passes": Matters(8, EXPLORING),
+    "progress.exploration.patience": Matters(1, {"progress": {**EXPLORER, "exploration": {**EXPLORES, "passes": 40}}}),
     "progress.hidden": Matters(8),
     "progress.ridge": Matters(0.1, {"progress": {"fit": "least_squares", "lr": UNSET}}),
     "progress.keep": Matters(0.1, {"progress": {"fit": "least_squares", "lr": UNSET}}, steps=3),

@@ -29,6 +29,7 @@ WORLDS: dict[str, Mapping[str, Any]] = {
     "spo": {**ALL, "credit.advantage=spo": {"low": -3.0, "high": 3.0}, "rollout.group": 1},
     "difficulty-filter": SPREAD,
     "loop": {"learner.lr": 1e-2},
+    **dict.fromkeys(("spa", "gigpo-spa-epo-gra"), {"progress": {"exploration": {"episodes": 16, "passes": 2}}}),
 }
 
 
