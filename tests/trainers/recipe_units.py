@@ -29,7 +29,8 @@ WORLDS: dict[str, Mapping[str, Any]] = {
     "spo": {**ALL, "credit.advantage=spo": {"low": -3.0, "high": 3.0}, "rollout.group": 1},
     "difficulty-filter": SPREAD,
     "loop": {"learner.lr": 1e-2},
-    **dict.fromkeys(("spa", "gigpo-spa-epo-gra"), {"progress": {"exploration": {"episodes": 16, "passes": 2}}}),
+    **{name: {"progress": {"exploration": {"episodes": 16, "passes": 2}}} for name in ("spa", "gigpo-spa-epo-gra")},
+    "spa-alongside": {"credit.advantage": "gigpo"},
 }
 
 
