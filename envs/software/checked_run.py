@@ -33,7 +33,7 @@ class CheckedRun(NamedTuple):
         answers: id -> pairs of a question's number and its answer, where the files were ``questions``.
         status: pytest's exit status; -1 if the run was cut off before its end.
         timed_out: the run was stopped at its deadline.
-        forged: why the report cannot be pytest's own; empty if nothing speaks against it.
+        forged: why the report cannot be pytest's own, in no words of the report; empty if nothing speaks against it.
     """
 
     found: Mapping[str, str]
@@ -100,16 +100,16 @@ def read_report(
         elif "file" in record:
             texts[record["file"]] = record["text"]
         elif record["id"] in found:
-            forged = forged or f"{record['id']} is reported twice"
+            forged = forged or "a test is reported twice"
         elif record["id"] not in chosen and record["id"].partition("[")[0] not in functions:
-            forged = forged or f"{record['id']} is reported, but was not asked for"
+            forged = forged or "a test is reported that was not asked for"
         else:
             found[record["id"]], answers[record["id"]] = record["outcome"], record["answers"]
             texts |= {record["id"]: record["text"]} if record["text"] else {}
     if told is None:
         return CheckedRun(found, texts, answers, -1, forged=forged)
     if told != status:
-        forged = forged or f"pytest ended with {told}, its process with {status}"
+        forged = forged or "pytest says that it ended otherwise than its process did"
     elif told == 0 and (texts or FAILED in found.values()):
         forged = forged or "pytest ended with 0 although something failed"
     return CheckedRun(found, texts, answers, told, forged=forged)

@@ -157,6 +157,6 @@ def _challenged(
     broken = tuple(t for t in problem.pass_to_pass if t in claimed.broken or t in met.wrong)
     if fixed == claimed.fixed and broken == claimed.broken:
         return claimed._replace(reached=met.reached)
-    lost = next((test for test in claimed.fixed if test not in fixed), None)
-    detail = f"{lost} passes on its own inputs alone" if lost else ""
+    lost = next(test for test in (*claimed.fixed, *broken) if test not in fixed and test not in claimed.broken)
+    detail = f"{lost} passes on its own inputs alone"
     return Grade(UNRESOLVED, detail, fixed, broken, claimed.texts, met.reached)

@@ -8,7 +8,7 @@ from manyturn.envs.software.allowance import Allowance
 from manyturn.envs.software.desk import Desk
 from manyturn.envs.software.display import bounded
 from manyturn.envs.software.expert import Call, next_edit
-from manyturn.envs.software.grader import TAMPERED, TIMEOUT, Grade, carried
+from manyturn.envs.software.grader import TAMPERED, TIMEOUT, UNRESOLVED, Grade, carried
 from manyturn.envs.software.problem import Problem
 from manyturn.envs.software.tools import Tools
 from manyturn.envs.software.tree import Changes, changes_between, tree_of
@@ -116,18 +116,21 @@ def schemas(shown: bool) -> tuple[Schema, ...]:
 
 
 def told(problem: Problem, grade: Grade) -> str:
-    """A run of the tests, as the agent reads it."""
+    """A run of the tests, as the agent reads it.
+
+    Of a challenge it learns how that ended and no more: its program has seen the questions, and could tell them here.
+    """
     if grade.cause == TIMEOUT:
         return "The tests took too long and were stopped."
     if grade.cause == TAMPERED:
-        return f"The run was tampered with: {grade.detail}."
+        return "The run was tampered with."
+    if grade.cause == UNRESOLVED and grade.detail:
+        return grade.detail if grade.reached is None else "The tests pass on their own inputs, but not on others."
     failed = [test for test in problem.fail_to_pass if test not in grade.fixed] + list(grade.broken)
     passed = len(problem.fail_to_pass) + len(problem.pass_to_pass) - len(failed)
     lines = [f"{len(failed)} failed, {passed} passed", *(f"FAILED {test}" for test in failed[:_NAMES])]
     if len(failed) > _NAMES:
         lines.append(f"[{len(failed) - _NAMES} more]")
-    if grade.detail:
-        lines.append(grade.detail)
     texts = sorted(grade.texts.items(), key=lambda item: item[0] not in failed)
     for name, text in texts[:_TEXTS]:
         lines += ["", f"{name}:", _ADDRESS.sub("0x...", text)]

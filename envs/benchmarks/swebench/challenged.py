@@ -6,9 +6,12 @@ takes tests that pytest runs by their ids, and a row with its own patch. Other r
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from manyturn.containers.inside.archive import pack
 from manyturn.containers.sandbox import Sandbox, SandboxRefused, Snapshot
+from manyturn.envs.benchmarks.swebench.evaluation import evaluate
+from manyturn.envs.benchmarks.swebench.grader import Grade, Resolved
 from manyturn.envs.benchmarks.swebench.patches import SETUP_SECONDS, EvaluationBroke, unpack, with_input
 from manyturn.envs.benchmarks.swebench.prepare import HIDDEN
 from manyturn.envs.benchmarks.swebench.rows import R2EGYM, Row
@@ -19,6 +22,63 @@ SECONDS = 600.0
 _LARGEST = 4_000_000  # bytes of a file of tests
 _EMPTY = Snapshot(*pack([]))
 _APPLY = "git apply --whitespace=nowarn"
+
+
+UNGRADED = {"official": 0.0, "challenged": 0.0, "tampered": 0.0}
+"""The measures of work that was not graded."""
+
+
+class Judged(NamedTuple):
+    """What became of a patch.
+
+    Attributes:
+        right: whether it counts as right: by the official grader, and by the challenge where there is one.
+        verdict: a sentence on it.
+        measures: ``official``, ``challenged`` and ``tampered``; ``reached`` where it was challenged, see ``Met``.
+    """
+
+    right: bool
+    verdict: str
+    measures: Mapping[str, float]
+
+
+def judged(sandbox: Sandbox, row: Row, patch: str, seed: int) -> Judged:
+    """Grade a patch as SWE-bench's harness does, and challenge what that calls right.
+
+    Args:
+        sandbox: of the grader's image, started, its workspace empty, keeping ``LOG_BYTES`` of output.
+        seed: of the challenge.
+
+    Raises:
+        EvaluationBroke: the tests did not begin.
+    """
+    grade = evaluate(sandbox, row, patch)
+    right, verdict = grade.resolved is Resolved.FULL, _verdict(grade)
+    measures = {**UNGRADED, "official": float(right)}
+    found = met(sandbox, row, patch, seed) if right and can_be_challenged(row) else None
+    if found is None:
+        return Judged(right, verdict, measures)
+    measures |= {"challenged": 1.0, "tampered": float(bool(found.tampered)), "reached": found.reached}
+    lost = [test for test in row.fail_to_pass if test in found.answered and not found.holds(test)]
+    if found.tampered:
+        verdict = f"Its log was tampered with: {found.tampered}."
+    elif found.timed_out:
+        verdict = "The tests did not come to their end when they were asked as questions."
+    elif lost:
+        verdict = f"{lost[0]} passes on its own inputs alone."
+    return Judged(not (found.tampered or found.timed_out or lost), verdict, measures)
+
+
+def _verdict(grade: Grade) -> str:
+    if not grade.valid:
+        return "The tests did not come to their end with this patch."
+    names = {
+        Resolved.FULL: "It is mended.",
+        Resolved.PARTIAL: "It is mended in part.",
+        Resolved.NO: "It is not mended.",
+    }
+    failing = f" Failing: {', '.join(grade.failing[:5])}" + (" ..." if len(grade.failing) > 5 else "")
+    return names[grade.resolved] + (failing if grade.failing else "")
 
 
 def can_be_challenged(row: Row) -> bool:

@@ -10,9 +10,8 @@ from manyturn.containers.container_engine import ContainerEngine
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.preflight import examined
 from manyturn.containers.sandbox import WORKSPACE, Sandbox, SandboxLimits, overrun_behind
-from manyturn.envs.benchmarks.swebench.challenged import can_be_challenged, met
-from manyturn.envs.benchmarks.swebench.evaluation import LOG_BYTES, evaluate
-from manyturn.envs.benchmarks.swebench.grader import Grade, Resolved
+from manyturn.envs.benchmarks.swebench.challenged import UNGRADED, judged
+from manyturn.envs.benchmarks.swebench.evaluation import LOG_BYTES
 from manyturn.envs.benchmarks.swebench.image_names import image_of
 from manyturn.envs.benchmarks.swebench.patches import NoPatch, take_patch, unpack
 from manyturn.envs.benchmarks.swebench.predictions import PATCH_MARK
@@ -136,7 +135,7 @@ class SWEBench(TextEnv):
         tools = Tools(self._sandbox, seconds=COMMAND_SECONDS, allowance=self._allowance)
         self._toolset = Toolset([tools.bash, tools.view, tools.edit, tools.search, self.submit], most_calls=1)
         self._submitted = False
-        self._measured = {"official": 0.0, "challenged": 0.0, "tampered": 0.0}
+        self._measured = dict(UNGRADED)
         hints = f"\n\nHints:\n{row.hints}" if self._hints and row.hints else ""
         return harmless((row.statement + hints).replace("\r\n", "\n"))
 
@@ -198,28 +197,12 @@ class SWEBench(TextEnv):
         prepared = self._prepared[self.task.id]
         grader = self._started(prepared.grader, prepared.python, output_bytes=LOG_BYTES)
         try:
-            grade = evaluate(grader, self.row, patch)
-            right, verdict = grade.resolved is Resolved.FULL, _verdict(grade)
-            self._measured["official"] = float(right)
-            if right and can_be_challenged(self.row):
-                right, verdict = self._challenged(grader, patch, verdict)
+            found = judged(grader, self.row, patch, seed_of("swebench challenge", self._seed))
         finally:
             grader.stop()
-        text = f"Submitted. {verdict}{PATCH_MARK}{patch}"
-        return self.succeed(text) if right else self.fail(text)
-
-    def _challenged(self, grader: Sandbox, patch: str, verdict: str) -> tuple[bool, str]:
-        """Whether a patch that the official grader calls right is right, and what is said of it."""
-        found = met(grader, self.row, patch, seed_of("swebench challenge", self._seed))
-        if found is None:
-            return True, verdict
-        self._measured |= {"challenged": 1.0, "tampered": float(bool(found.tampered)), "reached": found.reached}
-        if found.tampered:
-            return False, f"Its log was tampered with: {found.tampered}."
-        if found.timed_out:
-            return False, "The tests did not come to their end when they were asked as questions."
-        lost = [t for t in self.row.fail_to_pass if t in found.answered and not found.holds(t)]
-        return (False, f"{lost[0]} passes on its own inputs alone.") if lost else (True, verdict)
+        self._measured = dict(found.measures)
+        text = f"Submitted. {found.verdict}{PATCH_MARK}{patch}"
+        return self.succeed(text) if found.right else self.fail(text)
 
     def measures(self) -> Mapping[str, float]:
         return dict(self._measured)
@@ -245,15 +228,3 @@ def _engine_of(given: Mapping[str, Any]) -> ContainerEngine:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise ValueError(f"engine: {where}: {first['msg']}") from None
-
-
-def _verdict(grade: Grade) -> str:
-    if not grade.valid:
-        return "The tests did not come to their end with this patch."
-    names = {
-        Resolved.FULL: "It is mended.",
-        Resolved.PARTIAL: "It is mended in part.",
-        Resolved.NO: "It is not mended.",
-    }
-    failing = f" Failing: {', '.join(grade.failing[:5])}" + (" ..." if len(grade.failing) > 5 else "")
-    return names[grade.resolved] + (failing if grade.failing else "")

@@ -55,6 +55,13 @@ DO
 for name in NAMES:
     setattr(type(builtins.__ask__), name, answer)
 """
+FORGES_FIRST = """\
+f = sys._getframe()
+while "order" not in f.f_locals:
+    f = f.f_back
+if not f.f_locals["order"]["seconds"]:
+    says(find())
+"""
 WRITES = """\
 import gc, json, os, sys
 def nonce_of(f):
@@ -108,6 +115,11 @@ def _written() -> Iterator[tuple[str, str]]:
         yield f"writes to {place} with {nonce}", WRITES.replace("NONCE", what).replace("PLACE", where)
 
 
+def forging_first() -> str:
+    """A top that says of all tests that they pass, and is silent when they are asked: then the challenge decides."""
+    return SAYS.replace("ANSWERS", "[]").replace("FINDER", _indented(KINDS["FINDERS"]["frames"], 4)) + FORGES_FIRST
+
+
 def all_of_them() -> dict[str, str]:
     """Every forgery by its name: text at the top of ``calc/core.py``."""
     found = dict([*_forged(), *_answered(), *_written()])
@@ -120,4 +132,9 @@ def results_of_them() -> dict[str, str]:
     """Every result that satisfies any test, or is read from one: ``CALL`` in place of ``add``'s sum."""
     named = {f"a result that {name}": f"{text}\nCALL = lambda a, b: R(3)" for name, text in KINDS["OBJECTS"].items()}
     named |= {f"a result from {name}": f"{text}\nCALL = R" for name, text in KINDS["READERS"].items()}
+    named |= {f"knows by heart: {name}": f"{text}\nCALL = R" for name, text in KINDS["HEARTS"].items()}
+    named |= {
+        f"forges the first run, then knows by heart: {name}": f"{forging_first()}{text}\nCALL = R"
+        for name, text in list(KINDS["HEARTS"].items())[:4]
+    }
     return {name: f"import os, sys\n{text}\n" for name, text in named.items()}

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import product
 
 import pytest
-from forgeries import all_of_them, results_of_them
+from forgeries import all_of_them, forging_first, results_of_them
 from small import CORE, MENDED, Small, episode, small
 
 from manyturn.containers.docker_sandbox import DockerSandbox
@@ -55,7 +55,7 @@ def test_no_forgery_is_paid(sandbox: DockerSandbox, name: str) -> None:
 
 
 def test_forgeries_are_many() -> None:
-    assert len(TOPS) + len(RESULTS) > 200
+    assert len(TOPS) + len(RESULTS) > 280
 
 
 @pytest.mark.parametrize("name", FIRST[:1])
@@ -68,17 +68,33 @@ def test_a_forgery_is_an_ending_of_its_own(engine: str, name: str) -> None:
     env.close()
 
 
-REAL = [name for at, name in enumerate(TOPS) if at % 5 == 0 or name in FIRST]
+TELLS = """
+f = sys._getframe()
+while "order" not in f.f_locals:
+    f = f.f_back
+order = f.f_locals["order"]
+import atexit, gc, glob
+send = next(o for o in gc.get_objects() if type(o).__name__ == "Sender")
+seen = "SEEN " + " ".join(open(p).read() for p in glob.glob("/workspace/tests/test_core_*.py"))[:200]
+"""
+TOLD = {
+    "an id": "send({'id': seen, 'outcome': 'failed', 'text': seen, 'answers': []})",
+    "a file": "send({'file': seen, 'outcome': 'failed', 'text': seen})",
+    "an exit": "send({'exit': 20061980}); os._exit(7)",
+    "a test": "double = lambda a: None",
+}
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize(("split", "name"), [*product(("train", "smoke"), REAL)])
-def test_no_forgery_is_paid_on_a_drill_or_a_library(sandbox: DockerSandbox, split: str, name: str) -> None:
-    problem = _problems(split)[0]
-    (path,) = problem.fix
-    found = graded(sandbox, problem, path, f"{TOPS[name]}\n{problem.files[path].decode()}")
-    assert found.cause != RESOLVED and not found.fixed
+@pytest.mark.parametrize("way", TOLD)
+def test_what_a_program_sees_of_the_questions_does_not_reach_its_author(engine: str, way: str) -> None:
+    """Who reads a copy's inputs in a run of the tests could write the right answers down by hand."""
+    env = Small()
+    text = f"import os, sys\n{TELLS}\n{MENDED}\nif order['seconds']:\n    {TOLD[way]}\n"
+    env.reset(seed=0, options={"task": "small"})
+    env.step(call_text("bash", command=f"cat > calc/core.py <<'END-OF-FILE'\n{text}END-OF-FILE\n"))
+    told = env.step(call_text("test"))[0]
+    assert told in ("The run was tampered with.", "The tests pass on their own inputs, but not on others.")
+    env.close()
 
 
 def _problems(split: str) -> list[Problem]:
@@ -86,6 +102,26 @@ def _problems(split: str) -> list[Problem]:
     made = [env._problems.problem(task) for task in env.tasks(split)]
     env.close()
     return sorted(made, key=lambda problem: len(problem.fail_to_pass) + len(problem.pass_to_pass))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("split", "name"), [*product(("train", "smoke"), TOPS)])
+def test_no_forgery_is_paid_on_a_drill_or_a_library(sandbox: DockerSandbox, split: str, name: str) -> None:
+    problem = _problems(split)[0]
+    (path,) = problem.fix
+    found = graded(sandbox, problem, path, f"{TOPS[name]}\n{problem.files[path].decode()}")
+    assert found.cause != RESOLVED and not found.fixed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RESULTS)
+def test_no_forged_result_is_paid_on_a_drill(sandbox: DockerSandbox, name: str) -> None:
+    fault = "return a - b"
+    problem = next(one for one in _problems("train") if fault in one.files["calc.py"].decode())
+    text = RESULTS[name] + problem.files["calc.py"].decode().replace(fault, "return CALL(a, b)")
+    found = graded(sandbox, problem, "calc.py", text)
+    assert found.cause != RESOLVED and not found.fixed
 
 
 # ---- honest work ----------------------------------------------------------------------------------------------
@@ -139,5 +175,6 @@ def test_a_hundred_wrong_drills_stay_unpaid_and_a_hundred_right_ones_pass(sandbo
         other = next(sign for sign in wrong.faults if sign != task.params["sign"])
         (right,) = problem.fix.values()
         spoilt = right.decode().replace(wrong.body(wrong.sign), wrong.body(other))
-        assert not graded(sandbox, problem, path, spoilt, int(at)).fixed, task
+        for top in ("", forging_first()):
+            assert not graded(sandbox, problem, path, top + spoilt, int(at)).fixed, task
         assert graded(sandbox, problem, path, right.decode() + "\n# the same", int(at)).cause == RESOLVED, task
