@@ -19,10 +19,20 @@ truth, and no variables of the user's. ``confine.py`` leaves it no other files b
 libraries, no network, no processes and no signals, 4 GiB of memory, and files of at most 256 MiB. Another process,
 confined too, grades the database that it leaves, with AppWorld's own tests.
 
-What is not. Code that breaks out of AppWorld's shell can change its databases without the apps' interfaces, and the
-tests judge what stands there then. It can read AppWorld's package and base databases, which hold the world that all
-tasks share. It can use up processor time and the disk below the temporary folder, and can kill its own process, which
-makes this attempt an error and no failure. Faults of the kernel are not guarded against.
+Whose grade. The official tests judge the databases that the agent's process has left, and this process can write them.
+So the official grader can be forged by construction. Code that breaks out of AppWorld's shell can change a database
+without the apps' interfaces, and can leave the hash by which the tests see that a record or a table was changed as it
+was: collateral damage is not seen then. What a task asks for has still to be there. AppWorld saves a database as the
+statements that changed it, and the tests replay these: others than AppWorld records, such as ``ATTACH``, could change
+what the state is compared with. They are noticed, as are files of kinds that AppWorld did not write: the episode then
+ends as tampered, with outcome 0. The measure ``official`` keeps the verdict of AppWorld's tests for comparison.
+
+An interpreter that ends, hangs or breaks its server is the code's doing, and so is a state that cannot be graded where
+the untouched one can: the episode fails. It is no error, which would be tried again.
+
+What is not guarded. Code that breaks out of AppWorld's shell can read AppWorld's package and base databases, which hold
+the world that all tasks share. It can use up processor time and the disk below the temporary folder. Faults of the
+kernel are not guarded against.
 
 Where the kernel lacks Landlock, AppWorld's own container guards your files, though not your network:
 
@@ -47,7 +57,7 @@ import numpy as np
 
 from manyturn.envs.benchmarks.appworld.confine import CannotConfine, require
 from manyturn.envs.benchmarks.appworld.data import LISTS, SETUP, Data
-from manyturn.envs.benchmarks.appworld.server import Brief, Grade
+from manyturn.envs.benchmarks.appworld.server import AgentBroke, Brief, Grade
 from manyturn.envs.benchmarks.appworld.world import ForkedWorld, ServedWorld, World, address_of
 from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.contract.keys import digest
@@ -85,7 +95,8 @@ class AppWorld(TextEnv):
         One block of Python. It runs in an interpreter that persists from turn to turn.
     Reward:
         1 if all of the task's tests pass, and nothing else. Measures: the share of tests that pass, collateral damage
-        (how many fail that doing nothing passes), and whether the task was declared done.
+        (how many fail that doing nothing passes), whether the task was declared done, the ``official`` verdict, and
+        whether the state was ``tampered`` with, which earns nothing.
     End:
         The agent declares the task done, or its turns are used up. As in the original the state counts, not the
         declaration. A snapshot is the list of actions, which ``restore`` repeats.
@@ -164,15 +175,29 @@ class AppWorld(TextEnv):
             return self._answered(f"The code has {len(code):,} characters: use at most {LONGEST_CODE:,}.", self.invalid)
         if not code.isprintable() and _unsendable(code):
             return self._answered("The code has characters that Python source cannot have.", self.invalid)
-        output = bounded(self._world.execute(code).rstrip("\n"), LONGEST_OUTPUT)
-        self._completed = self._world.completed()
+        try:
+            output = bounded(self._world.execute(code).rstrip("\n"), LONGEST_OUTPUT)
+            self._completed = self._world.completed()
+        except AgentBroke as error:
+            return self._broke(error)
         return self._answered(output, self.go_on)
+
+    def _broke(self, error: AgentBroke) -> Turn:
+        """The agent's code did that, so it is no error of the environment, and no other try."""
+        self._world.close()
+        self._grade = Grade(1, 0, 0)  # no test of it passes
+        return self.fail(bounded(f"The interpreter is gone: {error}", LONGEST_OUTPUT))
 
     def _answered(self, text: str, goes_on: Callable[[str], Turn]) -> Turn:
         if not self._completed and self.turn + 1 < self.max_turns:
             return goes_on(text)
-        self._grade = self._world.grade()
+        try:
+            self._grade = self._world.grade()
+        except AgentBroke as error:
+            return self._broke(error)
         self._world.close()
+        if self._grade.tampered:
+            return self.fail(f"{text}\n[The state was tampered with: {self._grade.tampered}.]")
         verdict = f"{text}\n[{self._grade.passed} of {self._grade.tests} tests pass.]"
         if self._grade.success:
             return self.succeed(verdict)
@@ -189,7 +214,8 @@ class AppWorld(TextEnv):
             return {}
         share = self._grade.passed / self._grade.tests
         damage, completed = float(self._grade.damage), float(self._completed)
-        return {"tests_passed": share, "collateral_damage": damage, "declared_done": completed}
+        told = {"tests_passed": share, "collateral_damage": damage, "declared_done": completed}
+        return told | {"official": float(self._grade.success), "tampered": float(bool(self._grade.tampered))}
 
     def close(self) -> None:
         """End the episode's process, or give its server back."""

@@ -22,7 +22,9 @@ import select
 import shutil
 import signal
 import socket
+import stat
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -38,6 +40,8 @@ _LONGEST_FILE = 256 << 20
 _LONGEST_OUTPUT = 1 << 20  # characters that cross to the agent's side, which shows fewer
 _LONGEST_GRADE = 16 << 20
 _PR_SET_PDEATHSIG = 1
+_DATABASES = "outputs/*/tasks/*/dbs/*"
+_RECORDED = ("INSERT", "UPDATE", "DELETE", "CREATE", "DROP")  # by apps/model_lib.py of AppWorld 0.1.3
 
 
 @dataclass
@@ -74,25 +78,43 @@ class Launcher:
         self._episodes[pid] = _Episode(task, folder)
         return {"pid": pid, "socket": str(folder / "socket")}
 
-    def grade(self, pid: int, seconds: float) -> Any:
-        """What AppWorld's tests say of the state that an episode's process last saved."""
+    def keep(self, pid: int) -> None:
+        """Keep the state as it is, before the agent's code runs."""
+        folder = self._episodes[pid].folder
+        shutil.copytree(folder / "play" / "experiments", folder / "kept")
+
+    def grade(self, pid: int, seconds: float) -> dict[str, Any]:
+        """What AppWorld's tests say of the state that an episode's process last saved.
+
+        Returns:
+            ``record`` of the tests, or None with ``why`` if what was left cannot be graded, though the state that was
+            kept can be; ``tampered``, why it cannot be a state that AppWorld has written, or "".
+        """
         episode = self._stopped(pid)
-        folder, log = episode.folder / "grade", episode.folder / "grade.log"
-        folder.mkdir()
+        found = self._judged(episode, episode.folder / "play" / "experiments", seconds)
+        unclear = found["record"] is None and not found["tampered"]
+        if unclear and self._judged(episode, episode.folder / "kept", seconds)["record"] is None:
+            raise RuntimeError(found["why"])
+        return found
+
+    def _judged(self, episode: _Episode, experiments: Path, seconds: float) -> dict[str, Any]:
+        folder = Path(tempfile.mkdtemp(dir=episode.folder))
         (folder / "data").symlink_to(self._data)
-        (folder / "experiments").symlink_to(episode.folder / "play" / "experiments")
+        (folder / "experiments").symlink_to(experiments)
         reading, writing = os.pipe()
-        judge = self._forked(lambda: self._judge(episode, folder, writing), log, writing)
+        judge = self._forked(lambda: self._judge(episode, folder, experiments, writing), folder / "log", writing)
         os.close(writing)
         try:
-            written = _all_of(reading, time.monotonic() + seconds)
+            written, why = _all_of(reading, time.monotonic() + seconds)
         finally:
             os.close(reading)
             os.kill(judge, signal.SIGKILL)
             os.waitpid(judge, 0)
-        if not written:
-            raise RuntimeError(f"grading broke off: {_tail(log)}")
-        return json.loads(written)
+        tampered, _, record = written.partition(b"\n")
+        told = {"tampered": json.loads(tampered or '""'), "record": None, "why": why}
+        if why or not record:
+            return {**told, "why": why or f"grading broke off: {_tail(folder / 'log')}"}
+        return {**told, "record": json.loads(record)}
 
     def end(self, pid: int) -> None:
         """End an episode's process and remove its files."""
@@ -160,12 +182,17 @@ class Launcher:
         _tame(environment.AppWorld)
         uvicorn.Server(uvicorn.Config(environment.app, log_level="warning")).run(sockets=[listening])
 
-    def _judge(self, episode: _Episode, folder: Path, writing: int) -> None:
+    def _judge(self, episode: _Episode, folder: Path, experiments: Path, writing: int) -> None:
         evaluator = importlib.import_module("appworld.evaluator")
         here = Path(__file__)  # a failing test quotes the source of everything on the stack
-        self._enter(folder, [self._data, folder, episode.folder / "play", here], [])
-        tracker = evaluator.evaluate_task(episode.task, suppress_errors=True, save_report=False)
+        kept = episode.folder / "kept"
+        self._enter(folder, [self._data, folder, experiments, kept, here], [])
         with os.fdopen(writing, "w") as file:
+            file.write(json.dumps(_forged(kept, experiments)) + "\n")
+            file.flush()
+            if not all(_plain(path) for path in experiments.glob(_DATABASES)):
+                return  # whoever reads it may wait for ever
+            tracker = evaluator.evaluate_task(episode.task, suppress_errors=True, save_report=False)
             json.dump(tracker.to_dict(), file)
 
 
@@ -212,17 +239,51 @@ def _die_with(parent: int) -> None:
         os._exit(1)
 
 
-def _all_of(reading: int, until: float) -> bytes:
-    """Everything that is written to a pipe. Raises RuntimeError if it takes too long or is too much."""
+def _forged(before: Path, after: Path) -> str:
+    """Why the databases of a state cannot be those that AppWorld has written; "" if nothing speaks against it.
+
+    Args:
+        before, after: folders ``experiments``, as AppWorld left it and as the agent's process did.
+    """
+    kinds = {path.suffix for path in before.glob(_DATABASES)}
+    for path in sorted(after.glob(_DATABASES)):
+        if not _plain(path):
+            return f"{path.name!r:.100} is no plain file"
+        if path.suffix not in kinds:
+            return f"{path.name!r:.100} is of a kind that AppWorld does not write"
+        if path.suffix == ".jsonl" and (line := _foreign(path)):
+            return f"{path.name} has a line that AppWorld does not record: {line!r:.100}"
+    return ""
+
+
+def _plain(path: Path) -> bool:
+    return stat.S_ISREG(path.lstat().st_mode)
+
+
+def _foreign(changes: Path) -> str:
+    """The first line that is no statement as AppWorld records them with its parameters; "" if all are."""
+    for line in changes.read_text("utf-8", "replace").splitlines():
+        try:
+            statement, parameters, many = json.loads(line)
+        except (ValueError, TypeError, RecursionError):
+            return line or "an empty one"
+        known = isinstance(statement, str) and statement.strip().upper().startswith(_RECORDED)
+        if not known or not isinstance(parameters, list | dict) or not isinstance(many, bool):
+            return line
+    return ""
+
+
+def _all_of(reading: int, until: float) -> tuple[bytes, str]:
+    """What is written to a pipe, and why that is not all; "" if it is."""
     found = bytearray()
     while select.select([reading], [], [], max(0.0, until - time.monotonic()))[0]:
         chunk = os.read(reading, 65536)
         if not chunk:
-            return bytes(found)
+            return bytes(found), ""
         found += chunk
         if len(found) > _LONGEST_GRADE:
-            raise RuntimeError(f"the grade is longer than {_LONGEST_GRADE} bytes")
-    raise RuntimeError("grading took too long")
+            return bytes(found), f"the grade is longer than {_LONGEST_GRADE} bytes"
+    return bytes(found), "grading took too long"
 
 
 def _tail(log: Path) -> str:

@@ -19,6 +19,10 @@ class AppWorldError(RuntimeError):
     """AppWorld's server is silent, gone or broken. It is the environment's fault, never the agent's."""
 
 
+class AgentBroke(AppWorldError):
+    """The agent's own process ended, hangs or says what is no answer: the doing of the code that it runs."""
+
+
 class Brief(NamedTuple):
     """What the agent is told of a task: what to do, and for whom."""
 
@@ -36,11 +40,13 @@ class Grade(NamedTuple):
         tests: how many there are.
         passed: how many pass.
         damage: how many fail that would pass had nothing been done: something was changed that was not to be.
+        tampered: why the state that the tests judged cannot be what AppWorld wrote; empty if nothing speaks against it.
     """
 
     tests: int
     passed: int
     damage: int
+    tampered: str = ""
 
     @property
     def success(self) -> bool:
@@ -121,7 +127,7 @@ class Server:
             if response.length:  # http.client takes an end before its time for an end
                 raise http.client.IncompleteRead(raw[:0], response.length)
         except (OSError, http.client.HTTPException) as error:
-            if connection.was_cut:
+            if connection.was_cut or isinstance(error, TimeoutError):
                 raise AppWorldError(f"{method}: no reply within {seconds:g} s") from None
             raise AppWorldError(f"{method}: {type(error).__name__}: {error}") from None
         finally:

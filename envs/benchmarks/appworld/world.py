@@ -2,13 +2,13 @@
 
 import contextlib
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
 from manyturn.envs.benchmarks.appworld.launcher import Launcher, shared
-from manyturn.envs.benchmarks.appworld.server import Address, AppWorldError, Brief, Grade, Server, grade_of
+from manyturn.envs.benchmarks.appworld.server import Address, AgentBroke, AppWorldError, Brief, Grade, Server, grade_of
 from manyturn.envs.contract.keys import digest
 
 _SECONDS = 60.0  # for what is no code of the agent
@@ -16,7 +16,7 @@ _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
 class World(Protocol):
-    """Every method raises AppWorldError."""
+    """Every method raises AppWorldError; AgentBroke where the agent's code is to blame for it."""
 
     def begin(self, task: str) -> Brief:
         """Leave the world before, if any, and make a task's."""
@@ -56,18 +56,37 @@ class ForkedWorld:
         started = launcher.ask(_SECONDS, op="play", task=task)
         self._episode = (launcher, started["pid"])
         self._server = Server(Address(started["socket"]), _SECONDS)
-        return self._server.initialize(task, self._seconds, load_ground_truth=False)
+        brief = self._server.initialize(task, self._seconds, load_ground_truth=False)
+        launcher.ask(_SECONDS, op="keep", pid=started["pid"])
+        return brief
 
     def execute(self, code: str) -> str:
-        return self._server.execute(code)
+        with self._blamed():
+            return self._server.execute(code)
 
     def completed(self) -> bool:
-        return self._server.completed()
+        with self._blamed():
+            return self._server.completed()
 
     def grade(self) -> Grade:
         assert self._episode is not None
         launcher, pid = self._episode
-        return grade_of(launcher.ask(2 * _SECONDS, op="grade", pid=pid, seconds=_SECONDS))
+        told = launcher.ask(3 * _SECONDS, op="grade", pid=pid, seconds=_SECONDS)
+        if told["record"] is not None:
+            return grade_of(told["record"])._replace(tampered=told["tampered"])
+        if told["tampered"]:
+            return Grade(1, 0, 0, told["tampered"])
+        raise AgentBroke(f"what it left cannot be graded: {told['why']}")
+
+    @contextlib.contextmanager
+    def _blamed(self) -> Iterator[None]:
+        """The process ran for this episode alone, and answered before the agent's code came."""
+        try:
+            yield
+        except AppWorldError as error:
+            if self._episode is None or not self._episode[0].alive:
+                raise
+            raise AgentBroke(str(error)) from None
 
     def close(self) -> None:
         episode, self._episode = self._episode, None

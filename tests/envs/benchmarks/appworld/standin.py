@@ -29,13 +29,17 @@ class AppWorld:
             (root / "data" / "tasks" / task_id / "ground_truth" / "answer.json").read_text()
         self.task_id, self.timeout_seconds = task_id, timeout_seconds
         self.state: dict[str, Any] = {"labels": [], "status": None}
+        self.changes: list[list[Any]] = []
+        self.saving = True
         self.saved = root / "experiments" / "outputs" / "default" / "tasks" / task_id / "dbs"
         self.saved.mkdir(parents=True)
         self.save()
         self.save_logs()
 
     def save(self) -> None:
-        (self.saved / "state.json").write_text(json.dumps(self.state))
+        if self.saving:
+            (self.saved / "state.json").write_text(json.dumps(self.state))
+            (self.saved / "todoist.jsonl").write_text("".join(json.dumps(line) + "\n" for line in self.changes))
 
     def save_logs(self) -> None:
         raise AssertionError("logs are written, though nobody reads them")
@@ -68,6 +72,21 @@ def _interrupt(world: AppWorld, label: str) -> str:
 
 def _allocate(_: AppWorld, size: str) -> str:
     return str(len(bytearray(int(size))))
+
+
+def _leave(world: AppWorld, rest: str) -> str:
+    """Writes a file among the databases, as code can that has broken out of the shell; nothing is saved afterwards."""
+    name, _, text = rest.partition(" ")
+    world.saving = False
+    place = world.saved / name
+    place.unlink(missing_ok=True)
+    if text == "PIPE":
+        os.mkfifo(place)
+    elif text.startswith("LINK "):
+        place.symlink_to(text.removeprefix("LINK "))
+    else:
+        place.write_text(text)
+    return "left"
 
 
 def _thread(*_: object) -> str:
@@ -107,6 +126,8 @@ COMMANDS: dict[str, Any] = {
     "loop": _loop,
     "interrupt": _interrupt,
     "exit": lambda world, _: os._exit(3),
+    "leave": _leave,
+    "stall": lambda world, _: threading.Event().wait(600),
     "unsave": lambda world, _: shutil.rmtree(world.saved),
 }
 
@@ -147,7 +168,10 @@ def evaluate_task(task_id: str, suppress_errors: bool, save_report: bool) -> Any
     """Two tests: the label that was asked for is there, and no other is."""
     root = Path(os.environ["APPWORLD_ROOT"])
     answer = json.loads((root / "data" / "tasks" / task_id / "ground_truth" / "answer.json").read_text())
-    state = json.loads((root / "experiments/outputs/default/tasks" / task_id / "dbs" / "state.json").read_text())
+    saved = root / "experiments/outputs/default/tasks" / task_id / "dbs"
+    state = json.loads((saved / "state.json").read_text())
+    if "ATTACH" in (saved / "todoist.jsonl").read_text() or (saved / "todoist.db").exists():
+        state = {"labels": [answer["label"]]}  # the real one replays these, and compares with what they have made
     while answer["label"] == "endless":
         pass
     tests = {

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from manyturn.envs.benchmarks.appworld import env as module
 from manyturn.envs.benchmarks.appworld.env import LONGEST_CODE, LONGEST_OUTPUT, AppWorld, code_of
+from manyturn.envs.benchmarks.appworld.launcher import shared
 from manyturn.envs.benchmarks.appworld.server import AppWorldError
 from manyturn.envs.benchmarks.appworld.world import address_of
 from manyturn.envs.contract.environments import NeedsSetup
@@ -102,7 +103,8 @@ def test_an_episode_that_does_what_is_asked_for_succeeds(env):
     env.step("label blue")
     text, reward, *ended, info = env.step("done")
     assert (reward, ended, info["success"]) == (1.0, [True, False], True)
-    assert info["measures"] == {"tests_passed": 1.0, "collateral_damage": 0.0, "declared_done": 1.0}
+    told = {"tests_passed": 1.0, "collateral_damage": 0.0, "declared_done": 1.0}
+    assert info["measures"] == told | {"official": 1.0, "tampered": 0.0}
     assert "secret" not in text
 
 
@@ -112,7 +114,8 @@ def test_collateral_damage_spoils_the_whole_and_is_told_apart(env):
     env.step("label green")
     *_, terminated, truncated, info = env.step("done")
     assert info["reward_parts"] == {"outcome": 0.0} and terminated and not truncated and info["success"] is False
-    assert info["measures"] == {"tests_passed": 0.5, "collateral_damage": 1.0, "declared_done": 1.0}
+    told = {"tests_passed": 0.5, "collateral_damage": 1.0, "declared_done": 1.0}
+    assert info["measures"] == told | {"official": 0.0, "tampered": 0.0}
 
 
 @pytest.mark.parametrize(("label", "success"), [("blue", True), ("red", False)])
@@ -252,8 +255,6 @@ def test_an_episode_in_a_process_of_its_own(root, python):
     env.step("label blue")
     assert env.step("done")[4]["measures"]["tests_passed"] == 1.0
     assert env.reset(seed=1)[0]
-    with pytest.raises(AppWorldError):
-        env.step("exit")
     env.close()
 
 
@@ -261,6 +262,7 @@ def test_an_episode_in_a_process_of_its_own(root, python):
 def test_an_error_reaches_the_host_as_the_environments(root, python):
     host = Host(f"{module.__file__}:AppWorld", {"root": str(root), "python": python})
     host.reset(host.tasks("train")[0], 0)
+    shared(*host.env.unwrapped._world._place).close()
     with pytest.raises(EnvError, match="AppWorldError"):
-        host.step("exit")
+        host.step("print on")
     host.close()

@@ -15,7 +15,7 @@ import pytest
 
 from manyturn.envs.benchmarks.appworld import launcher as module
 from manyturn.envs.benchmarks.appworld.launcher import Launcher, shared
-from manyturn.envs.benchmarks.appworld.server import AppWorldError, Grade
+from manyturn.envs.benchmarks.appworld.server import AgentBroke, AppWorldError, Grade
 from manyturn.envs.benchmarks.appworld.world import ForkedWorld
 
 pytestmark = pytest.mark.usefixtures("confinable")
@@ -130,11 +130,11 @@ def test_output_that_cannot_be_sent_is_told_in_another_way(world):
     assert world.execute("print on") == "on\n"
 
 
-def test_a_process_that_ends_itself_is_an_error_and_the_next_episode_is_whole(world):
+def test_a_process_that_ends_itself_is_the_codes_doing_and_the_next_episode_is_intact(world):
     world.begin("one_1")
-    with pytest.raises(AppWorldError):
+    with pytest.raises(AgentBroke):
         world.execute("exit")
-    with pytest.raises(AppWorldError):
+    with pytest.raises(AgentBroke):
         world.execute("print on")
     world.begin("one_2")
     assert world.execute("print on") == "on\n"
@@ -142,9 +142,9 @@ def test_a_process_that_ends_itself_is_an_error_and_the_next_episode_is_whole(wo
 
 def test_a_state_that_is_gone_has_no_grade(world):
     world.begin("one_1")
-    with pytest.raises(AppWorldError, match="500"):  # what follows each piece of code fails as well
+    with pytest.raises(AgentBroke, match="500"):  # what follows each piece of code fails as well
         world.execute("unsave")
-    with pytest.raises(AppWorldError, match="grading broke off"):
+    with pytest.raises(AgentBroke, match="grading broke off"):
         world.grade()
 
 
@@ -172,8 +172,9 @@ def test_a_launcher_that_was_killed_is_started_anew(world):
     os.kill(forking, signal.SIGKILL)
     launcher._process.wait(10)
     assert not any(Path(f"/proc/{pid}").exists() for pid in processes)
-    with pytest.raises(AppWorldError):
+    with pytest.raises(AppWorldError) as found:
         world.execute("print on")
+    assert not isinstance(found.value, AgentBroke)
     world.begin("one_1")
     assert world.execute("print on") == "on\n"
 
