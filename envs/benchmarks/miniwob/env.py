@@ -31,6 +31,8 @@ class MiniWoB(TextEnv):
         typed is not listed as admissible.
     Reward:
         The page's raw reward, from -1 to 1, without the original's discount by time.
+        The page holds this verdict itself. What is typed is text: none of the 24 pages runs it, and other pages of the
+        package that put it into their HTML could be made to.
     End:
         The page says when it is done; a reward of 1 is success. There is no time limit: a second passes with each
         action.

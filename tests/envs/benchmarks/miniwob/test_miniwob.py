@@ -189,6 +189,29 @@ def test_a_wrong_answer_pays_the_raw_reward_and_is_no_success(env):
     assert terminated and reward == -1 and not info["success"] and text == "Over."
 
 
+_PAY = "WOB_RAW_REWARD_GLOBAL=1;WOB_DONE_GLOBAL=true;core.endEpisode(1)"
+SCRIPTS = (f"<img src=x onerror='{_PAY}'>", f'"><script>{_PAY}</script>')
+TYPED = [name for name in PLAYABLE if "<input" in file_of(name).read_text() and name != "focus-text-2"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TYPED)
+def test_what_is_typed_is_never_run(env, name):
+    """The page holds its own verdict, so a script in it could pay itself."""
+    for script in SCRIPTS:
+        text, _ = env.reset(options={"task": f"test/{name}/0"})
+        fields = len(re.findall(r"^\[\d+\] textbox", text, re.MULTILINE))
+        for action in [f"type[{number(text, 'textbox', None, place)}] {script}" for place in range(fields)]:
+            _, reward, terminated, _, _ = env.step(action)
+            assert (reward, terminated) == (0.0, False)
+        for action in env.unwrapped.admissible():
+            if action.startswith("click"):
+                _, reward, terminated, _, info = env.step(action)
+                if terminated:
+                    assert reward < 1 and info["success"] is False
+                    break
+
+
 def test_the_same_variant_is_the_same_page_after_another_episode_and_in_another_tab(env):
     task = {"task": "train/click-tab/11"}
     first = env.reset(seed=0, options=task)[0], env.step("click[4]")[0]
