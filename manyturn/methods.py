@@ -4,6 +4,7 @@ import importlib
 import inspect
 import re
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -112,8 +113,19 @@ def _piece(place: str, part: Options) -> Piece:
     text = type(part).__doc__ if place in _BY_CLASS else module.__doc__
     if place == "env.wrappers":
         text = WRAPPERS.entry(name).function.__doc__
-    options = tuple(_option(part, field) for field in fields if field != "name" and field not in _TERMS)
+    options = tuple(_options(part, [field for field in fields if field != "name" and field not in _TERMS]))
     return Piece(place, name, inspect.cleandoc(text or ""), options)
+
+
+def _options(part: Options, fields: Iterable[str]) -> Iterator[Option]:
+    """The options, those of a section inside under its name."""
+    for field in fields:
+        value = getattr(part, field)
+        if isinstance(value, Options) and not isinstance(value, Named):
+            inner = _options(value, type(value).model_fields)
+            yield from (option._replace(name=f"{field}.{option.name}") for option in inner)
+        else:
+            yield _option(part, field)
 
 
 def _option(part: Options, name: str) -> Option:

@@ -327,6 +327,13 @@ def test_a_page_shows_what_a_recipe_changes(command):
     assert wrong.code == 2 and "did you mean 'gigpo'" in wrong.err
 
 
+def test_a_page_shows_each_option_of_a_section_inside_a_section():
+    [piece] = [piece for piece in pieces("spa") if piece.place == "progress"]
+    options = {option.name: option.value for option in piece.options}
+    assert options["exploration.episodes"] == "512" and options["exploration.lr"] == "-"
+    assert "exploration" not in options and not any("[x]" in value for value in options.values())
+
+
 def test_a_page_explains_a_recipes_wrappers(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text('# Shorter episodes.\n[[env.wrappers]]\nname = "turn_cost"\ncost = 0.5\n')
