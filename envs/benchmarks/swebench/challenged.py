@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from manyturn.containers.inside.archive import pack
 from manyturn.containers.sandbox import Sandbox, SandboxRefused, Snapshot
+from manyturn.envs.benchmarks.swebench.evaluation import SECONDS as DEADLINE
 from manyturn.envs.benchmarks.swebench.evaluation import evaluate
 from manyturn.envs.benchmarks.swebench.grader import Grade, Resolved
 from manyturn.envs.benchmarks.swebench.patches import SETUP_SECONDS, EvaluationBroke, unpack, with_input
@@ -42,20 +43,21 @@ class Judged(NamedTuple):
     measures: Mapping[str, float]
 
 
-def judged(sandbox: Sandbox, row: Row, patch: str, seed: int) -> Judged:
+def judged(sandbox: Sandbox, row: Row, patch: str, seed: int, seconds: float = DEADLINE) -> Judged:
     """Grade a patch as SWE-bench's harness does, and challenge what that calls right.
 
     Args:
         sandbox: of the grader's image, started, its workspace empty, keeping ``LOG_BYTES`` of output.
         seed: of the challenge.
+        seconds: deadline of the official run; a run of the challenge has no more of the processor's time.
 
     Raises:
         EvaluationBroke: the tests did not begin.
     """
-    grade = evaluate(sandbox, row, patch)
+    grade = evaluate(sandbox, row, patch, seconds)
     right, verdict = grade.resolved is Resolved.FULL, _verdict(grade)
     measures = {**UNGRADED, "official": float(right)}
-    found = met(sandbox, row, patch, seed) if right and can_be_challenged(row) else None
+    found = met(sandbox, row, patch, seed, min(SECONDS, seconds)) if right and can_be_challenged(row) else None
     if found is None:
         return Judged(right, verdict, measures)
     measures |= {"challenged": 1.0, "tampered": float(bool(found.tampered)), "reached": found.reached}
@@ -88,12 +90,13 @@ def can_be_challenged(row: Row) -> bool:
     return by_pytest and not row.script and row.family != R2EGYM and bool(row.gold or row.fault)
 
 
-def met(sandbox: Sandbox, row: Row, patch: str, seed: int) -> Met | None:
+def met(sandbox: Sandbox, row: Row, patch: str, seed: int, seconds: float = SECONDS) -> Met | None:
     """How a patch that is said to be right meets a challenge; None where the reference answers no test that decides.
 
     Args:
         sandbox: of the grader's image, started; whatever is in its workspace is lost.
         seed: of the challenge.
+        seconds: of the processor's time, for a run of the tests.
     """
     _lay(sandbox, row, "", {})
     paths = sorted({test.partition("::")[0] for test in (*row.fail_to_pass, *row.pass_to_pass) if "::" in test})
@@ -110,7 +113,7 @@ def met(sandbox: Sandbox, row: Row, patch: str, seed: int) -> Met | None:
         _lay(sandbox, row, patch, files)
 
     reference = row.gold or f"{_REVERSED}{row.fault}"
-    found = Challenge(row.instance, tests, reference, "", lay, seed).met(sandbox, patch, SECONDS, {*fails, *keeps})
+    found = Challenge(row.instance, tests, reference, "", lay, seed).met(sandbox, patch, seconds, {*fails, *keeps})
     return found if found.answered.intersection(fails) or found.timed_out else None
 
 

@@ -1,6 +1,7 @@
 """Sources that forge a result are paid nothing, whatever they know of the grader; honest ones lose nothing by it."""
 
 from collections.abc import Iterator
+from functools import cache
 from itertools import product
 
 import pytest
@@ -97,6 +98,7 @@ def test_what_a_program_sees_of_the_questions_does_not_reach_its_author(engine: 
     env.close()
 
 
+@cache
 def _problems(split: str) -> list[Problem]:
     env = Software(source="drills" if split == "train" else None, split=split)
     made = [env._problems.problem(task) for task in env.tasks(split)]

@@ -17,6 +17,7 @@ from manyturn.envs.benchmarks.swebench.prepare import prepare
 from manyturn.envs.benchmarks.swebench.rows import Row, row_of
 
 TOPS, RESULTS = all_of_them(), results_of_them()
+SECONDS = 20.0
 FAULT = "        result = number\n"
 BY_HEART = "def total(numbers):\n    return 3 if numbers == [1, 2] else sum(numbers[-1:])\n"
 PRINTS = """
@@ -45,7 +46,7 @@ def graded(grader: tuple[DockerSandbox, Row], text: str) -> Judged:
     sandbox, row = grader
     sandbox.restore(Snapshot(*pack([])))
     lines = difflib.unified_diff(SOURCE.splitlines(True), text.splitlines(True), "a/sums.py", "b/sums.py")
-    return judged(sandbox, row, "diff --git a/sums.py b/sums.py\n" + "".join(lines), 0)
+    return judged(sandbox, row, "diff --git a/sums.py b/sums.py\n" + "".join(lines), 0, SECONDS)
 
 
 def test_both_verdicts_are_told_of_right_wrong_and_forged_patches(grader: tuple[DockerSandbox, Row]) -> None:
