@@ -1,0 +1,176 @@
+"""What grading costs: seconds of processor and clock for an attempt, by an earlier commit's grader and by this one.
+
+    python benchmarks/grading_speed.py --humanevalfix FILE --quixbugs FOLDER
+
+Both graders take turns on the same problems in the same container. ``right`` is the known fix, ``wrong`` a change that
+fixes nothing. This grader has four decks of questions for a problem, draws each when it is first wanted, and keeps it:
+an attempt that has to wait for that is ``right, deck to be drawn``. Processor time is that of the container and of this
+process. A busy machine lengthens what the clock says: the load average before and after stands in the result. The row
+in SWE-bench's form is made here: before, the official grader decided alone; now a challenge follows.
+
+Needs a container engine; HumanEvalFix, QuixBugs and the libraries' sources are left out where they are missing.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from former_grader import TRUSTING, grader_at
+from provenance import RESULTS, ROOT, origin, write
+
+from manyturn.containers.container_engine import ContainerEngine, client
+from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.pool import lease
+from manyturn.envs.benchmarks.swebench.challenged import met
+from manyturn.envs.benchmarks.swebench.evaluation import evaluate
+from manyturn.envs.benchmarks.swebench.grader import Resolved
+from manyturn.envs.benchmarks.swebench.prepare import prepare
+from manyturn.envs.benchmarks.swebench.rows import load
+from manyturn.envs.software.env import TEST_SECONDS
+from manyturn.envs.software.grader import RESOLVED, TIMEOUT, grade
+from manyturn.envs.software.problem import Problem
+from manyturn.envs.software.tasks import problems_of
+
+OUT = RESULTS / "grading_speed.json"
+RIGHT, DRAWN, WRONG = "right", "right, deck to be drawn", "wrong"
+DECKS = 4
+Times = dict[tuple[str, str], list[dict[str, float]]]  # (before or after, attempt) -> of each grading
+
+
+def chosen(source: str | None, split: str, count: int) -> list[Problem]:
+    """Problems of a source, spread over those of a split."""
+    problems = problems_of(source)
+    tasks = problems.tasks.get(split, ())
+    places = range(0, len(tasks), max(1, len(tasks) // count))[:count]
+    return [problems.problem(tasks[place]) for place in places]
+
+
+def used(sandbox: DockerSandbox) -> float:
+    """Seconds of the processor's time that a container and this process have taken so far."""
+    told = client().stats(sandbox.name, stream=False, one_shot=True)
+    return told["cpu_stats"]["cpu_usage"]["total_usage"] / 1e9 + time.process_time()
+
+
+def timed(sandbox: DockerSandbox, call: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
+    """What a call returns, and its seconds."""
+    cpu, wall = used(sandbox), time.perf_counter()
+    found = call()
+    wall = time.perf_counter() - wall
+    return found, {"CPU": used(sandbox) - cpu, "wall": wall}
+
+
+def attempts(problem: Problem) -> Iterator[tuple[str, dict[str, bytes | None]]]:
+    """The known fix, and a change that fixes nothing."""
+    yield RIGHT, dict(problem.fix)
+    path = min(problem.fix)
+    yield WRONG, {path: problem.files.get(path, b"") + b"\n# nothing is fixed\n"}
+
+
+def grade_by_turns(former: Any, problem: Problem, repeats: int, times: Times) -> None:
+    """Add both graders' seconds on one problem; an attempt that ends at its deadline is left out."""
+    with lease(ContainerEngine()) as sandbox:
+        for attempt, changes in attempts(problem):
+            for repeat in range(repeats):
+                calls: dict[tuple[str, str], Callable[[], Any]] = {
+                    ("before", attempt): lambda c=changes: former.grade(sandbox, problem, c, TEST_SECONDS),
+                    ("after", attempt): lambda c=changes, r=repeat: grade(sandbox, problem, c, TEST_SECONDS, r),
+                }
+                if attempt == RIGHT:
+                    calls = {("after", DRAWN): calls["after", RIGHT], **calls}
+                made = {name: timed(sandbox, call) for name, call in calls.items()}
+                if any(found.cause == TIMEOUT for found, _ in made.values()):
+                    break
+                for name, (found, seconds) in made.items():
+                    if (found.cause == RESOLVED) != (attempt == RIGHT):
+                        raise SystemExit(f"{problem.id}: {name[0]}, the {attempt} attempt is graded {found}")
+                    times[name].append(seconds)
+
+
+def of_problems(former: Any, problems: list[Problem], repeats: int) -> dict[str, Any]:
+    """A row of the result."""
+    times: Times = defaultdict(list)
+    for problem in problems:
+        grade_by_turns(former, problem, repeats, times)
+    return {"problems": [problem.id for problem in problems], **told(times)}
+
+
+def of_a_row(repeats: int) -> dict[str, Any]:
+    """The same for a row in SWE-bench's form, whose image is made here."""
+    sys.path.insert(0, str(ROOT / "tests" / "envs" / "benchmarks" / "swebench"))
+    from standin import GOLD, Standin
+
+    times: Times = defaultdict(list)
+    standin = Standin(ContainerEngine().image, f"manyturn-standin:speed-{time.time_ns()}")
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            (row,) = load(standin.write(Path(folder) / "rows.jsonl"))
+        prepared = prepare(row, standin.name)
+        engine = ContainerEngine(image=prepared.grader, python=prepared.python)
+        for repeat in range(repeats):
+            for when in ("before", "after"):
+                sandbox = DockerSandbox(engine)
+                sandbox.start()
+                try:
+                    grading, seconds = timed(sandbox, lambda sandbox=sandbox: evaluate(sandbox, row, GOLD))
+                    right = grading.resolved is Resolved.FULL
+                    if when == "after":
+                        for attempt in (DRAWN, RIGHT):
+                            found, more = timed(sandbox, lambda s=sandbox, r=repeat: met(s, row, GOLD, r))
+                            right = right and found is not None and not found.tampered and not found.wrong
+                            times[when, attempt].append({name: seconds[name] + more[name] for name in seconds})
+                    else:
+                        times[when, RIGHT].append(seconds)
+                finally:
+                    sandbox.stop()
+                if not right:
+                    raise SystemExit(f"the row's own patch does not pass {when}")
+    finally:
+        standin.remove()
+    return {"problems": [row.instance], **told(times)}
+
+
+def told(times: Times) -> dict[str, Any]:
+    """Median and largest seconds."""
+    found: dict[str, Any] = {"before": {}, "after": {}}
+    for (when, attempt), some in times.items():
+        found[when][attempt] = {
+            kind: {"median": round(median(values), 3), "most": round(max(values), 3)}
+            for kind in ("CPU", "wall")
+            if (values := [seconds[kind] for seconds in some])
+        } | {"n": len(some)}
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--before", default=TRUSTING, help="commit of the earlier grader")
+    parser.add_argument("--humanevalfix", type=Path, help="its Python set, a .jsonl")
+    parser.add_argument("--quixbugs", type=Path, help="a checkout")
+    parser.add_argument("--tasks", type=int, default=6, help="of each kind; one of networkx, whose tests take long")
+    parser.add_argument("--repeats", type=int, default=DECKS, choices=range(1, DECKS + 1))
+    parser.add_argument("--out", type=Path, default=OUT)
+    args = parser.parse_args()
+    about = origin(args.out, ("docker",), humanevalfix=args.humanevalfix, quixbugs=args.quixbugs)
+    sources = {"drills": ("drills", "train"), "networkx": (None, "smoke"), "libraries": (None, "train")}
+    for name, place in (("humanevalfix", args.humanevalfix), ("quixbugs", args.quixbugs)):
+        if place is not None:
+            sources[name] = (f"{name}:{place}", "test")
+    former, rows, load = grader_at(args.before), list[dict[str, Any]](), os.getloadavg()[0]
+    for kind, (source, split) in sources.items():
+        if problems := chosen(source, split, 1 if kind == "networkx" else args.tasks):
+            rows.append({"kind": kind, **of_problems(former, problems, args.repeats)})
+            print(rows[-1], flush=True)
+    rows.append({"kind": "a row in SWE-bench's form", **of_a_row(args.repeats)})
+    loads = {"load_average": [round(load, 1), round(os.getloadavg()[0], 1)]}
+    write(args.out, about, {"before": args.before, "unit": "s for one attempt", **loads, "rows": rows})
+
+
+if __name__ == "__main__":
+    main()
