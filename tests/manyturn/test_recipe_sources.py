@@ -49,10 +49,7 @@ def default(name, place):
         mode="json"
     )
     for part in place.split("."):
-        if isinstance(found, list):
-            found = next((one for one in found if one["name"] == part), None)
-        else:
-            found = found.get(part)
+        found = next(one for one in found if one["name"] == part) if isinstance(found, list) else found[part]
         if found is None:
             return "off"
     return shown(found["name"] if isinstance(found, dict) else found)
