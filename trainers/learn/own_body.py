@@ -56,6 +56,10 @@ class OwnBody:
         theirs = [p for p in self._policy.get_decoder().parameters() if p.requires_grad]
         for weights, value in zip(self._copied, theirs, strict=True):
             weights.copy_(value)
+        self.forget()
+
+    def forget(self) -> None:
+        """Leave the momentum, which one that learns no more would keep in memory and in checkpoints."""
         self._optimizer.state.clear()
 
     def predict(self, states: torch.Tensor) -> torch.Tensor:

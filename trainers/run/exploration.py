@@ -131,6 +131,8 @@ class _Outcomes:
         if len(learnt) and np.ptp(learnt) > 0 and self.held_E.any():
             return
         told = f"all came to the outcome {learnt[0]:g}" if len(learnt) else "have no outcome that is a number"
+        if not len(learnt) and len(self.outcome_E):
+            told = "are all of one task, which is held out"
         raise LearningFailed(
             f"the episodes of exploration {told}, from which no estimator learns what a turn contributes: raise "
             "progress.exploration.episodes, or begin with a policy that succeeds now and then (warmup.until_success)"
@@ -159,6 +161,7 @@ async def _train(run: Run, trainee: Trainee, data: _Outcomes, log: Log) -> dict[
         if since == config.patience:
             break
     estimator.fit.load_tensors(kept)
+    estimator.fit.forget()
     return best
 
 

@@ -98,6 +98,7 @@ def test_the_estimator_is_trained_before_the_first_step_and_fixed_then(calm):
     first, last = (read_tensors(folder / f"step_{step:06d}") for step in (0, STEPS))
     own = [name for name in first if name.startswith("progress.")]
     assert own and all(torch.equal(first[name], last[name]) for name in own)
+    assert not [name for name in own if "optimizer" in name], "it learns no more"
     assert any(first[name].any() for name in own if name.startswith("progress.own.2")), "its last layer began at 0"
 
 
@@ -110,6 +111,16 @@ def test_an_estimator_of_its_own_gives_other_weights_than_one_that_learns_along(
 def test_outcomes_that_do_not_differ_stop_the_run_and_say_why(tmp_path):
     with pytest.raises(LearningFailed, match="all came to the outcome 0, from which no estimator learns"):
         asyncio.run(train(config(env={"id": "manyturn/Maze-v0", "args": {"max_turns": 2}}), tmp_path / "run"))
+
+
+def test_a_single_training_task_leaves_nothing_to_measure_on(tmp_path):
+    alone = tmp_path / "alone.py"
+    alone.write_text(
+        f"import sys\nsys.path.insert(0, {str(Path(__file__).parents[1])!r})\nfrom chances import Chances\n\n"
+        "class Alone(Chances):\n    def tasks(self, split):\n        return super().tasks(split)[:1]\n"
+    )
+    with pytest.raises(LearningFailed, match="are all of one task, which is held out"):
+        asyncio.run(train(config(env={"id": f"{alone}:Alone"}), tmp_path / "run"))
 
 
 def test_options_of_exploration_that_cannot_act_are_refused():
