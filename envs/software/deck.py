@@ -35,7 +35,7 @@ class Deck(NamedTuple):
         answers: id of a test, of copies too -> what the reference answers.
         lost: ids of tests that it answers once and not again; whatever is said of them is right.
         reached: ids without parameters of the tests of which a copy reaches the fault.
-        timed_out: a run came to its deadline, and the deck is not to be used.
+        timed_out: a run did not come to its end, and the deck is not to be used.
     """
 
     files: Mapping[str, bytes]
@@ -99,7 +99,8 @@ def _settled(dealer: "_Dealer", known: CheckedRun, reference: Run) -> Deck:
     steady = {test: _steady(answers, again.answers[test]) for test, answers in told.items() if _answered(again, test)}
     lost = frozenset(test for test in told if steady.get(test) is None)
     dealer.forget({test for test in told if test in lost or any(one is UNSTEADY for _, one in steady[test] or ())})
-    return dealer.deck({test: steady.get(test) or told[test] for test in told}, lost, again.timed_out)
+    broken_off = again.timed_out or again.status < 0  # then what is missing was not asked, and excuses nobody
+    return dealer.deck({test: steady.get(test) or told[test] for test in told}, lost, broken_off)
 
 
 def _answered(run: CheckedRun, test: str) -> bool:

@@ -1,14 +1,19 @@
 """Who knows the visible test by heart is not paid where other inputs reach the fault, and it is said where none do."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 from small import Small, episode, small
 
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.pool import lease
+from manyturn.envs.contract.keys import generator
+from manyturn.envs.software.agreement import UNSTEADY
+from manyturn.envs.software.checked_run import CheckedRun
+from manyturn.envs.software.deck import Deck, drawn
 from manyturn.envs.software.grader import RESOLVED, UNRESOLVED, Grade, grade
 from manyturn.envs.software.problem import Problem
+from manyturn.envs.software.questions import questions
 from manyturn.envs.software.tasks import Imported
 from manyturn.envs.tools.calls import call_text
 
@@ -41,7 +46,7 @@ def graded(sandbox: DockerSandbox, problem: Problem, core: str, seed: int = 0) -
     return grade(sandbox, problem, {"calc/core.py": core.encode()}, 20.0, seed)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
 def test_the_answers_of_the_visible_test_are_not_paid(sandbox: DockerSandbox, seed: int) -> None:
     found = graded(sandbox, weeks(), BY_HEART, seed)
     assert (found.cause, found.fixed, found.reached) == (UNRESOLVED, (), 1.0)
@@ -104,3 +109,52 @@ def test_a_deck_is_drawn_once_and_not_by_every_grading(sandbox: DockerSandbox, m
         graded(sandbox, problem, core, seed=2)
         counts.append(len(runs))
     assert counts[1:] == [2, 2] and counts[0] >= 5
+
+
+class Runs:
+    """A program that answers what it is told to, in one run after the other."""
+
+    def __init__(self, *runs: CheckedRun):
+        self.left = list(runs)
+
+    def __call__(self, files: Mapping[str, bytes], chosen: Sequence[str], functions: Sequence[str]) -> CheckedRun:
+        return self.left.pop(0)
+
+
+def run(status: int = 0, timed_out: bool = False, **answers: list[object]) -> CheckedRun:
+    """A run of tests that pass: ``a_0=[2]`` is what the first copy of the test ``a`` answers to its question."""
+    ids = {f"test_{name}.py::test_week": [[1, one] for one in told] for name, told in answers.items()}
+    return CheckedRun(dict.fromkeys(ids, "passed"), {}, ids, status, timed_out)
+
+
+def deck(reference: Runs, faulty: Runs) -> Deck:
+    test = "test_a.py::test_week"
+    asked = {"test_a.py": questions(TEST.encode())}
+    return drawn(asked, [test], [test], lambda path, copy: generator("deck", path, copy), reference, faulty)
+
+
+@pytest.mark.parametrize("again", [run(-1), run(-1, a=[2]), run(0, True, a=[2], a_0=[5]), run(-1, True)])
+def test_a_run_that_breaks_off_excuses_nobody(again: CheckedRun) -> None:
+    assert deck(Runs(run(a=[2], a_0=[5]), again), Runs(run(a_0=[4]))).timed_out
+
+
+@pytest.mark.parametrize(
+    ("first", "faulty", "reached"),
+    [
+        (5, [4], True),  # an answer that the test does not have
+        (2, [1], False),  # the test's own answer can be known by heart
+        (5, [5], False),  # the fault is not come to
+        (5, [], True),  # the program stops before the question
+    ],
+)
+def test_a_copy_reaches_the_fault_by_a_new_answer_alone(first: int, faulty: list[object], reached: bool) -> None:
+    told = run(a=[2], a_0=[first])
+    more = [] if reached else [run()]  # another round
+    found = deck(Runs(told, *more, told), Runs(run(a_0=faulty)))
+    assert bool(found.reached) == reached and not found.timed_out and found.answers["test_a_0.py::test_week"]
+
+
+def test_what_is_unsteady_reaches_nothing_and_is_right_whatever_it_is() -> None:
+    found = deck(Runs(run(a=[2], a_0=[5], a_1=[7]), run(a=[2], a_0=[6])), Runs(run(a_0=[4], a_1=[3])))
+    assert (found.reached, found.lost) == (frozenset(), {"test_a_1.py::test_week"})
+    assert found.answers["test_a_0.py::test_week"][0][1] is UNSTEADY
