@@ -64,6 +64,7 @@ UNSCORED: World = {
 ONCE: World = {"learner.minibatch": 16}
 COARSE: World = {"engine": "coarse"}
 FLAT: World = {"credit.rewards=invalid_penalty": {"flag": "understood"}, "rollout.group": 2, "rollout.tasks": 8}
+SHARES: World = {"credit.rewards=overlong": {"max_tokens": None, "buffer": None, "over": "reply", "buffer_share": 0.5}}
 SPLIT: World = {"rollout.branching": {"initial": 2, "threshold": 0.5}}
 GROWS: World = {"rollout.horizon": {"first": 1, "by": 2, "every": 1, "last": 4}}
 GATE = {"part": "outcome", "threshold": 0.5}
@@ -179,6 +180,8 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "credit.rewards=overlong": Matters({"max_tokens": 8, "buffer": 5}),
     "credit.rewards=overlong.max_tokens": Matters(10),
     "credit.rewards=overlong.buffer": Matters(2),
+    "credit.rewards=overlong.share": Matters(0.7, SHARES),
+    "credit.rewards=overlong.buffer_share": Matters(0.9, SHARES),
     "credit.rewards=overlong.factor": Matters(0.2),
     "credit.rewards=overlong.over": Matters("reply", {"credit.rewards=overlong": {"max_tokens": 3, "buffer": 2}}),
     "credit.rewards=part_weights": Matters({"weights": {"step": 9.0}}),

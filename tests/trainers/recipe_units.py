@@ -5,7 +5,7 @@ from typing import Any
 
 from option_table import ALL, COARSE
 from training_options import laid
-from two_steps import TAGGED, TAGS, WORLD
+from two_steps import CALLING, CALLS, TAGGED, TAGS, WORLD
 
 from manyturn.envs.contract.registry import Registry
 from manyturn.recipes import load_recipe
@@ -17,7 +17,8 @@ from manyturn.trainers.recipe.config import parts_as_tables
 REGULARISERS = ("kl", "entropy", "epo", "correction", "reject")
 ROLLOUT = ("horizon", "branching", "rounds")
 RARELY = {"dual", "singleton"}  # what two steps hardly come to; the test of options has worlds where they do
-USED_BY = {"credit.advantage": "value", "spa": "progress"}  # which would be refused without them
+TOGETHER = {"aggregation": ("scale", "sequence", "ratio")}  # which the default aggregation refuses
+USED_BY = {"credit.advantage": ("value", "columns"), "spa": ("progress",)}  # which would be refused without them
 SPREAD = {"env.args": {"copies": 1}, "rollout.tasks": 8}
 WORLDS: dict[str, Mapping[str, Any]] = {
     "gigpo-similarity": {"env.args": {"counted": True}},
@@ -25,12 +26,11 @@ WORLDS: dict[str, Mapping[str, Any]] = {
     "icepop": COARSE,
     "scaling-inter": {"rollout.horizon": {"first": 1, "by": 2, "every": 1, "last": 4}},
     "arpo": {"rollout.branching": {"initial": 2}},
-    "dapo": {"credit.rewards=overlong": {"max_tokens": 8, "buffer": 5}},
-    "spo": {**ALL, "credit.advantage=spo": {"low": -3.0, "high": 3.0}, "rollout.group": 1},
+    "dapo": {"credit.rewards=overlong": {"buffer_share": 1.0}},
+    "spo": {**ALL, "credit.advantage=spo": {"low": -3.0, "high": 3.0}},
     "difficulty-filter": SPREAD,
-    "loop": {"learner.lr": 1e-2},
     **{name: {"progress": {"exploration": {"episodes": 16, "passes": 2}}} for name in ("spa", "gigpo-spa-epo-gra")},
-    "spa-alongside": {"credit.advantage": "gigpo"},
+    "stratified-search": {"model.path": CALLING, **CALLS, "columns=tool_calls": {"tools": ["red"]}},
 }
 
 
@@ -54,18 +54,17 @@ def _options(place: str, stage: dict[str, Any], registry: Registry[Any]) -> list
         return []
     fields = registry.entry(stage["name"]).config_type.model_fields
     others = {key for key in stage.keys() - {"name", *REGULARISERS} if stage[key] != fields[key].get_default()}
-    return [f"{place}.{key}" for key in sorted(others) if not fields[key].is_required() and key not in RARELY]
+    bound = {key for first, later in TOGETHER.items() if first in others for key in later}
+    return [f"{place}.{key}" for key in sorted(others - bound - RARELY) if not fields[key].is_required()]
 
 
 def small(name: str) -> dict[str, Any]:
     """A recipe in the small world."""
     recipe = load_recipe(name)
-    played = recipe.get("rollout", {})
-    alone = played.get("group") == 1
     for section in ("env", "agent", "model", "warmup", "sampling", "evaluation", "roles", "threads", "device"):
         recipe.pop(section, None)
-    recipe = stacked([WORLD, recipe])
-    recipe["rollout"] |= {"tasks": 16 if alone else 4, "group": 1 if alone else 4}
+    recipe = stacked([WORLD, {"credit": {"advantage": "gigpo"}}, recipe])
+    recipe["rollout"] |= {"tasks": 4, "group": 4}
     recipe["learner"] = {key: value for key, value in recipe["learner"].items() if key != "lr_warmup"}
     recipe["learner"] |= {"lr": 1e-2, "minibatch": 16 if recipe["objective"]["name"] == "reinforce" else 8}
     if any(_name(stage) == "invalid_penalty" for stage in recipe["credit"].get("rewards", ())):
@@ -77,28 +76,35 @@ def without(recipe: dict[str, Any], unit: str) -> dict[str, Any]:
     """The recipe less a unit, and less what would have no effect then."""
     *sections, last = unit.split(".")
     key, _, stage = last.partition("=")
-    gone = USED_BY.get(stage or unit)
-    recipe = {name: value for name, value in recipe.items() if name != gone}
+    recipe = {name: value for name, value in recipe.items() if name not in USED_BY.get(stage or unit, ())}
     if unit == "credit.advantage":
-        turns = any(_name(one) == "spa" for one in recipe["credit"].get("rewards", ()))
-        usual = "mt_grpo" if turns else "rloo" if recipe["credit"]["advantage"]["name"] == "grpo" else "grpo"
-        return recipe | {"credit": {**recipe["credit"], "advantage": usual}}
+        return recipe | _with_another_advantage(recipe)
     if unit == "objective":
         kept = {part: value for part, value in recipe["objective"].items() if part in REGULARISERS}
         return recipe | {"objective": {"name": "clip", **kept}}
     if not sections:
         return {name: value for name, value in recipe.items() if name != unit}
     section, *inner = sections
-    table = dict(recipe[section])
+    table, gone = dict(recipe[section]), (key, *TOGETHER.get(key, ()))
     if inner:
-        table[inner[0]] = {name: value for name, value in table[inner[0]].items() if name != key}
+        table[inner[0]] = {name: value for name, value in table[inner[0]].items() if name not in gone}
     elif stage:
         table[key] = [
             one for one in table[key] if _name(one) != stage and not (stage == "spa" and _name(one) == "gated")
         ]
     else:
-        del table[key]
+        table = {name: value for name, value in table.items() if name not in gone}
     return recipe | {section: table}
+
+
+def _with_another_advantage(recipe: dict[str, Any]) -> dict[str, Any]:
+    """Credit by a simpler method, of turns or of tokens where something asks for those."""
+    name, credit = recipe["credit"]["advantage"]["name"], recipe["credit"]
+    if any(_name(stage) == "spa" for stage in credit.get("rewards", ())):
+        return {"credit": {**credit, "advantage": "mt_grpo"}}
+    if name == "reinforce_pp":
+        return {"credit": {**credit, "advantage": "gae"}, "value": {}}
+    return {"credit": {**credit, "advantage": "rloo" if name == "grpo" else "grpo"}}
 
 
 def _name(entry: Any) -> str:
