@@ -2,7 +2,8 @@
 
 import shlex
 
-from manyturn.containers.sandbox import Sandbox
+from manyturn.containers.inside.archive import pack
+from manyturn.containers.sandbox import Ran, Sandbox, Snapshot
 from manyturn.envs.benchmarks.swebench.grader import END, EXIT, INVALID, START, Grade, Resolved, as_expected, grade
 from manyturn.envs.benchmarks.swebench.log_parsers import parser_of
 from manyturn.envs.benchmarks.swebench.patches import SETUP_SECONDS, EvaluationBroke, patched_files, unpack, with_input
@@ -29,7 +30,7 @@ def evaluate(sandbox: Sandbox, row: Row, patch: str, seconds: float = SECONDS) -
         sandbox: of the grader's image, started, its workspace empty, keeping ``LOG_BYTES`` of output.
 
     Raises:
-        EvaluationBroke: the tests did not begin.
+        EvaluationBroke: the tests did not begin, and would not without the patch.
     """
     unpack(sandbox)
     if (
@@ -38,12 +39,10 @@ def evaluate(sandbox: Sandbox, row: Row, patch: str, seconds: float = SECONDS) -
     ):
         return INVALID
     script = script_of_tests(row)
-    ran = sandbox.run(
-        with_input(script.encode(), "cat > /tmp/eval.sh") + "\nbash /tmp/eval.sh 2>&1",
-        seconds=seconds,
-        environ=_ENVIRON,
-    )
+    ran = _run(sandbox, script, seconds)
     if START not in ran.output and not ran.timed_out:
+        if patch and _begins_without_patch(sandbox, script, seconds):
+            return INVALID
         raise EvaluationBroke(f"{row.instance}: its tests do not begin: {ran.output[-300:].strip()}")
     if ran.timed_out:
         return INVALID
@@ -52,6 +51,20 @@ def evaluate(sandbox: Sandbox, row: Row, patch: str, seconds: float = SECONDS) -
         return Grade(Resolved.FULL if good else Resolved.NO, True, float(good), float(good), ())
     parser = parser_of(row.repository, row.log_parser)
     return grade(ran.output, parser, row.fail_to_pass, row.pass_to_pass)
+
+
+def _run(sandbox: Sandbox, script: str, seconds: float) -> Ran:
+    file = with_input(script.encode(), "cat > /tmp/eval.sh")
+    return sandbox.run(f"{file}\nbash /tmp/eval.sh 2>&1", seconds=seconds, environ=_ENVIRON)
+
+
+def _begins_without_patch(sandbox: Sandbox, script: str, seconds: float) -> bool:
+    """Whether it was the patch that kept the tests from their beginning: what comes before may run its code."""
+    lines = script.splitlines(keepends=True)
+    start = next((number for number, line in enumerate(lines, 1) if START in line), 0)
+    sandbox.restore(Snapshot(*pack([])))
+    unpack(sandbox)
+    return START in _run(sandbox, "".join(lines[:start]), seconds).output
 
 
 def script_of_tests(row: Row) -> str:

@@ -128,6 +128,16 @@ def test_tests_that_do_not_begin_are_an_error_and_no_reward(standin, play):
         submit(env)
 
 
+def test_a_patch_that_keeps_the_tests_from_their_beginning_is_a_failure(standin, play):
+    """What prepares the tests, such as an installation, may run the patch's code, which can end what runs it."""
+    script = (
+        f"cd /testbed\npython3 -c 'import sums'\n: '{START}'\npython3 -m pytest -rA tests/test_sums.py\n: '{END}'\n"
+    )
+    env = play(standin, eval_script=f"set -x\n{script}", log_parser="parse_log_pytest", eval_type="pass_and_fail")
+    bash(env, f"{MEND}; echo 'import os; os.kill(os.getppid(), 9)' >> sums.py")
+    assert submit(env)[0] == 0.0
+
+
 def test_an_image_of_another_commit_or_without_a_repository_is_refused(standin, play, engine, tmp_path):
     with pytest.raises(DataError, match="does not know the base commit"):
         play(standin, base_commit="f" * 40)
