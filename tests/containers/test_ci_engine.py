@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -52,3 +53,25 @@ def test_an_engine_that_another_user_may_have_put_there_is_refused(how, started,
     done = started(folder)
     assert done.returncode == 1 and done.stdout == ""
     assert "belongs to somebody else, or others can write to it" in done.stderr
+
+
+def test_an_engine_that_is_installed_does_not_start_with_the_machine(tmp_path):
+    """Debian's package would have one start by itself, with a bridge and a packet filter."""
+    tools, log = tmp_path / "bin", tmp_path / "log"
+    tools.mkdir()
+    for name in ("bash", "cat", "env", "find", "grep", "mkdir", "seq", "setsid", "sleep", "tail", "timeout"):
+        (tools / name).symlink_to(shutil.which(name))
+    for name in ("apt-get", "systemctl", "mmdebstrap", "iptables", "apt-cache"):
+        (tools / name).write_text(f'#!/bin/sh\necho {name} "$@" >> {log}\n')
+    (tools / "docker").write_text("#!/bin/sh\nexit 1\n")
+    (tools / "id").write_text("#!/bin/sh\necho 0\n")
+    for file in tools.iterdir():
+        if not file.is_symlink():
+            file.chmod(0o755)
+    command = [str(ENGINE), "start", str(tmp_path / "engine")]
+    done = subprocess.run(command, env={"PATH": str(tools)}, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "dockerd did not start" in done.stderr
+    said = log.read_text()
+    assert "install" in said and "docker.io" in said
+    assert "systemctl disable docker.service docker.socket containerd.service" in said
+    assert "no engine starts with this machine" in done.stderr
