@@ -1,5 +1,6 @@
 """A comparison that would credit a method with something else: settings, seeds, learning rates, or nothing."""
 
+import asyncio
 import hashlib
 import json
 import os
@@ -37,6 +38,7 @@ from credit_paid_worlds import PaidLong, PaidManners, PaidRepeated
 import manyturn as mt
 from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import configure
+from manyturn.trainers.run.run import open_run
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -135,6 +137,17 @@ def test_a_wrong_answer_costs_and_a_rung_pays_again_after_a_slide():
     slide = "step red" if ladder.unwrapped.task.params["colours"][1] != "red" else "step blue"
     first = ladder.unwrapped.expert()
     assert [ladder.step(action)[1] for action in (first, slide, first)] == [0.1, 0.0, 0.1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", WORLDS)
+def test_no_row_is_refused_by_its_world_after_hours(world):
+    async def begin_all():
+        for row in rows():
+            async with open_run(config_of(Cell(world, row, 0, 1.0), tiny=True)):
+                pass
+
+    asyncio.run(begin_all())
 
 
 def test_hypotheses_are_few_and_about_what_is_run():
