@@ -13,8 +13,8 @@ Refused are a tree that differs from its commit, lines of other code or other hy
 nothing: it ended in the weights of a row that lacks it, or played just as that. What shows this goes to a file beside
 --out, and the row is not run again in that world.
 
-The plan has 4 worlds, 12 rows, 8 seeds, and 3 learning rates on 2 further seeds: 672 cells, which we expect to take 2
-to 3 hours of CPU. Every cell prints what is left, the table what it took.
+The plan has 4 worlds, 12 rows, 8 seeds, and 3 learning rates on 2 further seeds: 672 cells, which we expect to take
+about 3 hours of CPU. Every cell prints what is left, the table what it took.
 """
 
 import argparse

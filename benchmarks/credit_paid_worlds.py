@@ -34,14 +34,14 @@ class PaidLong(Long):
 
 
 class PaidManners(Manners):
-    """Guests who smile at pale colours, which pays 0.1; two of the three pale ones offend."""
+    """Guests who smile at pale colours, which pays 0.3; two of the three pale ones offend."""
 
     part_names = ("smile",)
     pale: ClassVar[tuple[str, ...]] = ("white", *COLOURS[6:])
 
     def respond(self, action: str) -> Turn:
         turn = super().respond(action)
-        return _paid(turn, "smile", 0.1) if turn.understood and action.split()[-1] in self.pale else turn
+        return _paid(turn, "smile", 0.3) if turn.understood and action.split()[-1] in self.pale else turn
 
 
 def _paid(turn: Turn, part: str, reward: float) -> Turn:

@@ -124,7 +124,7 @@ def test_pale_colours_pay_whether_they_offend_or_not():
     env = mt.make(f"{BENCHMARKS}/credit_paid_worlds.py:PaidManners")
     env.reset(seed=0)
     paid = {colour: env.step(f"show {colour}")[1] for colour in ("white", "pink", "grey", "red", "black")}
-    assert paid == {"white": 0.1, "pink": 0.1, "grey": 0.1, "red": 0.0, "black": 0.0}
+    assert paid == {"white": 0.3, "pink": 0.3, "grey": 0.3, "red": 0.0, "black": 0.0}
     assert {"pink", "grey"}.isdisjoint(PaidManners.polite)
 
 
