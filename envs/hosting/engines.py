@@ -27,7 +27,8 @@ def usable(engine: Mapping[str, Any] | None, what: str) -> ContainerEngine:
         made = ContainerEngine.model_validate(engine or {})
     except ValidationError as error:
         fault = error.errors()[0]
-        raise ValueError(f"engine: {'.'.join(map(str, fault['loc']))}: {fault['msg']}") from None
+        why = fault["msg"].removeprefix("Value error, ")
+        raise ValueError(f"engine: {'.'.join(map(str, fault['loc']))}: {why}") from None
     try:
         demand(examined(), made)
         resolve(made.image)

@@ -9,6 +9,7 @@ from manyturn.containers.container_engine import ContainerEngine, client
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.preflight import confirm, demand, examined, facts
 from manyturn.containers.sandbox import EngineUnavailable, SandboxLimits
+from manyturn.envs.hosting.engines import usable
 
 GOOD = {
     "Name": "machine",
@@ -129,3 +130,11 @@ def test_a_container_that_cannot_start_says_why_and_is_not_left_behind(
     with pytest.raises(EngineUnavailable, match=reason):
         sandbox.start()
     assert not client().containers(all=True, filters={"name": sandbox.name})
+
+
+def test_limits_by_which_an_agents_files_could_end_its_container_are_refused() -> None:
+    with pytest.raises(
+        ValueError, match=r"^engine: limits: memory_mb is 512, .* at least 4160 for workspace_mb = 4000"
+    ):
+        usable({"limits": {"workspace_mb": 4000}}, "code cells")
+    SandboxLimits(workspace_mb=4000, memory_mb=4160)

@@ -72,7 +72,7 @@ class SWEBench(TextEnv):
         image: from the name of a row's image to the one that is used; see ``image_names.image_of``.
         hints: show what the row gives as hints too; SWE-bench's rules forbid it.
         engine: what sandboxes are made with: arguments of ``container_engine.ContainerEngine`` besides ``image`` and
-            ``python``, such as ``{"limits": {"workspace_mb": 4000}}``.
+            ``python``, such as ``{"limits": {"workspace_mb": 4000, "memory_mb": 8000}}``.
         max_turns: default 75.
 
     Raises:
@@ -227,4 +227,4 @@ def _engine_of(given: Mapping[str, Any]) -> ContainerEngine:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise ValueError(f"engine: {where}: {first['msg']}") from None
+        raise ValueError(f"engine: {where}: {first['msg'].removeprefix('Value error, ')}") from None

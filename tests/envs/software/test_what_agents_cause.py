@@ -113,7 +113,9 @@ for sender in [o for o in gc.get_objects() if hasattr(o, '_nonce')]:
 """
 
 
-@pytest.mark.parametrize("report", REPORTS)
+@pytest.mark.parametrize(
+    "report", [pytest.param(name, marks=() if name == "deep answer" else pytest.mark.slow) for name in REPORTS]
+)
 def test_no_line_of_a_report_is_an_error(engine: str, report: str) -> None:
     """A program that finds what opens the lines of a report, and sends one of its own."""
     env = Small()
@@ -122,6 +124,7 @@ def test_no_line_of_a_report_is_an_error(engine: str, report: str) -> None:
     env.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", ["10 ** 400", "float('nan')", "[[[1]]] * 10 ** 5", "'\\ud800' * 3"])
 def test_no_answer_is_an_error(engine: str, answer: str) -> None:
     env = Small()
@@ -131,6 +134,7 @@ def test_no_answer_is_an_error(engine: str, answer: str) -> None:
     env.close()
 
 
+@pytest.mark.slow
 def test_files_that_leave_no_room_for_the_challenge_are_a_failure(engine: str) -> None:
     """The tests fit beside them, and the copies of the tests do not."""
     env = Small(engine={"limits": {"workspace_mb": 2, "scratch_mb": 8, "memory_mb": 128}})
