@@ -7,6 +7,7 @@ from short_runs import short_run
 
 from manyturn.agents.journal import Journal
 from manyturn.agents.recorded import episode_to_plain
+from manyturn.agents.records import SCHEMA_VERSION
 from manyturn.trainers.play.rollouts import plan_groups
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.run import playing
@@ -85,5 +86,22 @@ def test_a_journal_of_other_weights_is_of_no_use(tmp_path):
 
     episodes = asyncio.run(play())
     assert {span.version for episode in episodes for span in episode.ledger.spans} == {7}
-    with Journal(tmp_path / "run" / "journal" / "step_000001_00.jsonl", {"policy_version": [7]}) as journal:
+    settings = {"policy_version": [7], "schema_version": SCHEMA_VERSION}
+    with Journal(tmp_path / "run" / "journal" / "step_000001_00.jsonl", settings) as journal:
         assert len(journal.entries) == 9
+
+
+def test_a_journal_of_an_earlier_schema_is_played_again(tmp_path):
+    async def play():
+        with RunFolder(tmp_path / "run", resume=False) as folder:
+            async with open_run(short_run()) as run:
+                plan = plan_groups(run.train[:3], 3, 0, "train/1")
+                path = folder.journal_file(1)
+                path.parent.mkdir(exist_ok=True)
+                settings = {"policy_version": [run.only.engine.version], "schema_version": SCHEMA_VERSION - 1}
+                with Journal(path, settings) as journal:
+                    journal.append({"key": list(plan[0][1]), "turns": [["a turn of fewer fields"]]})
+                async with run.drawing():
+                    return await play_groups(run, plan, folder, 1)
+
+    assert len(asyncio.run(play())) == 9
