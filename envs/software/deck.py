@@ -1,8 +1,7 @@
 """A deck of questions for one problem: its tests, copies of them with other literals, and what the reference answers.
 
-Copies are drawn until some reach the fault. A copy reaches it where the faulty program answers otherwise than the
-reference, and the reference otherwise than in the test itself. So neither the fault nor a memory of the test's answers
-gets past it. What is drawn and answered depends on the problem alone: it is paid for once, and not by every grading.
+Copies are drawn until some reach the fault (``reach.py``), so that neither the fault nor a memory of the test's answers
+gets past them. What is drawn and answered depends on the problem alone: it is paid for once, and not by every grading.
 
 The reference answers twice. Answers in which it does not agree with itself are left out, and so are copies that it
 cannot answer.
@@ -14,10 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manyturn.envs.software.agreement import UNSTEADY, agree, same
+from manyturn.envs.software.agreement import UNSTEADY, same
 from manyturn.envs.software.alterations import altered
 from manyturn.envs.software.checked_run import PASSED, CheckedRun
-from manyturn.envs.software.questions import BOTH, Questions
+from manyturn.envs.software.questions import Questions
+from manyturn.envs.software.reach import Reach
 
 _COPIES = ((8, 9), (30, 4), (math.inf, 2))  # so many tests to make pass at most, so many copies
 _MORE, _ROUNDS, _KEPT = 5, 2, 2  # times as many in the second round; how many of those are kept for each test
@@ -152,14 +152,15 @@ class _Dealer:
 
     def look(self, known: CheckedRun, run: CheckedRun, spoilt: CheckedRun, keep_all: bool) -> None:
         """Note what reaches the fault, and keep that, or all."""
-        seen = self._seen(known)
+        reach = Reach(self._asked, known)
         for test, answers in run.answers.items():
             if not self.is_copy(test) or not _answered(run, test):
                 continue
             path, _, name = test.partition("::")
             original = f"{self._copied[path]}::{name.partition('[')[0]}"
             ids = self._reaching.setdefault(original, set())
-            reaches = test in spoilt.found and self._reaches(original, answers, spoilt.answers[test], seen)
+            text, given = self.files[path], spoilt.answers.get(test, ())
+            reaches = test in spoilt.found and reach.reaches(original, text, answers, given)
             if keep_all or (reaches and len(ids) < _KEPT):
                 self.kept[test] = answers
                 ids.update({test} if reaches else ())
@@ -174,36 +175,3 @@ class _Dealer:
         files = {path: text for path, text in self.files.items() if path in places or path not in self._copied}
         copied = {place: path for place, path in self._copied.items() if place in places}
         return Deck(files, copied, answers, lost, self.reached, late)
-
-    def _seen(self, known: CheckedRun) -> dict[tuple[str, int], list[Any]]:
-        """Test without parameters and question -> what the reference answers in the test itself."""
-        seen: dict[tuple[str, int], list[Any]] = {}
-        for test, answers in known.answers.items():
-            if not self.is_copy(test):
-                for number, answer in answers:
-                    sides = self._sides(test.partition("::")[0], number, answer)
-                    seen.setdefault((test.partition("[")[0], number), []).extend(sides)
-        return seen
-
-    def _reaches(
-        self, original: str, told: Sequence[Any], given: Sequence[Any], seen: Mapping[tuple[str, int], Sequence[Any]]
-    ) -> bool:
-        """Whether a faulty program's answers differ where the reference answers what is not in the test itself."""
-        path = original.partition("::")[0]
-        for at, (number, answer) in enumerate(told):
-            sides, before = self._sides(path, number, answer), seen.get((original, number), ())
-            new = [not any(same(side, one) for one in before) for side in sides]
-            if at >= len(given) or given[at][0] != number:  # from here on it went another way
-                return any(new)
-            if agree(self._asked[path], told[at], given[at]):
-                continue
-            others = self._sides(path, number, given[at][1])
-            if len(others) != len(sides):
-                return any(new)
-            if any(is_new and not same(*pair) for is_new, *pair in zip(new, sides, others, strict=True)):
-                return True
-        return False
-
-    def _sides(self, path: str, number: int, answer: Any) -> list[Any]:
-        both = self._asked[path].kinds.get(number) == BOTH and isinstance(answer, list)
-        return list(answer) if both else [answer]

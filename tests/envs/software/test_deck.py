@@ -21,6 +21,7 @@ RARE = "def week(day):\n    return day // 13 - (day % 13 == 0)\n"  # wrong at on
 RIGHT = "def week(day):\n    return day // 13\n"
 BY_HEART = f"{RARE.replace('week', 'faulty')}\n\ndef week(day):\n    return 2 if day == 26 else faulty(day)\n"
 TEST = "from calc.core import week\n\ndef test_week():\n    assert week(26) == 2\n"
+BY_NAME = TEST.replace("assert week(26)", "day = 26\n    assert week(day)")
 
 
 def weeks(faulty: str = RARE, right: str = RIGHT, test: str = TEST) -> Problem:
@@ -127,9 +128,9 @@ def run(status: int = 0, timed_out: bool = False, **answers: list[object]) -> Ch
     return CheckedRun(dict.fromkeys(ids, "passed"), {}, ids, status, timed_out)
 
 
-def deck(reference: Runs, faulty: Runs) -> Deck:
+def deck(reference: Runs, faulty: Runs, text: str = TEST) -> Deck:
     test = "test_a.py::test_week"
-    asked = {"test_a.py": questions(TEST.encode())}
+    asked = {"test_a.py": questions(text.encode())}
     return drawn(asked, [test], [test], lambda path, copy: generator("deck", path, copy), reference, faulty)
 
 
@@ -139,18 +140,22 @@ def test_a_run_that_breaks_off_excuses_nobody(again: CheckedRun) -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "faulty", "reached"),
+    ("test", "first", "faulty", "reached"),
     [
-        (5, [4], True),  # an answer that the test does not have
-        (2, [1], False),  # the test's own answer can be known by heart
-        (5, [5], False),  # the fault is not come to
-        (5, [], True),  # the program stops before the question
+        (BY_NAME, 5, [4], True),  # an answer that the test does not have
+        (BY_NAME, 2, [1], False),  # the test's own answer can be known by heart
+        (TEST, 2, [1], True),  # but not of a call that is written otherwise
+        (TEST, 5, [5], False),  # the fault is not come to
+        (TEST, 5, [], True),  # the program stops before the question
+        (TEST, 2, [], False),
     ],
 )
-def test_a_copy_reaches_the_fault_by_a_new_answer_alone(first: int, faulty: list[object], reached: bool) -> None:
+def test_a_copy_reaches_the_fault_where_the_test_does_not_say_what_is_right(
+    test: str, first: int, faulty: list[object], reached: bool
+) -> None:
     told = run(a=[2], a_0=[first])
     more = [] if reached else [run()]  # another round
-    found = deck(Runs(told, *more, told), Runs(run(a_0=faulty)))
+    found = deck(Runs(told, *more, told), Runs(run(a_0=faulty)), test)
     assert bool(found.reached) == reached and not found.timed_out and found.answers["test_a_0.py::test_week"]
 
 
