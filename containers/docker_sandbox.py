@@ -54,6 +54,7 @@ class DockerSandbox:
         engine: what it was made with.
         name: of the container.
         agent: user id of its commands, once it has started.
+        landlock: whether its commands can write to the places of an agent alone, /proc left out; once it has started.
         spent: why it should not serve another episode, or "".
     """
 
@@ -63,6 +64,7 @@ class DockerSandbox:
         self._pid, self._nonce = os.getpid(), secrets.token_hex(16)
         self._stream: Stream | None = None
         self._requests, self._oom_kills, self.agent = 0, 0, 0
+        self.landlock = False
         self._lock = threading.Lock()
 
     def start(self) -> None:
@@ -74,6 +76,7 @@ class DockerSandbox:
             self._stream.send(bootstrap.payload())
             seen, _ = self._call("hello", _START_SECONDS, nonce=self._nonce, **_where(self.engine), agent=self.agent)
             preflight.confirm(seen, self.engine)
+            self.landlock = bool(seen["landlock"])
         except SandboxLost as error:
             raise EngineUnavailable(f"the tool server does not start in {self.engine.image}: {error}") from error
         except BaseException:

@@ -42,11 +42,12 @@ def images_list() -> None:
 
 @containers_app.command(name="check")
 def containers_check() -> None:
-    """Look at the engine under DOCKER_HOST: what it enforces, whether sandboxes may start there, and the image."""
+    """Look at the engine under DOCKER_HOST: what it enforces, and what a sandbox sees that is started there."""
     from rich.console import Console
     from rich.table import Table
 
     from manyturn.containers.container_engine import ContainerEngine
+    from manyturn.containers.docker_sandbox import DockerSandbox
     from manyturn.containers.images import resolve
     from manyturn.containers.preflight import demand, examined
 
@@ -55,7 +56,13 @@ def containers_check() -> None:
         table.add_row(*line.split(maxsplit=1))
     Console(highlight=False).print(table)
     demand(found, engine)
-    print(f"sandboxes can start from {engine.image}, {resolve(engine.image).removeprefix('sha256:')[:12]}")
+    image = resolve(engine.image).removeprefix("sha256:")[:12]
+    sandbox = DockerSandbox(engine)
+    sandbox.start()
+    sandbox.stop()
+    print(f"sandboxes start from {engine.image}, {image}, and hold what is demanded of them")
+    if not sandbox.landlock:
+        print("without Landlock: a command that uses up its memory can end its container, and its episode fails")
 
 
 @containers_app.command(name="reap")

@@ -21,26 +21,30 @@ _DEVICES = "/dev"
 _rules = -1
 
 
-def prepare(places: Sequence[str]) -> bool:
-    """Say once where commands may write, besides to devices. False if the kernel does not enforce it."""
+def prepare(places: Sequence[str]) -> None:
+    """Say once where commands may write, besides to devices, if the kernel enforces that."""
     global _rules
     try:
         version = _call(_CREATE_RULESET, None, 0, _VERSION)
     except (ImportError, OSError):  # not every Python has ctypes
-        return False
+        return
     if version < _SINCE[_MOVE]:
-        return False
+        return
     handled = _WRITE | _MAKE_AND_REMOVE | sum(right for right, since in _SINCE.items() if version >= since)
     _rules = _call(_CREATE_RULESET, struct.pack("=Q", handled), 8, 0)
     for path in places:
         _allow(path, handled)
     _allow(_DEVICES, handled & (_WRITE | _TRUNCATE))
-    return True
+
+
+def enforced() -> bool:
+    """Whether the kernel enforces it."""
+    return _rules >= 0
 
 
 def enter() -> None:
     """From here on this process and all that it starts write there alone."""
-    if _rules >= 0:
+    if enforced():
         _call(_RESTRICT_SELF, _rules, 0)
 
 

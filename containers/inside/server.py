@@ -34,7 +34,8 @@ class Message(NamedTuple):
 
 
 def _hello(places: Places, asked: Message) -> Message:
-    return Message({"version": wire.VERSION, **seen.facts((places.workspace, *places.scratch))})
+    found = seen.facts((places.workspace, *places.scratch))
+    return Message({"version": wire.VERSION, "landlock": landlock.enforced(), **found})
 
 
 def _ping(places: Places, asked: Message) -> Message:
