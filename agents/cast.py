@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from manyturn.agents.agent import Agent, Demonstrator
-from manyturn.agents.episode import Act, Player
+from manyturn.agents.episode import Act, Onlooker, Player
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Ledger
 from manyturn.agents.scripted import Scripted
@@ -49,6 +49,11 @@ class CastPlayer:
             self.ledger.record([], [], [], version=0, role=step.role)
             return replace(act, usage=Usage(0, 0, cut=False))
         return act
+
+    def look(self, step: Answer) -> None:
+        player = self._players[id(self._roles[step.role])]
+        if isinstance(player, Onlooker):
+            player.look(step)
 
     def leave(self) -> None:
         for player in self._players.values():

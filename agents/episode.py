@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from manyturn.agents.engine import EngineError, EngineRefused
 from manyturn.agents.episode_key import EpisodeKey
@@ -71,6 +71,13 @@ class Player(Protocol):
 
     def leave(self) -> None:
         """The episode is over."""
+
+
+@runtime_checkable
+class Onlooker(Protocol):
+    """A player that reads the observation at which a limit of turns cut the episode off; nobody answers it."""
+
+    def look(self, step: Answer) -> None: ...
 
 
 class Policy(Protocol):
@@ -195,6 +202,8 @@ async def play(seat: Seat, policy: Policy, task: Task, key: EpisodeKey, instruct
         episode.cause = "" if step.terminated else "turns"
         episode.success = step.success if step.ended or math.isnan(episode.outcome) else False
         episode.last, episode.measures = step.observation, dict(step.measures)
+        if not step.terminated and isinstance(player, Onlooker):
+            player.look(step)
     except ContextFull as full:
         episode.ending, episode.cause, episode.success = Ending.TRUNCATED, "context", False
         episode.last = str(full)

@@ -84,5 +84,8 @@ class BranchPlayer:
         again = Reply(parent.reply(turn), logprobs, finish, parent.spans[turn].version, entropies)
         return self._player.take_down(step, prompt, again)
 
+    def look(self, step: Answer) -> None:
+        self._player.look(step)
+
     def leave(self) -> None:
         self._player.leave()

@@ -40,6 +40,14 @@ class Span:
     version: int
 
 
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A prompt that nobody replied to, since a limit had cut the episode off: its ids, and who was to reply."""
+
+    ids: Sequence[int]
+    role: str = ONE_ROLE
+
+
 @dataclass
 class Ledger:
     """All tokens of an episode of K turns.
@@ -47,10 +55,12 @@ class Ledger:
     Attributes:
         branches: the sequences.
         spans: K reply positions, in order of turns.
+        unanswered: what would have been the next prompt of an episode that a limit cut off, if it is known.
     """
 
     branches: list[Branch] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
+    unanswered: Unanswered | None = None
 
     def record(
         self,

@@ -5,7 +5,7 @@ from typing import Any
 
 from manyturn.agents.episode import Ending, Episode, TurnRecord
 from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.ledger import Branch, Ledger, Span
+from manyturn.agents.ledger import Branch, Ledger, Span, Unanswered
 from manyturn.agents.usage import Usage
 from manyturn.envs.contract.task import Task
 
@@ -27,6 +27,7 @@ def episode_to_plain(episode: Episode) -> dict[str, Any]:
         **({"measures": episode.measures} if episode.measures else {}),
         "branches": None if ledger is None else [list(vars(branch).values()) for branch in ledger.branches],
         "spans": None if ledger is None else [[getattr(s, name) for name in Span.__slots__] for s in ledger.spans],
+        **({} if ledger is None or ledger.unanswered is None else {"unanswered": _unanswered(ledger.unanswered)}),
     }
 
 
@@ -42,6 +43,8 @@ def episode_from_plain(plain: Mapping[str, Any], task: Task) -> Episode:
     ledger = None
     if plain["branches"] is not None:
         ledger = Ledger([Branch(*fields) for fields in plain["branches"]], [Span(*fields) for fields in plain["spans"]])
+        if "unanswered" in plain:
+            ledger.unanswered = Unanswered(*plain["unanswered"])
     return Episode(
         key=key,
         task=task,
@@ -55,6 +58,10 @@ def episode_from_plain(plain: Mapping[str, Any], task: Task) -> Episode:
         answer=plain.get("answer"),
         measures=plain.get("measures", {}),
     )
+
+
+def _unanswered(prompt: Unanswered) -> list[Any]:
+    return [list(prompt.ids), prompt.role]
 
 
 def _turn_to_plain(turn: TurnRecord) -> list[Any]:

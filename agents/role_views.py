@@ -39,7 +39,7 @@ def role_views(episode: Episode, roles: Sequence[str]) -> list[RoleView]:
         if places:
             turns = _earned(episode.turns, role, places, roles)
             key = episode.key._replace(task=group_name(episode.key.task, role, roles))
-            ledger = None if episode.ledger is None else _own(episode.ledger, places)
+            ledger = None if episode.ledger is None else _own(episode.ledger, places, role)
             found.append(RoleView(role, replace(episode, key=key, turns=turns, ledger=ledger), places))
     return found
 
@@ -70,9 +70,11 @@ def _earned(turns: Sequence[TurnRecord], role: str, places: Sequence[int], roles
     ]
 
 
-def _own(ledger: Ledger, places: Sequence[int]) -> Ledger:
-    """The turns at these places, and the branches that hold them."""
+def _own(ledger: Ledger, places: Sequence[int], role: str) -> Ledger:
+    """The turns of a role, which are at these places, and the branches that hold them."""
     spans = [ledger.spans[place] for place in places]
     used = sorted({span.branch for span in spans})
     number = {branch: place for place, branch in enumerate(used)}
-    return Ledger([ledger.branches[b] for b in used], [replace(s, branch=number[s.branch]) for s in spans])
+    unanswered = ledger.unanswered if ledger.unanswered and ledger.unanswered.role == role else None
+    own = [replace(span, branch=number[span.branch]) for span in spans]
+    return Ledger([ledger.branches[branch] for branch in used], own, unanswered)

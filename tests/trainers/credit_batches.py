@@ -43,7 +43,9 @@ def batches(draw: st.DrawFn, unscorable: bool = False, penalties: bool = True) -
         token_columns={"value": per_token(), "entropy": per_token(), "reward": per_token()},
     )
     drift_K = np.array([0.002, float("nan"), 0.02])[batch.group_K]
-    batch = replace(batch, columns={**batch.columns, "drift": drift_K})
+    final_E = rng.choice([0.5, 1.5, float("nan")], E)  # not known of every episode
+    columns = {**batch.columns, "drift": drift_K, "final_value": final_E[batch.episode_K]}
+    batch = replace(batch, columns=columns)
     if not penalties:
         return batch
     penalty_K = draw(st.lists(st.sampled_from([0.0, 0.125]), min_size=sum(lengths), max_size=sum(lengths)))

@@ -280,9 +280,7 @@ def check_gae_at_every_position(case: Case) -> None:
     reward_BL, value_BL = np.array(inputs["token_level_rewards"]), np.array(inputs["values"])
     B, L = value_BL.shape
     line = Timeline.of(np.repeat(np.arange(B), L), np.tile(np.arange(L), B))
-    advantage_N = estimate(
-        line, reward_BL.ravel(), value_BL.ravel(), params["gamma"], params["lam"], np.full(B * L, False)
-    )
+    advantage_N = estimate(line, reward_BL.ravel(), value_BL.ravel(), params["gamma"], params["lam"], np.zeros(B * L))
     close(case, advantage_N + value_BL.ravel(), np.ravel(case["expected"]["returns"]))
     mask_N = np.ravel(inputs["response_mask"])
     said_N = mask_N == 1

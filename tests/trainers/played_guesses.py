@@ -28,17 +28,17 @@ def guess_model(config: AgentConfig) -> LanguageModel:
     return build_tiny(texts, 0, 512, torch.device("cpu"), width=16, layers=2, heads=2)
 
 
-def played(language: LanguageModel, config: AgentConfig, workers: int = 0) -> list[Episode]:
+def played(language: LanguageModel, config: AgentConfig, workers: int = 0, max_turns: int = 9) -> list[Episode]:
     """One episode of each of three tasks."""
-    return asyncio.run(_played(language, config, open_seats(EIGHT, limit=4, workers=workers)))
+    return asyncio.run(_played(language, config, open_seats(EIGHT, limit=4, workers=workers), max_turns))
 
 
-async def _played(language: LanguageModel, config: AgentConfig, seats: Seats) -> list[Episode]:
+async def _played(language: LanguageModel, config: AgentConfig, seats: Seats, max_turns: int) -> list[Episode]:
     engine = TransformersEngine(language.model, language.template.end_ids)
     agent = Agent(config, language.template, engine, Sampling(max_tokens=12))
     plan = [(task, EpisodeKey(0, "train/1", task.id, 0)) for task in seats.tasks("train")[:3]]
     async with seats:
-        return await gather(seats, agent, plan, max_turns=9)
+        return await gather(seats, agent, plan, max_turns=max_turns)
 
 
 def short_guesses(**changes: object) -> RunConfig:

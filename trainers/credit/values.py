@@ -6,33 +6,45 @@ Source: Schulman et al., arXiv 1506.02438, equation 16.
 
 After an episode's last step V_next is 0, also where a limit cut the episode off: every implementation that the numbers
 are compared with does so, and a limit of turns is mostly part of the task, which the agent is to solve in time. Where
-it is not, ``bootstrap`` takes the last value there: the state after the last step is then worth what it was before.
+it is not, ``bootstrap`` takes the value of the final observation there, which nobody answered.
 
 A penalty of a turn is taken from the advantage of its own tokens and from no target: the values predict the
 environment's rewards.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field
 
+from manyturn.envs.contract.facts import EnvFacts
 from manyturn.trainers.credit.stages import StageConfig
 from manyturn.trainers.credit.timeline import FloatP, Timeline
-from manyturn.trainers.credit.turn_batch import BoolK, FloatT, TurnBatch
+from manyturn.trainers.credit.turn_batch import FloatK, FloatT, TurnBatch
 
 
 class ValueConfig(StageConfig):
     """Base of the configurations of methods that compare with a learnt value."""
 
-    needs: ClassVar[frozenset[str]] = frozenset({"value"})
     uses: ClassVar[frozenset[str]] = frozenset({"reward"})
     gamma: float = Field(default=1.0, ge=0, le=1)
     """Discount per step, which is a reply token or a turn."""
     lam: float = Field(default=1.0, ge=0, le=1)
     """Lambda: 1 trusts the rewards to come, 0 the value of the next step."""
     bootstrap: bool = False
-    """Episodes cut off by a limit go on with their last value; without it they end there."""
+    """Episodes cut off by a limit go on with the value of their final observation; without it they end there."""
+
+    @property
+    def needs(self) -> frozenset[str]:  # type: ignore[override]
+        return frozenset({"value", "final_value"} if self.bootstrap else {"value"})
+
+    def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        if not self.bootstrap or run.credit.truncated != "left_out":
+            return None
+        return (
+            f"{self.name}.bootstrap says how truncated episodes go on, and credit.truncated = 'left_out' learns "
+            "nothing from them: leave one of the two out"
+        )
 
 
 def known_values(batch: TurnBatch) -> FloatT:
@@ -45,17 +57,28 @@ def known_values(batch: TurnBatch) -> FloatT:
     return value_T
 
 
-def estimate(
-    timeline: Timeline, reward_P: FloatP, value_P: FloatP, gamma: float, lam: float, going_on_P: BoolK
-) -> FloatP:
+def after_end(batch: TurnBatch, bootstrap: bool) -> FloatK:
+    """Value (K) of what comes after the turn's episode: 0, but where a limit cut it off if ``bootstrap``.
+
+    >>> columns = {"final_value": [[0.5, 0.5], [0.25], [float("nan")]]}
+    >>> cut = TurnBatch.from_episodes([[0, 0], [1], [0]], [0, 0, 0], truncated=[True, False, True], columns=columns)
+    >>> after_end(cut, True)
+    array([0.5, 0.5, 0. , 0. ])
+    """
+    if not bootstrap:
+        return np.zeros(len(batch.turn_K))
+    return np.where(batch.truncated_E[batch.episode_K], np.nan_to_num(batch.column("final_value"), nan=0.0), 0.0)
+
+
+def estimate(timeline: Timeline, reward_P: FloatP, value_P: FloatP, gamma: float, lam: float, end_P: FloatP) -> FloatP:
     """Advantage of each step, not whitened.
 
     Args:
-        going_on_P: where the episode goes on after its last step, with the value of that step.
+        end_P: value after the last step of the step's episode.
 
     >>> line = Timeline.of(np.array([0, 0]), np.array([0, 1]))
-    >>> estimate(line, np.array([0.0, 1.0]), np.array([0.5, 0.75]), 1.0, 0.5, np.full(2, False))
+    >>> estimate(line, np.array([0.0, 1.0]), np.array([0.5, 0.75]), 1.0, 0.5, np.zeros(2))
     array([0.375, 0.25 ])
     """
-    next_P = timeline.following(value_P, np.where(going_on_P, value_P, 0.0))
+    next_P = timeline.following(value_P, end_P)
     return timeline.to_go(reward_P + gamma * next_P - value_P, gamma * lam)

@@ -80,6 +80,7 @@ METRICS: dict[str, str] = {
     "epo_weight": "EPO: weight of the penalty in this step, which its schedule sets.",
     "epo_reference": "EPO: mean entropy of earlier steps, in nats; as released, the mean over turns and this step too.",
     "epo_outside": "EPO: share of tokens whose entropy is out of the range around that.",
+    "final_value": "Mean value of the final observation of truncated episodes; bootstrap.",
     "value_loss": "Loss of the critic: half the mean squared error, with PPO's clip.",
     "value_clip_fraction": "Share of tokens at which that clip was active.",
     "value_explained": "Share of the variance of the critic's targets that its values before the updates explain.",

@@ -45,7 +45,8 @@ def per_token(batch: TurnBatch, result: Credit) -> np.ndarray:
 
 def one_episode(reward: list[float], tokens: list[int], **columns: list[list[float]]) -> TurnBatch:
     lists = {name: [column] for name, column in columns.items()}
-    return TurnBatch.from_episodes([reward], ["a"], tokens=[tokens], token_columns=lists)
+    final = {"final_value": [[0.5] * len(reward)]}
+    return TurnBatch.from_episodes([reward], ["a"], tokens=[tokens], columns=final, token_columns=lists)
 
 
 def test_every_method_is_asked_for_its_properties():
@@ -106,10 +107,10 @@ def test_replies_without_a_token_and_single_turns_are_taken(stages):
         [[0.0, 1.0], [0.5]],
         groups=["a", "b"],
         tokens=[[0, 0], [0]],
-        columns={"calls": [[0, 0], [0]], "drift": [[0, 0], [0]]},
+        columns={name: [[0, 0], [0]] for name in ("calls", "drift", "final_value")},
         token_columns={name: [[[], []], [[]]] for name in ("value", "entropy")},
     )
-    columns = {"calls": [[0]], "drift": [[0]]}
+    columns = {"calls": [[0]], "drift": [[0]], "final_value": [[0]]}
     single = TurnBatch.from_episodes(
         [[1.0]], ["a"], columns=columns, token_columns={"value": [[[0.5]]], "entropy": [[[1.0]]]}
     )
@@ -122,8 +123,9 @@ def test_replies_without_a_token_and_single_turns_are_taken(stages):
 @given(batch=batches(penalties=False), scale=st.sampled_from([0.5, 4.0, 1024.0]))
 def test_the_scale_of_rewards_and_values_does_not_matter_after_whitening(method, batch, scale):
     columns = {name: column_T * scale for name, column_T in batch.token_columns.items()}
+    final = {**batch.columns, "final_value": batch.columns["final_value"] * scale}
     parts = {name: part_K * scale for name, part_K in batch.parts.items()}
-    scaled = replace(batch, parts=parts, token_columns=columns)
+    scaled = replace(batch, parts=parts, columns=final, token_columns=columns)
     one, other = run(batch, {"advantage": method}), run(scaled, {"advantage": method})
     # The 1e-8 in the root of the variance does not grow with the rewards.
     np.testing.assert_allclose(per_token(scaled, other), per_token(batch, one), atol=1e-4)
@@ -214,6 +216,7 @@ def test_targets_are_those_of_each_episode_by_itself(at, bootstrap, batch, gamma
     targets_T = run(batch, {"advantage": {"name": "gae", **options}}).targets_T
     turns_T = run(batch, {"advantage": {"name": "turn_gae", "value_at": at, **options}}).targets_T
     value_T, reward_T, episode_T = batch.token_columns["value"], token_rewards(batch), batch.episode_K[batch.turn_of_T]
+    final_K = batch.columns["final_value"]
     parting_T = np.diff(batch.turn_of_T) > 0
     at_T = np.append(parting_T, True) if at == "last" else np.append(True, parting_T)
     at_T = at_T[: len(value_T)]
@@ -221,13 +224,12 @@ def test_targets_are_those_of_each_episode_by_itself(at, bootstrap, batch, gamma
         own_T = np.flatnonzero(episode_T == e)  # the batch is in time order
         if not len(own_T):
             continue
-        turn_end = value_T[own_T[at_T[own_T]][-1]] if truncated and bootstrap else 0.0
-        end = value_T[own_T[-1]] if truncated and bootstrap else 0.0
+        end = np.nan_to_num(final_K[batch.episode_K == e][0]) if truncated and bootstrap else 0.0
         expected = by_hand(reward_T[own_T].tolist(), value_T[own_T].tolist(), gamma, lam, end)
         np.testing.assert_allclose(targets_T[own_T], expected, atol=1e-9)
         turn_T = own_T[at_T[own_T]]
         sums = [reward_T[(batch.turn_of_T == batch.turn_of_T[t])].sum() for t in turn_T]
-        by_turn = by_hand(sums, value_T[turn_T].tolist(), gamma, lam, turn_end)
+        by_turn = by_hand(sums, value_T[turn_T].tolist(), gamma, lam, end)
         np.testing.assert_allclose(turns_T[turn_T], by_turn, atol=1e-9)
     assert np.isnan(turns_T[~at_T]).all()
 
@@ -291,7 +293,7 @@ def test_values_that_are_missing_are_named(method):
         run(batch, {"advantage": method})
     with pytest.raises(ValueError, match="no column 'value' over reply tokens"):
         run(replace(batch, token_columns={}), {"advantage": method})
-    assert ADVANTAGES.parse(method).needs == {"value"}
+    assert ADVANTAGES.parse(method).needs == {"value"} | ({"final_value"} if method.get("bootstrap") else set())
 
 
 # --- methods of a group

@@ -105,6 +105,16 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         r"spa needs the column 'contribution', which an estimator predicts: add a section \[progress\]",
         {"progress": {}},
     ),
+    (
+        {"credit.advantage": {"name": "gae", "bootstrap": True}, "credit.truncated": "left_out", "value": {}},
+        r"gae\.bootstrap says how truncated episodes go on, and .* leave one of the two out",
+        {"credit.truncated": "as_ended"},
+    ),
+    (
+        {"credit.advantage": {"name": "gae", "bootstrap": True}},
+        r"gae needs the column '(final_)?value', which a critic predicts: add a section \[value\]",
+        {"value": {}},
+    ),
     ({"value": {}}, r"\[value\] has no effect: .*; leave it out", {"credit.advantage": "gae"}),
     (
         {"learner.lr_warmup": 60},

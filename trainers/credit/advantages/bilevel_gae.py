@@ -15,7 +15,8 @@ Implementation:
 2. The token pass starts again at each turn's end, so that no credit crosses turns twice.
 3. A turn's penalty is taken from the advantage of its own tokens and from no target.
 4. A turn with an empty reply has no value: its reward belongs to the turn before it.
-5. An episode that a limit cut off ends there, unless ``bootstrap`` lets it go on with its last value.
+5. An episode that a limit cut off ends there, unless ``bootstrap`` lets it go on with the value of its final
+   observation, which the critic then reads too.
 
 Differences: VAGEN's own code has a lambda for each level, RAGEN's one for both, as here; gamma_turn 0.95 is RAGEN's
 setting. That code takes positions of non-zero reward for the ends of turns and misses a turn whose reward is exactly 0;
@@ -60,6 +61,6 @@ def bilevel_gae(batch: TurnBatch, config: BilevelGaeConfig) -> Advantage:
     return_T = np.zeros(len(value_T))
     return_T[said.last_S] = advantage_S + value_T[said.last_S]
     line = Timeline.of(turn_T, places_in_reply(batch))
-    advantage_T = estimate(line, return_T, value_T, config.gamma, config.lam, np.zeros(len(value_T), bool))
+    advantage_T = estimate(line, return_T, value_T, config.gamma, config.lam, np.zeros(len(value_T)))
     token_T = whitened(advantage_T - batch.penalty_K[turn_T], batch.scorable_K[turn_T].astype(int))
     return Advantage(turn_means(batch, token_T), token_T=token_T, targets_T=advantage_T + value_T)

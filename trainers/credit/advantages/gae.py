@@ -13,7 +13,8 @@ Implementation:
 2. A turn's reward falls on the last token of its reply; a cost of KL (``kl.place = "reward"``) on every token.
 3. Advantages are whitened over the tokens of all scorable episodes, the critic's targets are not.
 4. A turn's penalty is taken from the advantage of its own tokens and from no target.
-5. An episode that a limit cut off ends there, unless ``bootstrap`` lets it go on with its last value.
+5. An episode that a limit cut off ends there, unless ``bootstrap`` lets it go on with the value of its final
+   observation, which the critic then reads too.
 
 Differences: gamma and lambda are 1 as in verl; the paper recommends less of both. Older code steps over padding and
 observations too, so that credit decays with their length. The critic is a head on the policy's hidden states that does
@@ -30,7 +31,7 @@ from manyturn.trainers.credit.reply_tokens import places_in_episode, token_rewar
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
 from manyturn.trainers.credit.timeline import Timeline
 from manyturn.trainers.credit.turn_batch import TurnBatch
-from manyturn.trainers.credit.values import ValueConfig, estimate, known_values
+from manyturn.trainers.credit.values import ValueConfig, after_end, estimate, known_values
 
 
 class GaeConfig(ValueConfig):
@@ -51,7 +52,7 @@ def gae(batch: TurnBatch, config: GaeConfig) -> Advantage:
     turn_T, value_T = batch.turn_of_T, known_values(batch)
     episode_T = batch.episode_K[turn_T]
     line = Timeline.of(episode_T, places_in_episode(batch))
-    going_on_T = batch.truncated_E[episode_T] & config.bootstrap
-    advantage_T = estimate(line, token_rewards(batch), value_T, config.gamma, config.lam, going_on_T)
+    end_T = after_end(batch, config.bootstrap)[turn_T]
+    advantage_T = estimate(line, token_rewards(batch), value_T, config.gamma, config.lam, end_T)
     token_T = whitened(advantage_T - batch.penalty_K[turn_T], batch.scorable_K[turn_T].astype(int))
     return Advantage(turn_means(batch, token_T), token_T=token_T, targets_T=advantage_T + value_T)

@@ -14,7 +14,8 @@ Implementation:
 3. Turns are weighted by their tokens when whitened, for that is how often a loss per token uses their advantage.
 4. A turn with an empty reply has no value and no token to credit: its reward belongs to the turn before it.
 5. A turn's penalty is taken from its own advantage and from no target.
-6. An episode that a limit cut off ends there, unless ``bootstrap`` lets it go on with its last value.
+6. An episode that a limit cut off ends there, unless ``bootstrap`` lets it go on with the value of its final
+   observation, which the critic then reads too.
 
 Differences: Turn-PPO has no public code; gamma 0.99 and lambda 0.9 are its best. VAGEN's code takes the value at the
 last token. A critic that has read the reply expects what it brought: that is then not in the turn's own advantage but
@@ -35,7 +36,7 @@ from manyturn.trainers.credit.reply_tokens import Replies, replies, token_reward
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
 from manyturn.trainers.credit.timeline import FloatP, Timeline
 from manyturn.trainers.credit.turn_batch import TurnBatch
-from manyturn.trainers.credit.values import ValueConfig, estimate, known_values
+from manyturn.trainers.credit.values import ValueConfig, after_end, estimate, known_values
 
 
 class TurnGaeConfig(ValueConfig):
@@ -72,4 +73,4 @@ def over_turns(batch: TurnBatch, said: Replies, value_S: FloatP, gamma: float, l
     """GAE (S) over the turns that said something, with a value of each, not whitened."""
     reward_K = np.bincount(batch.turn_of_T, token_rewards(batch), len(batch.turn_K)).astype(np.float64, copy=False)
     line = Timeline.of(said.episode_S, said.place_S)
-    return estimate(line, reward_K[said.row_S], value_S, gamma, lam, batch.truncated_E[said.episode_S] & bootstrap)
+    return estimate(line, reward_K[said.row_S], value_S, gamma, lam, after_end(batch, bootstrap)[said.row_S])

@@ -91,11 +91,11 @@ def overlong(batch: TurnBatch, config: OverlongConfig) -> Rewarded:
     if config.over == "episode":
         charged_K = last_K(batch)
         tokens_K = np.where(charged_K, episode_sum_K(batch, tokens_K), 0.0)
-    if config.max_tokens is None:
+    if config.max_tokens is None or config.buffer is None:
         limit = config.share * batch.column(f"longest_{config.over}")
         buffer = config.buffer_share * limit
     else:
-        limit, buffer = config.max_tokens, config.buffer
+        limit, buffer = float(config.max_tokens), float(config.buffer)
     excess_K = (tokens_K - (limit - buffer)) / buffer
     figures = {"overlong": float((excess_K > 0)[charged_K].mean())}
     return Rewarded(with_part(batch, "overlong", "overlong", -config.factor * np.clip(excess_K, 0.0, 1.0)), figures)
