@@ -110,11 +110,6 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         r"gae\.bootstrap says how truncated episodes go on, and .* leave one of the two out",
         {"credit.truncated": "as_ended"},
     ),
-    (
-        {"credit.advantage": {"name": "gae", "bootstrap": True}},
-        r"gae needs the column '(final_)?value', which a critic predicts: add a section \[value\]",
-        {"value": {}},
-    ),
     ({"value": {}}, r"\[value\] has no effect: .*; leave it out", {"credit.advantage": "gae"}),
     (
         {"learner.lr_warmup": 60},

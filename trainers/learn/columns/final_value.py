@@ -6,19 +6,15 @@ came to an end of their own; and, where an episode has several roles, for those 
 Asking costs a pass over the truncated episodes, without gradient.
 """
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from manyturn.envs.contract.facts import EnvFacts
 from manyturn.trainers.learn.column import COLUMNS, ColumnConfig, PlayedStep, Supplied
 
 
 class FinalValueConfig(ColumnConfig):
     name: Literal["final_value"] = "final_value"
-
-    def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
-        return None if run.value is not None else "a critic predicts: add a section [value]"
 
 
 @COLUMNS.register(FinalValueConfig)
