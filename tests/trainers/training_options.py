@@ -93,6 +93,4 @@ def laid(recipe: dict[str, Any], world: Mapping[str, Any]) -> dict[str, Any]:
 def without_unset(recipe: Any) -> Any:
     if isinstance(recipe, dict):
         return {key: without_unset(value) for key, value in recipe.items() if value is not UNSET}
-    if isinstance(recipe, list):
-        return [without_unset(entry) for entry in recipe]
     return recipe
