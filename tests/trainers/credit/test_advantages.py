@@ -437,7 +437,7 @@ def large() -> TurnBatch:
         understood_K=np.ones(K, bool),
         tokens_K=tokens_K,
         truncated_E=np.zeros(E, bool),
-        columns={"calls": rng.integers(0, 2, K), "drift": np.full(K, 0.01)},
+        columns={"calls": rng.integers(0, 2, K), "drift": np.full(K, 0.01), "final_value": np.zeros(K)},
         token_columns={name: rng.random(T) for name in ("value", "entropy", "reward")},
         group_names={group: f"task {group}" for group in range(E // 8)},
     )
