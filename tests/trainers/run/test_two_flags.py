@@ -13,11 +13,12 @@ TAGGED = {"name": "tagged"}
 FREE = {"name": "free_text"}
 
 
-def played(folder, form, **penalty):
+def played(folder, form, seed=0, **penalty):
     """A step's line of metrics, and the rows of its turns and episodes."""
     stage = {"name": "invalid_penalty", "coef": 0.1, **penalty}
     few = {"limit": 1}
     config = short_run(
+        seed=seed,
         agent={"format": form},
         warmup={"episodes": 0},
         credit={"advantage": "gigpo", "rewards": [stage]},
@@ -28,7 +29,13 @@ def played(folder, form, **penalty):
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     line = next(line for line in lines if line["phase"] == "train")
     turns, episodes = (next((folder / name).glob("*.parquet")) for name in ("turns", "episodes"))
-    return line, read_turns(turns), read_episodes(episodes)
+    told = json.loads((folder / "summary.json").read_text())["notices"]
+    return (
+        line,
+        read_turns(turns),
+        read_episodes(episodes),
+        any("invalid_penalty charges nothing" in one for one in told),
+    )
 
 
 @pytest.mark.parametrize(
@@ -40,7 +47,7 @@ def played(folder, form, **penalty):
     ],
 )
 def test_a_run_charges_one_flag_and_its_tables_hold_both(tmp_path, form, penalty, charged):
-    line, turns, episodes = played(tmp_path / "run", form, **penalty)
+    line, turns, episodes, told = played(tmp_path / "run", form, **penalty)
     broken = sum(not row["format_valid"] for row in turns)
     strange = sum(not row["understood"] for row in turns)
     assert line["broken_format"] == pytest.approx(broken / len(turns))
@@ -50,6 +57,13 @@ def test_a_run_charges_one_flag_and_its_tables_hold_both(tmp_path, form, penalty
     assert all(row["format_valid"] == ("</action>" in row["reply"]) for row in turns if form is TAGGED)
     assert all(row["format_valid"] == bool(row["reply"].strip()) for row in turns if form is FREE)
     assert line["penalised_turns"] == pytest.approx(line[charged])
+    assert not told, "the penalty has charged something"
     # An untrained policy fails everywhere: whatever is charged, the rewards teach nothing.
     assert line["success"] == 0 and line["groups_without_signal"] == 1
     assert (line["penalty_alone"] > 0) == (0 < line[charged] < 1)
+
+
+def test_a_penalty_that_can_charge_nothing_says_so(tmp_path):
+    line, turns, _, told = played(tmp_path / "run", FREE, seed=1)
+    assert all(row["format_valid"] for row in turns) and line["not_understood"] > 0
+    assert line["penalised_turns"] == line["penalty_alone"] == 0 and told
