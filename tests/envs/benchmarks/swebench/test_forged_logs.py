@@ -12,7 +12,6 @@ from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.inside.archive import pack
 from manyturn.containers.sandbox import SandboxLimits, Snapshot
 from manyturn.envs.benchmarks.swebench.challenged import Judged, judged
-from manyturn.envs.benchmarks.swebench.patches import EvaluationBroke
 from manyturn.envs.benchmarks.swebench.prepare import prepare
 from manyturn.envs.benchmarks.swebench.rows import Row, row_of
 
@@ -66,7 +65,4 @@ def test_no_forgery_is_paid(grader: tuple[DockerSandbox, Row], name: str) -> Non
         text = f"{TOPS[name]}\n{SOURCE}"
     else:
         text = RESULTS[name] + SOURCE.replace(FAULT, "        result = CALL(result, number)\n")
-    try:
-        assert not graded(grader, text).right
-    except EvaluationBroke:  # it ended what runs the tests before they began: an error, and no reward
-        assert name.startswith("ends by")
+    assert not graded(grader, text).right
