@@ -4,10 +4,11 @@ Its files are read from the history and imported under a name of their own, so b
 sandboxes within one process.
 """
 
+import re
 import subprocess
 import sys
-import tarfile
 import tempfile
+import zipfile
 from functools import cache
 from importlib import import_module
 from io import BytesIO
@@ -24,14 +25,13 @@ _PACKAGE, _FOLDER = "manyturn.envs.software", "envs/software"
 @cache
 def grader_at(commit: str) -> ModuleType:
     """The module ``grader`` of a commit. Raises SystemExit where the history does not have it."""
-    found = subprocess.run(["git", "rev-parse", "--verify", "--short", f"{commit}^{{commit}}"], **_quiet())
+    found = subprocess.run(["git", "archive", "--format=zip", commit, _FOLDER], **_quiet())
     if found.returncode:
-        raise SystemExit(f"this checkout has no commit {commit}: git fetch --unshallow")
-    name = f"software_at_{found.stdout.decode().strip()}"
-    packed = subprocess.run(["git", "archive", "--format=tar", commit, _FOLDER], **_quiet(), check=True).stdout
+        raise SystemExit(f"this checkout has no {_FOLDER} at commit {commit}: git fetch --unshallow")
+    name = "software_at_" + re.sub(r"\W", "_", commit)
     with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(fileobj=BytesIO(packed)) as archive:
-            archive.extractall(folder, filter="data")
+        with zipfile.ZipFile(BytesIO(found.stdout)) as archive:
+            archive.extractall(folder)
         (Path(folder) / _FOLDER).rename(Path(folder, name))
         for file in Path(folder, name).rglob("*.py"):
             file.write_text(file.read_text().replace(_PACKAGE, name))
