@@ -147,8 +147,8 @@ def found_in(folder: Path) -> dict[str, Any]:
     }
 
 
-def verdict(claim: Claim, lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the seeds that both arms have say of a claim."""
+def verdict(claim: Claim, lines: Sequence[Mapping[str, Any]], planned: int) -> dict[str, Any]:
+    """What the seeds that both arms have say of a claim; nothing is judged before all that were planned are there."""
     by_arm = {arm: {line["seed"]: line for line in lines if line["arm"] == arm} for arm in ARMS}
     seeds = sorted(by_arm["base"].keys() & by_arm["method"].keys())
     ours, base = ({str(seed): [by_arm[arm][seed]["after"]] for seed in seeds} for arm in ("method", "base"))
@@ -163,7 +163,8 @@ def verdict(claim: Claim, lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     of = {"base": base, "method": ours}
     means = {arm: sum(value for [value] in of[arm].values()) / len(seeds) for arm in ARMS}
     figures = {name: None if math.isnan(value) else round(value, 4) for name, value in {**means, **ends}.items()}
-    return {**told, **figures, "verdict": "shown" if beyond else "the contrary is shown" if contrary else "not shown"}
+    judged = "shown" if beyond else "the contrary is shown" if contrary else "not shown"
+    return {**told, **figures, "verdict": judged if len(seeds) >= planned else f"{len(seeds)} of {planned} seeds"}
 
 
 def main() -> None:
@@ -184,7 +185,7 @@ def main() -> None:
                 lines.append(run(root, claim, arm, seed))
     except Stopped:
         print("stopped: what is finished is stored, and the same command continues")
-    told = [verdict(claim, [line for line in lines if line["claim"] == claim.name]) for claim in claims]
+    told = [verdict(claim, [line for line in lines if line["claim"] == claim.name], seeds) for claim in claims]
     for found in told:
         shown = {name: found.get(name) for name in ("base", "method", "difference", "ci_low", "ci_high", "p")}
         print(f"{found['name']}: {found['verdict']}, seeds {found['seeds']}, {shown}")

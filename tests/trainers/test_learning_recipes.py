@@ -29,7 +29,7 @@ FLOORS: dict[str, Any] = {
     "device": "cpu",
 }
 # One update a step is slower; the horizon has to grow, which it does behind the 20th step; and some learn sooner.
-STEPS = {"rloo": 16, "opo": 16, "scaling-inter": 21, "gigpo-spa-epo-gra": 8}
+STEPS = {"rloo": 16, "opo": 16, "scaling-inter": 21, "gigpo-spa-epo-gra": 8, "spa": 18}
 
 
 def of_recipe(name: str) -> RunConfig:
