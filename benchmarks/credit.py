@@ -197,7 +197,10 @@ def main() -> None:
     with ThreadPoolExecutor(chosen.jobs) as pool:
         list(pool.map(runner.work, groups))
     made = {Cell(line["world"], line["method"], line["seed"]): line for line in gather(chosen.folder)}
-    results = [line for _, line in sorted((known | made).items())]
+    command = f"python benchmarks/credit.py RUN-FOLDER --worlds {' '.join(chosen.worlds)} --methods "
+    command += f"{' '.join(chosen.methods)} --seeds {chosen.seeds} --out {chosen.out}"
+    own = {} if chosen.out == OUT else {"command": command}  # a file that is not named as the script says who made it
+    results = [{**line, **own} for _, line in sorted((known | made).items())]
     for line in results:
         refuse(chosen.out, line["commit"])
     chosen.out.parent.mkdir(parents=True, exist_ok=True)
