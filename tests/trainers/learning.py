@@ -1,52 +1,89 @@
-"""A training of seconds in which held-out success must rise well above the warmed-up policy's."""
+"""A training of seconds of a method and of its base, which begin alike and have everything else alike.
+
+What a method is worth is not measured here, only that it is not inert and does not break what its base can do: held-out
+success after it is not far below the base's, on the same tasks, where the base itself has learnt.
+"""
 
 import asyncio
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from two_steps import ROUNDING, Trained, apart
 
-from manyturn.trainers.recipe.config import parse_config
+from manyturn.agents.compare import Evaluated, read_evaluation, same_tasks, values_over
+from manyturn.agents.statistics import paired_difference
+from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.run.loop import train
 
-# Grpo learns under empg and gigpo under gspo; gae has a critic, spo no groups.
-OFTEN = frozenset({"gae", "gspo"})
+OFTEN = frozenset({"gae"})
+LOST = 0.25  # success that a method may lose against its base; one that learns nothing loses more
 DOORS = f"{Path(__file__).with_name('doors.py')}:Doors"
 CRITIC: dict[str, Any] = {"value": {"lr": 1e-2}}
+WORLD: dict[str, Any] = {
+    "env": {"id": DOORS},
+    "model": {"name": "tiny", "width": 32, "layers": 2, "heads": 2},
+    "warmup": {"episodes": 400, "noise": 0.35, "until_success": 0.3, "check_every": 25, "check_episodes": 64},
+    "rollout": {"tasks": 12, "group": 8},
+    "credit": {"advantage": "grpo"},
+    "learner": {"lr": 2e-3, "minibatch": 16, "old_logprobs": "engine"},
+    "evaluation": {"limit": 17, "repeats": 6},
+    "steps": 10,
+    "checkpoint_every": 100,
+    "device": "cpu",
+}
 # What a method cannot do without, or what this small world asks of it.
 OPTIONS: dict[str, dict[str, Any]] = {
     # Success ends an episode of Doors, so that comparing inside equal lengths would leave nothing to compare.
-    "stratified": {"credit": {"advantage": {"name": "stratified", "stratum": "turns", "blend": 0.2}}},
-    "spo": {"credit": {"advantage": {"name": "spo", "forgetting": "steady"}}},
+    "stratified": {"credit": {"advantage": {"stratum": "turns", "blend": 0.2}}},
+    "spo": {"credit": {"advantage": {"forgetting": "steady"}}},
     "gae": CRITIC,
     "turn_gae": CRITIC,
     "bilevel_gae": CRITIC,
-    "gspo": {"objective": {"name": "gspo", "low": 0.2, "high": 0.2}},
-    "reinforce": {"steps": 16, "learner": {"lr": 2e-3, "minibatch": 96, "old_logprobs": "engine"}},
+    "gspo": {"objective": {"low": 0.2, "high": 0.2}},
 }
+# What both have, where a method's way to learn asks for it.
+SETTINGS: dict[str, dict[str, Any]] = {"reinforce": {"steps": 16, "learner": {"minibatch": 96}}}
+_DONE: dict[str, Path] = {}
 
 
-def learns(name: str, stage: dict[str, Any], path: Path) -> None:
-    config = parse_config(
-        {
-            "env": {"id": DOORS},
-            "model": {"name": "tiny", "width": 32, "layers": 2, "heads": 2},
-            "warmup": {"episodes": 400, "noise": 0.35, "until_success": 0.3, "check_every": 25, "check_episodes": 64},
-            "rollout": {"tasks": 12, "group": 8},
-            "learner": {"lr": 2e-3, "minibatch": 16, "old_logprobs": "engine"},
-            "evaluation": {"limit": 17, "repeats": 6},
-            "steps": 10,
-            "checkpoint_every": 20,
-            **stage,
-            **OPTIONS.get(name, {}),
-        }
-    )
-    summary = asyncio.run(train(config, path))
-    assert summary["difference"]["ci_low"] > 0.1, summary
-    assert summary["after"]["success"] > 0.7, summary
+def learns(name: str, base: dict[str, Any], stage: dict[str, Any], tmp: pytest.TempPathFactory) -> Path:
+    """Train with a method on top of its base, and with the base alone, under the same settings.
+
+    Returns:
+        The folder of the method's run.
+    """
+    settings = {**base, **SETTINGS.get(name, {})}
+    theirs = _run([settings], tmp)
+    ours = _run([settings, stage, OPTIONS.get(name, {})], tmp)
+    learnt = json.loads((theirs / "summary.json").read_text())["difference"]
+    assert learnt["ci_low"] > 0.1, "the base has learnt, so that there is something to lose"
+    steps = settings.get("steps", WORLD["steps"])
+    assert apart(*(Trained.of(run, steps, []) for run in (ours, theirs))) > ROUNDING, "the method is inert"
+    both = [read_evaluation(run) for run in (ours, theirs)]
+    tasks = same_tasks(both)
+    found = paired_difference(*(_successes(one, tasks) for one in both), proportion=True)
+    assert found.mean > -LOST, (found, learnt)
+    return ours
+
+
+def _run(layers: list[dict[str, Any]], tmp: pytest.TempPathFactory) -> Path:
+    """The folder of a run, which is made once."""
+    config = configure(WORLD, *layers)
+    text = config.model_dump_json()
+    if text not in _DONE:
+        folder = tmp.mktemp("learning") / "run"
+        asyncio.run(train(config, folder))
+        _DONE[text] = folder
+    return _DONE[text]
+
+
+def _successes(one: Evaluated, tasks: Mapping[str, str]) -> dict[str, list[float]]:
+    return values_over(one.rows, "success", tasks)
 
 
 def often(names: Iterable[str]) -> list[Any]:
-    """The methods as parameters: a critic and an objective in the default tests, all of them in make test-all."""
+    """The methods as parameters: a critic in the default tests, all of them in make test-all."""
     return [name if name in OFTEN else pytest.param(name, marks=pytest.mark.slow) for name in names]

@@ -16,7 +16,12 @@ from manyturn.trainers.recipe.config import parts_as_tables
 
 REGULARISERS = ("kl", "entropy", "epo", "correction", "reject")
 ROLLOUT = ("horizon", "branching", "rounds")
-RARELY = {"dual", "singleton"}  # what two steps hardly come to; the test of options has worlds where they do
+RARELY = {
+    "low",
+    "high",
+    "dual",
+    "singleton",
+}  # what two steps hardly come to; the test of options has worlds where they do
 TOGETHER = {"aggregation": ("scale", "sequence", "ratio")}  # which the default aggregation refuses
 USED_BY = {"credit.advantage": ("value", "columns"), "spa": ("progress",)}  # which would be refused without them
 SPREAD = {"env.args": {"copies": 1}, "rollout.tasks": 8}
@@ -26,7 +31,7 @@ WORLDS: dict[str, Mapping[str, Any]] = {
     "icepop": COARSE,
     "scaling-inter": {"rollout.horizon": {"first": 1, "by": 2, "every": 1, "last": 4}},
     "arpo": {"rollout.branching": {"initial": 2}},
-    "dapo": {"credit.rewards=overlong": {"buffer_share": 1.0}},
+    "dapo": {"credit.rewards=overlong": {"buffer_share": 1.0}, "rollout.group": 2, "rollout.tasks": 8},
     "spo": {**ALL, "credit.advantage=spo": {"low": -3.0, "high": 3.0}},
     "difficulty-filter": SPREAD,
     **{name: {"progress": {"exploration": {"episodes": 16, "passes": 2}}} for name in ("spa", "gigpo-spa-epo-gra")},
@@ -42,7 +47,8 @@ def units(name: str) -> list[str]:
     found += ["credit.advantage"] if "advantage" in credit else []
     found += _options("credit.advantage", credit.get("advantage", {}), ADVANTAGES)
     found += _options("objective", {"name": "clip"} | objective, OBJECTIVES)
-    found += ["objective"] if objective.get("name", "clip") != "clip" else []
+    # On policy the gradient of reinforce is that of the clipped loss.
+    found += ["objective"] if objective.get("name", "clip") not in ("clip", "reinforce") else []
     found += [f"objective.{part}" for part in REGULARISERS if part in objective]
     found += [f"rollout.{part}" for part in ROLLOUT if part in recipe.get("rollout", {})]
     return found + (["curriculum"] if "curriculum" in recipe else [])

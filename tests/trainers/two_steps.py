@@ -75,6 +75,12 @@ class Trained(NamedTuple):
     shapes: tuple[Any, ...]
     notices: list[str]
 
+    @classmethod
+    def of(cls, run: Path, steps: int, notices: list[str]) -> "Trained":
+        """What is in the folder of a run that kept its first checkpoint."""
+        before, after = (_weights(run / f"checkpoints/step_{step:06d}") for step in (0, steps))
+        return cls(_flat(before), _flat(after), _shapes(after), notices)
+
 
 class Trainings:
     """Runs configurations, each once.
@@ -100,8 +106,7 @@ class Trainings:
         path = self.folder / name
         with contextlib.redirect_stderr(io.StringIO()):  # bars of transformers
             summary = asyncio.run(train(configure(values), path))
-        before, after = (self._weights(path / f"checkpoints/step_{step:06d}") for step in (0, values["steps"]))
-        return Trained(_flat(before), _flat(after), _shapes(after), summary["notices"])
+        return Trained.of(path, values["steps"], summary["notices"])
 
     def _model(self, name: str) -> str:
         """The folder of a tiny decoder that was taught, when it is first asked for."""
@@ -112,11 +117,6 @@ class Trainings:
             self._models[name] = str(self.folder / name / "checkpoints/step_000000/model")
         return self._models[name]
 
-    @staticmethod
-    def _weights(checkpoint: Path) -> dict[str, torch.Tensor]:
-        files = sorted(file for file in checkpoint.rglob("*.safetensors") if not file.name.startswith("learner"))
-        return {f"{file.stem}/{key}": value for file in files for key, value in load_file(file).items()}
-
 
 def apart(one: Trained, other: Trained) -> float:
     """How far the weights of two runs are apart, as a share of how far they have moved; infinite for other models."""
@@ -125,6 +125,11 @@ def apart(one: Trained, other: Trained) -> float:
     moved = max(float((run.after - run.before).norm()) for run in (one, other))
     distance = float((one.after - other.after).norm())
     return distance / moved if moved else distance
+
+
+def _weights(checkpoint: Path) -> dict[str, torch.Tensor]:
+    files = sorted(file for file in checkpoint.rglob("*.safetensors") if not file.name.startswith("learner"))
+    return {f"{file.stem}/{key}": value for file in files for key, value in load_file(file).items()}
 
 
 def _flat(weights: Mapping[str, torch.Tensor]) -> torch.Tensor:

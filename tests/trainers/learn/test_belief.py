@@ -113,10 +113,10 @@ def test_a_run_by_beliefs_goes_on_to_the_bit_after_a_kill(tmp_path):
 
 
 @pytest.mark.slow
-def test_beliefs_teach(tmp_path):
+def test_beliefs_teach(tmp_path_factory):
     """With the comparison that the authors' code makes, of returns at turns of the same number."""
     doors = f"{Path(__file__).parents[1] / 'told_doors.py'}:ToldDoors"
     credit = {"rewards": ["igpo"], "advantage": {"name": "igpo", "baseline": "turn", "std": False}}
-    learns("igpo", {"env": {"id": doors}, "credit": credit}, tmp_path / "run")
-    lines = [line for line in read_metrics(tmp_path / "run") if line["phase"] == "train"]
+    run = learns("igpo", {"env": {"id": doors}}, {"credit": credit}, tmp_path_factory)
+    lines = [line for line in read_metrics(run) if line["phase"] == "train"]
     assert lines[-1]["belief"] > lines[0]["belief"] + 0.1 and lines[-1]["belief"] > lines[-1]["prior"] + 0.3
