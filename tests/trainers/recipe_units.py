@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from option_table import ALL, COARSE
+from option_table import COARSE
 from training_options import laid
 from two_steps import CALLING, CALLS, TAGGED, TAGS, WORLD
 
@@ -32,7 +32,8 @@ WORLDS: dict[str, Mapping[str, Any]] = {
     "scaling-inter": {"rollout.horizon": {"first": 1, "by": 2, "every": 1, "last": 4}},
     "arpo": {"rollout.branching": {"initial": 2}},
     "dapo": {"credit.rewards=overlong": {"buffer_share": 1.0}, "rollout.group": 2, "rollout.tasks": 8},
-    "spo": {**ALL, "credit.advantage=spo": {"low": -3.0, "high": 3.0}},
+    "spo": {**SPREAD, "credit.advantage=spo": {"low": -3.0, "high": 3.0}},
+    "reinforce-pp-baseline": {"objective.kl": {"coef": 0.1}},  # theirs is too small for two steps to show it
     "difficulty-filter": SPREAD,
     **{name: {"progress": {"exploration": {"episodes": 16, "passes": 2}}} for name in ("spa", "gigpo-spa-epo-gra")},
     "stratified-search": {"model.path": CALLING, **CALLS, "columns=tool_calls": {"tools": ["red"]}},
