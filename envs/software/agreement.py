@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from manyturn.envs.software.questions import BOTH, RAISES, Questions
+from manyturn.envs.software.questions import RAISES, Questions
 
 _CLOSE, _NEAR_ZERO, _LARGEST = 1e-6, 1e-9, 1 << 64
 
@@ -13,13 +13,12 @@ UNSTEADY = {"any": "answer"}
 """Stands for an answer in which the reference does not agree with itself, so that nobody has to."""
 
 
-def agree(asked: Questions, told: Sequence[Any], given: Sequence[Any], strict: bool = True) -> bool:
+def agree(asked: Questions, told: Sequence[Any], given: Sequence[Any]) -> bool:
     """Whether an answer is the reference's.
 
     Args:
         asked: the questions of the file.
         told, given: number of the question, and the answer of the reference and of a program.
-        strict: if not, two sides have to be equal where the reference's are.
     """
     number, answer = told
     if given[0] != number:
@@ -30,9 +29,6 @@ def agree(asked: Questions, told: Sequence[Any], given: Sequence[Any], strict: b
         # A test names what it expects, often a class above what is raised.
         named = {name for name in given[1] if isinstance(name, str)}
         return not asked.raises.get(number, frozenset()).union(answer[:1]).isdisjoint(named)
-    sides = not strict and asked.kinds.get(number) == BOTH and isinstance(given[1], list)
-    if sides and len(given[1]) == len(answer):
-        return same(answer[0], answer[1]) and same(given[1][0], given[1][1])
     return same(answer, given[1])
 
 
@@ -47,6 +43,8 @@ def same(one: Any, other: Any) -> bool:
 def _same(one: Any, other: Any) -> bool:
     if isinstance(one, list) and isinstance(other, list) and one[:1] != ["float"] != other[:1]:
         return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, int) and isinstance(other, int):  # no processor rounds these
+        return one == other
     left, right = _number(one), _number(other)
     if left is None or right is None:
         return one == other

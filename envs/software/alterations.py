@@ -7,7 +7,7 @@ reference does.
 
 import ast
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,8 @@ def altered(source: bytes, tests: Iterable[str], copy: int, rng: np.random.Gener
     pool = dict[tuple[int, int], str]()
     for name in tests:
         found = {places.span(node): node for node in _reach(tree, name.split("::"))}
-        texts = {span: _other(found[span], places, rng) for span in sorted(found)}
+        kinds = _kinds(found.values())
+        texts = {span: _other(found[span], places, kinds, rng) for span in sorted(found)}
         known = {span: text for span, text in texts.items() if text is not None}
         chosen = [span for span in known if rng.random() < share]
         chosen = chosen or ([list(known)[rng.integers(len(known))]] if known else [])
@@ -94,12 +95,35 @@ def _literals(node: ast.AST) -> Iterator[ast.AST]:
         yield from _literals(child)
 
 
-def _other(node: ast.AST, places: Places, rng: np.random.Generator) -> str | None:
+class _Kinds(NamedTuple):
+    """What the literals of a test have in common, which a specification may ask of inputs.
+
+    Attributes:
+        least: no number is smaller; at most 2.
+        signs: letters and digits of its texts.
+    """
+
+    least: int
+    signs: frozenset[str]
+
+
+def _kinds(nodes: Iterable[ast.AST]) -> _Kinds:
+    values = [node.value for node in nodes if isinstance(node, ast.Constant)]
+    numbers = [value for value in values if isinstance(value, int) and not isinstance(value, bool)]
+    texts = [
+        value if isinstance(value, str) else value.decode("latin-1")
+        for value in values
+        if isinstance(value, str | bytes)
+    ]
+    return _Kinds(min([2, *numbers]) if numbers else 0, frozenset("".join(texts)))
+
+
+def _other(node: ast.AST, places: Places, kinds: _Kinds, rng: np.random.Generator) -> str | None:
     match node:
         case ast.List(elts=parts) | ast.Tuple(elts=parts):
             return _swapped(node, parts, places, rng) if rng.random() < _SWAPPED else None
         case ast.Constant(value=value):
-            new = _changed(value, rng)
+            new = _changed(value, kinds, rng)
             return None if new == value and type(new) is type(value) else repr(new)
     return None
 
@@ -115,24 +139,24 @@ def _swapped(node: ast.AST, parts: list[ast.expr], places: Places, rng: np.rando
     return b"".join(places.text(piece) for piece in pieces).decode()
 
 
-def _changed(value: Any, rng: np.random.Generator) -> Any:
+def _changed(value: Any, kinds: _Kinds, rng: np.random.Generator) -> Any:
     match value:
         case bool():
             return not value
         case int():
             near = value + int(rng.choice([-2, -1, 1, 2]))
-            wide = int(rng.integers(2 * value + _WIDE)) if 0 <= value < 1 << 40 else value + 1
-            return max(0, near) if rng.random() < 0.5 else wide
+            wide = int(rng.integers(kinds.least, 2 * value + _WIDE)) if 0 <= value < 1 << 40 else value + 1
+            return max(kinds.least, near) if rng.random() < 0.5 else wide
         case float():
             return round(value * rng.uniform(0.5, 1.6), 3)
         case str():
-            return _text(value, rng)
+            return _text(value, kinds.signs, rng)
         case bytes() if value.isascii():
-            return _text(value.decode(), rng).encode()
+            return _text(value.decode(), kinds.signs, rng).encode()
     return value
 
 
-def _text(text: str, rng: np.random.Generator) -> str:
+def _text(text: str, known: frozenset[str], rng: np.random.Generator) -> str:
     """A text with a letter or digit that is another, gone, or there twice, or has its neighbour's place."""
     spots = [at for at, sign in enumerate(text) if sign.isalnum()]
     if not spots:
@@ -142,6 +166,8 @@ def _text(text: str, rng: np.random.Generator) -> str:
     match rng.integers(4):
         case 0:
             signs = next((s for s in ("0123456789", "abcdefghijklmnop", "ABCDEFGHIJKLMNOP") if sign in s), "xyz")
+            usual = sorted(known.intersection(signs))  # a text of 0 and 1 may have to be one
+            signs = "".join(usual) if len(usual) > 1 else signs
             return text[:at] + signs[rng.integers(len(signs))] + rest
         case 1 if len(text) > 1:
             return text[:at] + rest

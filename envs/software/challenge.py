@@ -45,7 +45,7 @@ class Met(NamedTuple):
         tampered: why what it said cannot be true; empty if it can.
         wrong: ids of tests, of copies too, that it does not answer as the reference does.
         failed: ids without parameters of the tests that those stand for.
-        answered: ids of tests that the reference answers.
+        answered: ids of tests that the reference answers, and does not answer otherwise each time.
         reached: share of the tests to make pass of which a copy with other literals reaches the fault. Where it is 0,
             who knows the visible tests by heart can answer everything.
         timed_out: it, or the reference, came to a deadline and not to its end.
@@ -92,7 +92,6 @@ class Challenge(Generic[Program]):
         self._tests, self._reference, self._faulty, self._lay = tests, reference, faulty, lay
         known_to_fail = expected_to_fail(tests.files, tests.pass_to_pass)
         self._chosen = tuple(t for t in (*tests.fail_to_pass, *tests.pass_to_pass) if t not in known_to_fail)
-        self._kept = frozenset(tests.pass_to_pass)
         paths = dict.fromkeys(test.partition("::")[0] for test in self._chosen)
         self._asked = {path: questions(tests.files[path]) for path in paths if path in tests.files}
         self._name, self._number = name, deck_of(seed)
@@ -113,7 +112,7 @@ class Challenge(Generic[Program]):
             allowance: by the clock, for the program; the reference needs none.
         """
         deck = self._deck(sandbox, seconds)
-        answered, to_fix = frozenset(deck.answers), _functions(self._tests.fail_to_pass)
+        answered, to_fix = deck.firm, _functions(self._tests.fail_to_pass)
         reached = len(deck.reached) / max(1, len(to_fix))
         if deck.timed_out or not answered:
             return Met("", frozenset(), frozenset(), answered, reached, deck.timed_out)
@@ -152,8 +151,8 @@ class Challenge(Generic[Program]):
         told, given = deck.answers[test], found.answers.get(test, [])
         if found.found.get(test) != PASSED or len(given) != len(told):
             return True
-        asked, strict = self._of(test, deck), test not in self._kept
-        return not all(agree(asked, one, other, strict) for one, other in zip(told, given, strict=True))
+        asked = self._of(test, deck)
+        return not all(agree(asked, one, other) for one, other in zip(told, given, strict=True))
 
     def _contradicts(self, test: str, deck: Deck, found: CheckedRun) -> bool:
         """Whether a test that was said to pass cannot have passed with these answers."""

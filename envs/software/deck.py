@@ -33,7 +33,8 @@ class Deck(NamedTuple):
         files: path -> content, of tests and copies as questions.
         copied: path of a copy -> path of the file of tests.
         answers: id of a test, of copies too -> what the reference answers.
-        lost: ids of tests that it answers once and not again; whatever is said of them is right.
+        lost: ids of tests that it answers once and not again. Nothing that is said of them is wrong, and nothing proves
+            them.
         reached: ids without parameters of the tests of which a copy reaches the fault.
         timed_out: a run did not come to its end, and the deck is not to be used.
     """
@@ -44,6 +45,15 @@ class Deck(NamedTuple):
     lost: frozenset[str]
     reached: frozenset[str]
     timed_out: bool
+
+    @property
+    def firm(self) -> frozenset[str]:
+        """The ids of tests that can be believed: the reference gives an answer twice, or they ask nothing."""
+        return frozenset(
+            test
+            for test, answers in self.answers.items()
+            if test not in self.lost and (not answers or any(answer is not UNSTEADY for _, answer in answers))
+        )
 
     def original(self, test: str) -> str:
         """The id without parameters of the test that a test, or a copy of it, stands for."""

@@ -41,6 +41,7 @@ def test_answers_that_no_processor_holds_are_wrong_and_no_error(told: object) ->
 def test_numbers_may_be_rounded_and_no_more() -> None:
     assert same(["float", repr(0.1 + 0.2)], ["float", "0.3"]) and same(["float", "2.0"], 2) and same(NAN, NAN)
     assert not same(["float", "0.3"], ["float", "0.30001"]) and not same(1 << 70, (1 << 70) + 1)
+    assert not same(125411328000, 125411328001) and not same(["list", 1 << 40], ["list", (1 << 40) + 1])
 
 
 @pytest.mark.parametrize("given", [[], "LookupError", [["LookupError"]], [DEEP], {"LookupError": 1}, None, True, HUGE])

@@ -91,7 +91,17 @@ def test_what_is_random_is_no_copy_that_reaches_the_fault(sandbox: DockerSandbox
     problem = weeks(faulty, right, "from calc.core import week\n\ndef test_week():\n    found = week(26)\n")
     found = graded(sandbox, problem, right)
     assert (found.cause, found.reached) == (RESOLVED, 0.0)
-    assert graded(sandbox, problem, right.replace("return", "random.seed(); return")).cause == RESOLVED
+    assert graded(sandbox, problem, right.replace("return", "random.seed(); return")).cause == UNRESOLVED
+
+
+def test_inputs_that_are_drawn_let_no_wrong_program_through(sandbox: DockerSandbox) -> None:
+    right = "def week(day):\n    return day[1:] + day[:1]\n"
+    test = "import random\nfrom calc.core import week\n\ndef test_week():\n    for _ in range(9):\n"
+    test += "        day = [random.random() for _ in range(3)]\n        assert week(week(week(day))) == day\n"
+    problem = weeks("def week(day):\n    return None\n", right, test)
+    assert graded(sandbox, problem, right).cause == RESOLVED
+    equal = "class Day(list):\n    __eq__ = lambda self, other: True\n    __hash__ = None\n\ndef week(day):\n    return Day([1.0])\n"
+    assert graded(sandbox, problem, equal).cause == UNRESOLVED
 
 
 def test_a_deck_is_drawn_once_and_not_by_every_grading(sandbox: DockerSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +169,8 @@ def test_a_copy_reaches_the_fault_where_the_test_does_not_say_what_is_right(
     assert bool(found.reached) == reached and not found.timed_out and found.answers["test_a_0.py::test_week"]
 
 
-def test_what_is_unsteady_reaches_nothing_and_is_right_whatever_it_is() -> None:
+def test_what_is_unsteady_reaches_nothing_and_proves_nothing() -> None:
     found = deck(Runs(run(a=[2], a_0=[5], a_1=[7]), run(a=[2], a_0=[6])), Runs(run(a_0=[4], a_1=[3])))
     assert (found.reached, found.lost) == (frozenset(), {"test_a_1.py::test_week"})
     assert found.answers["test_a_0.py::test_week"][0][1] is UNSTEADY
+    assert not found.firm.intersection({"test_a_0.py::test_week", "test_a_1.py::test_week"}) and found.firm

@@ -4,6 +4,8 @@ import ast
 import builtins
 from collections.abc import Iterator
 
+import ast
+
 import pytest
 
 from manyturn.envs.contract.keys import generator
@@ -13,6 +15,8 @@ from manyturn.envs.software.questions import questions
 
 TESTS = b'''"""Tests: 11 == 11."""
 import unittest
+import ast
+
 import pytest
 from lib import f, g
 
@@ -149,6 +153,15 @@ def test_other_literals_are_those_of_the_chosen_test_alone() -> None:
         for kept in ('"a,b"', 'ids=["x", "y"]', '"""Docs 7."""', "OTHER = 5", "f(50)", "__ask__.both(1, "):
             assert kept in text
     assert any('"word"' not in text for text in texts) and any("[[1, 2], [3, 4]]" not in text for text in texts)
+
+
+def test_other_literals_are_of_the_kind_that_a_specification_may_ask_for() -> None:
+    before = b"def test_it():\n    assert f('0110', '10', 3, 1) == g(2)\n"
+    for copy in range(60):
+        after = altered(before, ["test_it"], copy, generator("alter kinds", copy))
+        found = [node.value for node in ast.walk(ast.parse(after)) if isinstance(node, ast.Constant)]
+        assert {sign for value in found if isinstance(value, str) for sign in value} <= {"0", "1"}
+        assert min(value for value in found if isinstance(value, int)) >= 1
 
 
 def test_other_literals_follow_from_the_generator() -> None:
