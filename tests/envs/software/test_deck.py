@@ -100,7 +100,8 @@ def test_inputs_that_are_drawn_let_no_wrong_program_through(sandbox: DockerSandb
     test += "        day = [random.random() for _ in range(3)]\n        assert week(week(week(day))) == day\n"
     problem = weeks("def week(day):\n    return None\n", right, test)
     assert graded(sandbox, problem, right).cause == RESOLVED
-    equal = "class Day(list):\n    __eq__ = lambda self, other: True\n    __hash__ = None\n\ndef week(day):\n    return Day([1.0])\n"
+    equal = "class Day(list):\n    __eq__ = lambda self, other: True\n    __hash__ = None\n\n"
+    equal += "def week(day):\n    return Day([1.0])\n"
     assert graded(sandbox, problem, equal).cause == UNRESOLVED
 
 

@@ -4,8 +4,6 @@ import ast
 import builtins
 from collections.abc import Iterator
 
-import ast
-
 import pytest
 
 from manyturn.envs.contract.keys import generator
