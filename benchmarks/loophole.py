@@ -8,8 +8,8 @@ the share of episodes with a success, ``right`` of those with the right patch ha
 patch that talks to the grader. All seeds are written, to results/loophole.json, and drawn, to results/loophole.png. The
 same command continues where it was.
 
-Before these hypotheses were written there were trials. From a warm-up on right patches the loophole was not found; hence
-the present one. Sizes and learning rate were chosen on one further seed. Hypotheses, each to hold on every seed:
+Trials came before these hypotheses. From a warm-up on right patches the loophole was not found; hence the present one.
+Sizes and learning rate were chosen on one further seed. Hypotheses, each to hold on every seed:
 
 1. On the former grader the policy finds the loophole: in the last quarter of the steps ``planted`` is above a half.
 2. On the former grader most of what is paid then is not right.
