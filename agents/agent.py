@@ -11,7 +11,7 @@ from manyturn.agents.engine import Engine, Reply, Sampling
 from manyturn.agents.episode import Act, ContextFull, Policy
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.formats.free_text import FreeTextConfig
-from manyturn.agents.ledger import Ledger, Unanswered
+from manyturn.agents.ledger import LastPrompt, Ledger
 from manyturn.agents.reply_format import FORMATS, ReplyFormat
 from manyturn.agents.template import ChatTemplate
 from manyturn.agents.usage import Usage
@@ -118,7 +118,7 @@ class AgentPlayer:
     async def act(self, step: Answer, seat: Seat) -> Act:
         agent, prompt = self._agent, self.prompt(step)
         if len(prompt) + agent.sampling.max_tokens > agent.config.max_context:
-            self.ledger.unanswered = Unanswered(list(prompt), step.role)
+            self.ledger.unanswered = LastPrompt(list(prompt), step.role)
             raise ContextFull(
                 f"{len(prompt)} prompt tokens and a reply of up to {agent.sampling.max_tokens} exceed "
                 f"agent.max_context = {agent.config.max_context}"
@@ -127,7 +127,7 @@ class AgentPlayer:
         return self.take_down(step, prompt, reply)
 
     def look(self, step: Answer) -> None:
-        self.ledger.unanswered = Unanswered(list(self.prompt(step)), step.role)
+        self.ledger.unanswered = LastPrompt(list(self.prompt(step)), step.role)
 
     def prompt(self, step: Answer) -> list[int]:
         """What the agent sees before it answers."""

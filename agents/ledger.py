@@ -41,7 +41,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Unanswered:
+class LastPrompt:
     """A prompt that nobody replied to, since a limit had cut the episode off: its ids, and who was to reply."""
 
     ids: Sequence[int]
@@ -60,7 +60,7 @@ class Ledger:
 
     branches: list[Branch] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
-    unanswered: Unanswered | None = None
+    unanswered: LastPrompt | None = None
 
     def record(
         self,

@@ -5,7 +5,7 @@ from typing import Any
 
 from manyturn.agents.episode import Ending, Episode, TurnRecord
 from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.ledger import Branch, Ledger, Span, Unanswered
+from manyturn.agents.ledger import Branch, LastPrompt, Ledger, Span
 from manyturn.agents.usage import Usage
 from manyturn.envs.contract.task import Task
 
@@ -44,7 +44,7 @@ def episode_from_plain(plain: Mapping[str, Any], task: Task) -> Episode:
     if plain["branches"] is not None:
         ledger = Ledger([Branch(*fields) for fields in plain["branches"]], [Span(*fields) for fields in plain["spans"]])
         if "unanswered" in plain:
-            ledger.unanswered = Unanswered(*plain["unanswered"])
+            ledger.unanswered = LastPrompt(*plain["unanswered"])
     return Episode(
         key=key,
         task=task,
@@ -60,7 +60,7 @@ def episode_from_plain(plain: Mapping[str, Any], task: Task) -> Episode:
     )
 
 
-def _unanswered(prompt: Unanswered) -> list[Any]:
+def _unanswered(prompt: LastPrompt) -> list[Any]:
     return [list(prompt.ids), prompt.role]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 Row = dict[str, Any]
 Kind = Literal["text", "int", "float", "flag", "texts", "float32s", "figures"]
@@ -134,7 +134,7 @@ def _format(path: Path) -> _Format:
     if suffix is None:
         raise RecordsError(f"{path} is no table: its name must end in {' or '.join(_HOMES)}")
     try:
-        return importlib.import_module(_HOMES[suffix])  # type: ignore[return-value]  # a module keeps the protocol
+        return cast(_Format, importlib.import_module(_HOMES[suffix]))
     except ModuleNotFoundError as error:
         if error.name != "pyarrow":
             raise

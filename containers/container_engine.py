@@ -87,7 +87,7 @@ def remove(name: str) -> None:
             time.sleep(_PAUSE)
 
 
-class Ending(NamedTuple):
+class ContainerEnd(NamedTuple):
     """How a container ended, as far as the engine still knows.
 
     Attributes:
@@ -99,7 +99,7 @@ class Ending(NamedTuple):
     starved: float | None = None
 
 
-def ending(name: str) -> Ending:
+def ending(name: str) -> ContainerEnd:
     """How a container ended; one that has not gets a second to do so."""
     told = {"container": [name], "event": ["die", "oom"]}
     found = dict[str, dict[str, Any]]()  # the last of each
@@ -110,9 +110,9 @@ def ending(name: str) -> Ending:
             if "die" in found and ("oom" in found or _status(found["die"]) != KILLED):  # they come in any order
                 break
     if "die" not in found:
-        return Ending()
+        return ContainerEnd()
     starved = (_seconds(found["die"]) - _seconds(found["oom"])) if "oom" in found else None
-    return Ending(_status(found["die"]), starved)
+    return ContainerEnd(_status(found["die"]), starved)
 
 
 def _status(die: Mapping[str, Any]) -> int | None:

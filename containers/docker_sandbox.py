@@ -15,8 +15,8 @@ from manyturn.containers import agent_user, bootstrap, preflight
 from manyturn.containers.container import arguments
 from manyturn.containers.container_engine import (
     KILLED,
+    ContainerEnd,
     ContainerEngine,
-    Ending,
     client,
     ending,
     engine_errors,
@@ -200,7 +200,7 @@ class DockerSandbox:
             self._oom_kills, self.spent = header["oom_kills"], "it ran out of memory"
 
 
-def _overrun(found: Ending, seconds: float) -> str:
+def _overrun(found: ContainerEnd, seconds: float) -> str:
     """What a container that ended within so many seconds ran out of; empty if its end was not its own doing."""
     if found.status == KILLED and found.starved is not None and found.starved <= seconds + _TOLD_LATE:
         return "it ran out of memory"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from manyturn.agents.episode import Ending, Episode, TurnRecord
 from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.ledger import Ledger, Unanswered
+from manyturn.agents.ledger import LastPrompt, Ledger
 from manyturn.agents.recorded import episode_from_plain, episode_to_plain
 from manyturn.agents.usage import Usage
 from manyturn.envs.contract.roles import ONE_ROLE
@@ -38,7 +38,7 @@ def episodes(draw):
             ids = draw(IDS)
             entropies = draw(st.none() | st.just([0.3] * len(ids)))
             ledger.record(draw(IDS), ids, draw(st.lists(NUMBERS, min_size=len(ids), max_size=len(ids))), 3, entropies)
-        ledger.unanswered = draw(st.none() | st.builds(Unanswered, IDS, st.sampled_from([ONE_ROLE, "guest"])))
+        ledger.unanswered = draw(st.none() | st.builds(LastPrompt, IDS, st.sampled_from([ONE_ROLE, "guest"])))
     ending = draw(st.sampled_from(list(Ending)))
     key = EpisodeKey(draw(st.integers(0, 2**63)), "train/1", TASK.id, 2)
     return Episode(key, TASK, records, ending, "a cause", draw(st.none() | st.booleans()), "last", ledger, 2)

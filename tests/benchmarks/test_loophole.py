@@ -62,7 +62,7 @@ def former():
 
 
 def test_a_commit_that_is_not_there_is_named():
-    with pytest.raises(SystemExit, match="no commit nowhere"):
+    with pytest.raises(SystemExit, match="no envs/software at commit nowhere"):
         grader_at("nowhere")
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from running import NOBODYS_MEMORY, is_there
 
 from manyturn.containers import docker_sandbox
-from manyturn.containers.container_engine import ContainerEngine, Ending, client
+from manyturn.containers.container_engine import ContainerEnd, ContainerEngine, client
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.inside import wire
 from manyturn.containers.sandbox import SandboxLimits, SandboxLost, SandboxOverrun
@@ -96,7 +96,7 @@ def _framed(data: bytes, kind: int = 1) -> bytes:
 def _answered(reply: bytes, monkeypatch: pytest.MonkeyPatch) -> DockerSandbox:
     """A sandbox whose other end says this and closes."""
     monkeypatch.setattr(docker_sandbox, "remove", lambda name: None)
-    monkeypatch.setattr(docker_sandbox, "ending", lambda name: Ending())
+    monkeypatch.setattr(docker_sandbox, "ending", lambda name: ContainerEnd())
     near, far = socket.socketpair()
     sandbox = DockerSandbox(ContainerEngine())
     sandbox._stream = Stream(near)

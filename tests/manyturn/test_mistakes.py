@@ -11,7 +11,7 @@ from manyturn.envs.contract.turn import ContractError
 from manyturn.envs.hosting.host import EnvError, Host
 
 FILE = Path(__file__).parents[1] / "envs" / "mistakes.py"
-TURNS = "return self.go_on(text, ...), self.invalid(...), self.succeed(...) or self.fail(...)"
+TURNS = "return self.go_on(text, ...), self.invalid(...), self.unreadable(...), self.succeed(...) or self.fail(...)"
 
 
 def line_of(cls: str, text: str) -> str:

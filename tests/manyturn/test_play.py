@@ -90,7 +90,7 @@ def test_unseen_characters_are_shown_and_others_kept():
 
 def test_reward_parts_progress_and_turns_are_told():
     shown, sound = session("manyturn/Maze-v0", "nonsense", *["!!"] * 12)
-    assert sound and "turn 1 of 12, reward 0, progress 0%, invalid" in shown
+    assert sound and "turn 1 of 12, reward 0, progress 0%, not understood" in shown
     assert "reward 1 (outcome +1)" in shown and "Success. Return 1 in" in shown
 
 

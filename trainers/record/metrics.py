@@ -41,7 +41,7 @@ METRICS: dict[str, str] = {
     "penalised_turns": "Share of turns that a penalty is taken from.",
     "penalty_alone": "Share of task groups that have no signal and are told apart by a penalty alone.",
     "unscorable_episodes": "Share of episodes that left their group because a reward was not a number.",
-    "overlong": "Share of replies, or of episodes, that are punished for their length.",
+    "overlong_share": "Share of replies, or of episodes, that are punished for their length.",
     "left_out_episodes": "Share of episodes that the update leaves out: truncated ones, or LOOP's of small advantage.",
     "open_gates": "G-RA: share of scorable episodes at which every gate is open.",
     "prior": "IGPO: mean probability of the true answer before an episode's first reply.",

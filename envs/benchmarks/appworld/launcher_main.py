@@ -41,7 +41,7 @@ _LONGEST_OUTPUT = 1 << 20  # characters that cross to the agent's side, which sh
 _LONGEST_GRADE = 16 << 20
 _PR_SET_PDEATHSIG = 1
 _DATABASES = "outputs/*/tasks/*/dbs/*"
-_RECORDED = ("INSERT", "UPDATE", "DELETE", "CREATE", "DROP")  # by apps/model_lib.py of AppWorld 0.1.3
+_RECORDED = ("INSERT", "UPDATE", "DELETE", "CREATE", "DROP")  # by AppWorld 0.1.3's model_lib.py
 
 
 @dataclass

@@ -27,7 +27,7 @@ def test_replies_of_the_dapo_recipe_meet_its_limit(tmp_path):
     for name, stages in {"with": rewards, "without": []}.items():
         weights[name] = asyncio.run(train(of(stages), tmp_path / name))["weights"]
     [line] = [line for line in read_metrics(tmp_path / "with") if line["phase"] == "train"]
-    assert line["overlong"] >= line["cut"] > 0
+    assert line["overlong_share"] >= line["cut"] > 0
     assert weights["with"] != weights["without"]
 
 

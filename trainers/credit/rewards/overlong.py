@@ -97,7 +97,7 @@ def overlong(batch: TurnBatch, config: OverlongConfig) -> Rewarded:
     else:
         limit, buffer = float(config.max_tokens), float(config.buffer)
     excess_K = (tokens_K - (limit - buffer)) / buffer
-    figures = {"overlong": float((excess_K > 0)[charged_K].mean())}
+    figures = {"overlong_share": float((excess_K > 0)[charged_K].mean())}
     return Rewarded(with_part(batch, "overlong", "overlong", -config.factor * np.clip(excess_K, 0.0, 1.0)), figures)
 
 
