@@ -94,6 +94,16 @@ def test_what_is_random_is_no_copy_that_reaches_the_fault(sandbox: DockerSandbox
     assert graded(sandbox, problem, right.replace("return", "random.seed(); return")).cause == UNRESOLVED
 
 
+def test_what_the_clock_says_is_believed_next_to_something_steady_and_not_alone(sandbox: DockerSandbox) -> None:
+    test = "import time\nfrom calc.core import week\n\ndef test_week():\n    now = time.perf_counter()\n"
+    test += "    assert week(now) == week(now + 0)\n\ndef test_steady():\n    assert week(8) == week(8 + 0)\n"
+    faulty, right = "def week(day):\n    raise ValueError\n", "def week(day):\n    return day / 7\n"
+    alone = weeks(faulty, right, test)
+    both = alone._replace(fail_to_pass=(*alone.fail_to_pass, "tests/test_week.py::test_steady"))
+    assert graded(sandbox, alone, right).cause == UNRESOLVED
+    assert graded(sandbox, both, right).cause == RESOLVED
+
+
 def test_inputs_that_are_drawn_let_no_wrong_program_through(sandbox: DockerSandbox) -> None:
     right = "def week(day):\n    return day[1:] + day[:1]\n"
     test = "import random\nfrom calc.core import week\n\ndef test_week():\n    for _ in range(9):\n"
