@@ -81,7 +81,7 @@ class Software(TextEnv):
     Expert:
         Knows the fix: reproduces the fault, views, edits, tests, submits.
     Floors:
-        On 98 tasks from all 15 libraries the expert succeeds in 98; handing in nothing succeeds in none
+        On 98 tasks from all 15 libraries the expert succeeds in 97; handing in nothing succeeds in none
         (``benchmarks/results/software_floors.json``).
 
     Args:
