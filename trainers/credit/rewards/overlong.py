@@ -18,8 +18,8 @@ Differences: theirs is 20480 tokens with a buffer of 4096 for one answer, which 
 fifth of it: the defaults. verl does not bound what is longer than the limit, because nothing there can be. The paper's
 other way, leaving truncated episodes out of the loss, is ``credit.truncated = "left_out"``.
 
-Watch: ``overlong`` is the share of replies, or episodes, that are punished: at 0 the stage does nothing, take a smaller
-share; if it stays high, factor is small next to the outcome. ``cut`` should fall.
+Watch: ``overlong_share`` is the share of replies, or episodes, that are punished: at 0 the stage does nothing, take a
+smaller share; if it stays high, factor is small next to the outcome. ``cut`` should fall.
 """
 
 from typing import Annotated, Any, ClassVar, Literal, Self
