@@ -41,7 +41,7 @@ CHECKS: Mapping[str, Callable[[Subject], Result]] = {
     "lengths": sizes.lengths,
     "speed": sizes.speed,
 }
-_OF_TEXT_ENVS = ("tasks", "splits", "snapshot", "info", "leak")
+_OF_TEXT_ENVS = ("tasks", "splits", "snapshot", "leak")
 NAMES = (*CHECKS, "close", "processes")
 
 

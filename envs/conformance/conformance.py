@@ -22,6 +22,7 @@ from manyturn.envs.contract.space import TextSpace
 from manyturn.envs.contract.space_faults import refuse_excluded
 from manyturn.envs.contract.turn import OUTCOME, ContractError
 from manyturn.envs.hosting.deadline import beat
+from manyturn.envs.hosting.foreign_info import misspelt_keys
 from manyturn.envs.hosting.host import Answer, EnvError, Host
 from manyturn.envs.hosting.seats import WorkerSeats
 from manyturn.envs.hosting.worker import START_SECONDS
@@ -256,7 +257,8 @@ def _doubt_limit(host: Host, longest: int) -> None:
 def info_keys(subject: Subject) -> Result:
     """The stable keys of info."""
     env = subject.text_env
-    assert env is not None
+    if env is None:
+        return _foreign_keys(subject)
     for played in subject.whim_episodes:
         infos = [env.reset(seed=played.seed, options={"task": played.task.id})[1]]
         infos += [env.step(action)[4] for action in played.actions]
@@ -271,6 +273,19 @@ def info_keys(subject: Subject) -> Result:
             if not 0 <= info.get("progress", 0.0) <= 1:
                 raise Fault(f"turn {turn}: progress is {info['progress']}; it is a share, from 0 to 1")
     return "all keys on every turn", {}
+
+
+def _foreign_keys(subject: Subject) -> Result:
+    """Raise Doubt where a plain environment's key is nearly one that would be read."""
+    env, keys = subject.host.env, set[Any]()
+    for played in subject.whim_episodes[:3]:
+        keys |= env.reset(seed=played.seed)[1].keys()
+        for action in played.actions:
+            beat()
+            keys |= env.step(action)[4].keys()
+    if misspelt := misspelt_keys(keys):
+        raise Doubt("; ".join(f"info[{key!r}] is not read: {ours!r} is" for key, ours in misspelt.items()))
+    return f"{', '.join(sorted(map(str, keys)))}", {}
 
 
 def anchors(subject: Subject) -> Result:

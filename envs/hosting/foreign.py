@@ -8,6 +8,7 @@ import gymnasium
 
 from manyturn.envs.contract.space_faults import refuse_excluded
 from manyturn.envs.contract.turn import OUTCOME, checked_actions, checked_turn, wrong_return
+from manyturn.envs.hosting.foreign_info import checked_flags
 
 SUCCESS_KEYS = ("success", "is_success")
 _OF_ONE_TURN = ("format_valid", "understood", "reward_parts", "turn")
@@ -18,6 +19,9 @@ class Foreign(gymnasium.Wrapper[str, str, str, str]):
 
     Such an action is answered with the last observation, ``understood`` False and reward 0, and counts as a turn. An
     episode that reaches the step limit of the environment's registration, or its own ``max_turns``, is truncated.
+
+    Where ``info`` has no ``understood``, an action was understood if it could be read. A flag of a turn by another
+    name, such as ``valid``, is refused.
 
     Whether the goal was reached is decided at the end: by ``info["success"]``, else by ``info["is_success"]``, else it
     was reached if the episode terminated and its rewards sum to more than the class's ``success_above``, 0 by default.
@@ -68,13 +72,14 @@ class Foreign(gymnasium.Wrapper[str, str, str, str]):
         text, reward, terminated, truncated, info = told
         if isinstance(reward, str) or not hasattr(reward, "__float__"):
             raise wrong_return(self.env.unwrapped, "step", reward, "a number", "as the reward ")
+        checked_flags(self.env.unwrapped, info)
         return text, reward, terminated, truncated, dict(info)
 
     def _described(
         self, text: str, info: dict[str, Any], parts: dict[str, float], terminated: bool, ended: bool
     ) -> tuple[str, dict[str, Any]]:
         checked_turn(text, parts)
-        known = {"turn": self._turn, "understood": True, "anchor": text}
+        known = {"turn": self._turn, "understood": info.get("format_valid", True), "anchor": text}
         described = {**known, **info, "reward_parts": parts}
         said = {key: described.pop(key) for key in SUCCESS_KEYS if key in described}
         if ended:

@@ -1,4 +1,7 @@
-"""Plain ``gymnasium.Env``s: one whose every step costs and that never says success, two with Gymnasium's ``Text``."""
+"""Plain ``gymnasium.Env``s, with what newcomers have in them.
+
+One's every step costs and it never says success, two have Gymnasium's ``Text``, others' ``info`` is not read.
+"""
 
 import gymnasium
 
@@ -66,3 +69,43 @@ class OwnTextSeen(Corridor):
     def __init__(self):
         super().__init__()
         self.observation_space = gymnasium.spaces.Text(100)
+
+
+class OtherWord(Corridor):
+    """It says of each action whether it was valid, which is what other gyms call it."""
+
+    key, value = "valid", staticmethod(bool)
+
+    def step(self, action):
+        text, reward, ended, truncated, info = super().step(action)
+        return text, reward, ended, truncated, {**info, self.key: self.value(action in ("left", "right"))}
+
+
+class Misspelt(OtherWord):
+    key = "undertsood"
+
+
+class BothWords(OtherWord):
+    """The same, which says our word too."""
+
+    def step(self, action):
+        text, reward, ended, truncated, info = super().step(action)
+        return text, reward, ended, truncated, {**info, "understood": info["valid"]}
+
+
+class Verdict(OtherWord):
+    """Its flag is a text, and every text is true."""
+
+    key, value = "understood", staticmethod(lambda meant: "yes" if meant else "no")
+
+
+class MisspeltActions(Corridor):
+    """It lists the actions under nearly the right name."""
+
+    def reset(self, *, seed=None, options=None):
+        text, info = super().reset(seed=seed)
+        return text, {"admissable": info["admissible"]}
+
+    def step(self, action):
+        text, reward, ended, truncated, info = super().step(action)
+        return text, reward, ended, truncated, {"admissable": info["admissible"], "distance": 3}

@@ -22,12 +22,20 @@ REFUSED = {  # environment: phrases of what train says before its first update
     "bad.py:WrongRole": ["'middle'", "the roles are left, right"],
     "bad.py:NanPart": ["'warmth'", "return a number"],
     "plain.py:OwnText": ["excludes the expert's 'go left'", "manyturn.TextSpace()"],
+    "plain.py:OtherWord": ["info['valid']", "give info['understood']"],
 }
 NAMES = {  # what check is asked for: phrases of what it offers instead
     "bad.py": ["bad.py:Lamp"],
     "bad.py:Lmap": ["did you mean Lamp?"],
     "Maze": ["did you mean manyturn/Maze-v0?"],
 }
+
+
+def test_a_flag_by_the_word_of_other_gyms_is_never_read_as_understood(command):
+    """Every action of theirs used to count as understood, and a penalty for those that are not charged none."""
+    found = command("evaluate", "random", "--env", f"{HERE}/plain.py:OtherWord", "--limit", 4)
+    said = " ".join((found.out + found.err).split())
+    assert found.code == 5 and "info['valid']" in said and "give info['understood']" in said, said
 
 
 @pytest.mark.slow

@@ -22,6 +22,9 @@ SAID = {  # what phrases of check's table say of FILE:CLASS
     "bad.py:WrongRole": ["'middle'", "the roles are left, right"],
     "bad.py:NoRole": ["override role()"],
     "bad.py:Exits": ["7"],
+    "plain.py:OtherWord": ["info['valid']", "give info['understood']", "info['format_valid']", ", in step)"],
+    "plain.py:Misspelt": ["info['undertsood']", "give info['understood']", ", in step)"],
+    "plain.py:Verdict": ["info['understood'] = '", "give True or False", ", in step)"],
     "plain.py:OwnText": ["your action space excludes the expert's 'go left'", "manyturn.TextSpace()"],
     "plain.py:OwnTextSeen": ["your observation space excludes its own 'You are at", "manyturn.TextSpace()"],
 }
@@ -41,6 +44,20 @@ def test_check_says_what_is_wrong(command, monkeypatch, name):
 def test_a_return_that_is_never_a_success_is_warned_of(command):
     found = command("check", f"{HERE}/plain.py:Corridor", "--samples", 4)
     assert found.code == 0 and "success_above" in found.out and "info" in found.out, found.out
+
+
+@pytest.mark.slow
+def test_a_key_that_is_nearly_one_of_ours_is_warned_of(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "1000")
+    found = command("check", f"{HERE}/plain.py:MisspeltActions", "--samples", 4)
+    assert found.code == 0 and "info['admissable'] is not read: 'admissible' is" in found.out, found.out
+    assert "distance" not in found.out
+
+
+@pytest.mark.slow
+def test_a_word_of_other_gyms_next_to_ours_is_nobodys_business(command):
+    found = command("check", f"{HERE}/plain.py:BothWords", "--samples", 4)
+    assert found.code == 0 and "'valid'" not in found.out, found.out
 
 
 @pytest.mark.slow

@@ -1,8 +1,10 @@
 """One way to talk to every environment: ours and strangers must look alike, and faults must not look like rewards."""
 
+import re
 from pathlib import Path
 
 import gymnasium
+import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
@@ -50,6 +52,47 @@ def test_refused_actions_count_towards_the_limit_of_a_foreign_environment():
     env = Foreign(_limited(3))
     env.reset(seed=0)
     assert [env.step("NO")[3] for _ in range(3)] == [False, False, True]
+
+
+def flagged(**flags) -> Host:
+    """The stranger, whose every step says this of its action."""
+    host = stranger()
+    env = host.env.unwrapped
+    ask = env.step
+    env.step = lambda action: (*(told := ask(action))[:4], {**told[4], **flags})
+    return host
+
+
+@pytest.mark.parametrize("key", ["valid", "is_action_valid", "actionIsValid", "invalid_action", "legal", "undersood"])
+@pytest.mark.parametrize("value", [False, True, 0, np.bool_(False)])
+def test_a_flag_of_a_turn_by_another_name_is_refused_and_ours_is_named(key, value):
+    with pytest.raises(EnvError, match=re.escape(f"info[{key!r}], which is not read: give info['understood']")):
+        flagged(**{key: value}).step("abc")
+    assert flagged(**{key: value}, understood=False).step("abc").understood is False
+
+
+def test_a_flag_of_the_format_is_asked_for_as_such():
+    with pytest.raises(EnvError, match=re.escape("give info['format_valid'], False where none could be read")):
+        flagged(is_format_valid=False).step("abc")
+
+
+@pytest.mark.parametrize("key", ["valid_actions", "score", "won", "legal_moves", "turns", "format"])
+def test_what_is_no_flag_of_a_turn_is_let_through(key):
+    for value in (["abc"], 7, "abc", None):
+        assert flagged(**{key: value}).step("abc").understood
+    assert flagged(valid=["abc"]).step("abc").understood, "a list is no flag"
+
+
+@pytest.mark.parametrize("value", ["no", None, 0.5, [False]])
+def test_a_flag_that_is_no_truth_value_is_refused(value):
+    with pytest.raises(EnvError, match="give True or False"):
+        flagged(understood=value).step("abc")
+
+
+def test_what_a_stranger_could_not_read_was_not_understood():
+    step = flagged(format_valid=False).step("abc")
+    assert (step.format_valid, step.understood) == (False, False)
+    assert flagged(format_valid=False, understood=True).step("abc").understood
 
 
 def _limited(turns: int) -> gymnasium.Env:
