@@ -32,7 +32,8 @@ class ExplorationConfig(Options):
     held_out: float = Field(default=0.2, gt=0, lt=1)
     """Share of their tasks on which the estimate is measured, and not trained."""
     trains: Literal["all", "layers"] = "all"
-    """Whether the copy of the policy is trained along, or the layers on top alone."""
+    """Whether the copy of the policy is trained along, or the layers on top alone. With learner.lora_rank the copy's
+    adapters are trained, and nothing else of it."""
     hidden: int = Field(default=64, ge=0)
     """Width of the layer in between; 0 makes what is on top linear."""
     lr: float | None = Field(default=None, gt=0)
@@ -70,7 +71,7 @@ class ValueHeadConfig(HeadConfig):
     into_policy: Annotated[float, _GRADIENT, _POLICY] = Field(default=0.0, ge=0)
     """Weight of the value loss in the policy's own gradient; 0: the head reads the policy and does not change it."""
     own: Annotated[OwnCriticConfig, _OWN] = OwnCriticConfig()
-    """A critic with a body of its own, which learns along in all its weights."""
+    """A critic with a body of its own, which learns along in all its weights; with learner.lora_rank, in adapters."""
 
 
 class ProgressHeadConfig(HeadConfig):
