@@ -16,7 +16,8 @@ from manyturn.envs.hosting.seats import InlineSeats, open_seats
 
 MAZE = "manyturn/Maze-v0"
 SAMPLING = Sampling(max_tokens=6)
-CLOSE = 1e-4  # nats that the batch's composition may change a log-probability by
+CLOSE = 1e-4  # nats that the batch's composition may change a log-probability by, in float32
+_ROUNDING = 1e-6  # the same in float64, of log-probabilities that are kept in float32
 
 
 def texts() -> list[str]:
@@ -55,7 +56,7 @@ async def play(
 
 
 def difference(ours: Episode, undisturbed: Episode) -> str | None:
-    """How the ledgers differ in more than rounding, if they do."""
+    """How the ledgers of a float64 model's episodes differ in more than rounding, if they do."""
     if ours.ending is not undisturbed.ending or len(ours.turns) != len(undisturbed.turns):
         return f"{ours.ending} after {len(ours.turns)} turns, not {undisturbed.ending} after {len(undisturbed.turns)}"
     assert ours.ledger is not None and undisturbed.ledger is not None
@@ -67,6 +68,6 @@ def difference(ours: Episode, undisturbed: Episode) -> str | None:
         for name in ("logprobs", "entropies"):
             told = zip(getattr(mine, name), getattr(theirs, name), mine.said, strict=True)
             gap = max((abs(a - b) for a, b, said in told if said), default=0.0)
-            if not gap < CLOSE:
+            if not gap < _ROUNDING:
                 return f"{name} {gap} apart"
     return None

@@ -15,14 +15,14 @@ import io
 import os
 import tarfile
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from manyturn.containers import owner
 from manyturn.containers.container_engine import LABEL, engine_errors
 from manyturn.containers.images import resolve
-from manyturn.containers.sandbox import WORKSPACE
+from manyturn.containers.sandbox import WORKSPACE, EngineUnavailable
 from manyturn.envs.benchmarks.swebench.rows import R2EGYM, SWESMITH, DataError, Row
 from manyturn.envs.contract.keys import digest
 
@@ -135,7 +135,7 @@ def prepare(row: Row, image: str) -> Prepared:
         image: the instance's published image, or any with its repository below /testbed.
 
     Raises:
-        EngineUnavailable: no engine answers, or it has no such image and cannot get it.
+        EngineUnavailable: no engine answers, it has no such image and cannot get it, or the lock is not ours.
         DataError: the image is not the row's.
     """
     hidden = _hidden(row)
@@ -160,7 +160,20 @@ def _hidden(row: Row) -> list[str]:
     return files
 
 
-_LOCK_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW  # the folder is everybody's: no link of another's is followed
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Waits for other processes of this user that make an image."""
+    path = Path(tempfile.gettempdir()) / f"manyturn-swebench-{os.getuid()}.lock"
+    try:
+        # The folder is everybody's: no link of another's is followed.
+        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise EngineUnavailable(
+            f"{path} cannot be opened as a lock ({error.strerror}): remove it, or set TMPDIR to a folder of your own"
+        ) from error
+    with os.fdopen(opened, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _made(source: str, row: Row, hidden: Iterable[str], name: str, grades: bool) -> tuple[str, str]:
@@ -168,9 +181,7 @@ def _made(source: str, row: Row, hidden: Iterable[str], name: str, grades: bool)
     import docker
     from docker.errors import ImageNotFound
 
-    lock = Path(tempfile.gettempdir()) / f"manyturn-swebench-{os.getuid()}.lock"
-    with engine_errors(f"prepare {source}"), os.fdopen(os.open(lock, _LOCK_FLAGS, 0o600), "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with engine_errors(f"prepare {source}"), _alone():
         client = docker.from_env(timeout=_ENGINE_SECONDS)  # to commit a large repository takes a while
         with contextlib.suppress(ImageNotFound):
             return name, client.images.get(name).labels[_PYTHON_LABEL]

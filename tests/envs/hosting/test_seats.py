@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import subprocess
@@ -275,6 +276,25 @@ def test_a_worker_whose_keeper_was_killed_is_replaced_and_leaves_nothing_in_its_
 
     left = asyncio.run(run())
     assert len(left) == 2 and not psutil.wait_procs(left, timeout=2)[1]
+
+
+def test_pipes_that_a_left_process_holds_make_no_noise_after_the_event_loop(tmp_path, monkeypatch):
+    """It would be ``Exception ignored in ... RuntimeError: Event loop is closed`` below the last line of a command."""
+    fled, noise = tmp_path / "fled", []
+    monkeypatch.setattr(sys, "unraisablehook", noise.append)
+
+    async def run():
+        async with WorkerSeats(FAULTY, limit=1, workers=1) as seats:
+            await play(seats, 0, (f"flee {fled}",))
+            os.kill(psutil.Process(seats.pids[0]).ppid(), signal.SIGKILL)
+
+    try:
+        asyncio.run(run())
+        gc.collect()
+        assert psutil.pid_exists(int(fled.read_text()))
+        assert [str(found.exc_value) for found in noise] == []
+    finally:
+        os.kill(int(fled.read_text()), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("workers", [0, 1])

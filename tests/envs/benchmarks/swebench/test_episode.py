@@ -1,11 +1,15 @@
 """A whole episode on images made here, in the form of each set: what the agent can see, and what its work is worth."""
 
+import contextlib
 import json
+import os
+import tempfile
 import uuid
 
 import pytest
 from standin import FAULT, GOLD, MENDED, SECRET, TEST_PATCH, Standin
 
+from manyturn.containers.sandbox import EngineUnavailable
 from manyturn.envs.benchmarks.swebench.env import SWEBench
 from manyturn.envs.benchmarks.swebench.grader import END, START
 from manyturn.envs.benchmarks.swebench.patches import EvaluationBroke
@@ -40,6 +44,17 @@ def submit(env):
     text, reward, terminated, _, info = env.step('{"name": "submit", "arguments": {}}')
     assert terminated and info["success"] is (reward == 1.0)
     return reward, text.partition(PATCH_MARK)[2]
+
+
+def test_a_link_in_the_place_of_the_lock_is_not_followed(standin, tmp_path, monkeypatch):
+    """Anybody can put one into the folder for temporary files, and whatever it names would be written to."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    lock, named = tmp_path / f"manyturn-swebench-{os.getuid()}.lock", tmp_path / "somebody's"
+    lock.symlink_to(named)
+    env = SWEBench(rows=standin.write(tmp_path / "rows.jsonl"), image=standin.name, engine=SMALL)
+    with contextlib.closing(env), pytest.raises(EngineUnavailable, match=r"cannot be opened .*: remove it, or set"):
+        env.reset(seed=0)
+    assert lock.is_symlink() and not named.exists()
 
 
 def test_the_gold_patch_is_worth_one(standin, play):
