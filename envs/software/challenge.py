@@ -21,7 +21,7 @@ from manyturn.envs.software.marks import expected_to_fail
 from manyturn.envs.software.questions import BOTH, SEEN, Questions, questions
 from manyturn.envs.software.recent import Recent
 
-_DECKS = 4  # of a problem: few enough that they are soon all known, and not all gradings are alike
+_DECKS = 4  # of a problem: few enough that they are soon all drawn, and not all gradings are alike
 _REFERENCE_SECONDS, _FAULTY_SECONDS, _SECONDS = 5.0, 0.25, 8.0  # of the processor's time, of one test
 _MORE = 2  # times the seconds of a run of the tests
 
@@ -64,9 +64,19 @@ class Met(NamedTuple):
         return test in self.answered and test.partition("[")[0] not in self.failed
 
 
-def deck_of(seed: int) -> int:
-    """The number of the deck that a seed chooses, which is all that a challenge takes from it."""
-    return seed % _DECKS
+class Asked(NamedTuple):
+    """What a program said when it was asked, and what it was asked."""
+
+    deck: Deck
+    found: CheckedRun
+
+
+def deck_of(seed: int, rehearsal: bool = False) -> int:
+    """The number of the deck that a seed chooses, which is all that a challenge takes from it.
+
+    A rehearsal has a deck of its own, so that who is told of its questions knows nothing of those that count.
+    """
+    return _DECKS if rehearsal else seed % _DECKS
 
 
 class Challenge(Generic[Program]):
@@ -78,7 +88,7 @@ class Challenge(Generic[Program]):
         reference: the right program.
         faulty: the program before its fix.
         lay: puts a program into an emptied sandbox, with files that take precedence over its own.
-        seed: one of a few decks of questions follows from it.
+        number: of the deck of questions; see ``deck_of``.
     """
 
     def __init__(
@@ -88,39 +98,38 @@ class Challenge(Generic[Program]):
         reference: Program,
         faulty: Program,
         lay: Callable[[Sandbox, Program, Mapping[str, bytes]], None],
-        seed: int,
+        number: int,
     ):
         self._tests, self._reference, self._faulty, self._lay = tests, reference, faulty, lay
         known_to_fail = expected_to_fail(tests.files, tests.pass_to_pass)
         self._chosen = tuple(t for t in (*tests.fail_to_pass, *tests.pass_to_pass) if t not in known_to_fail)
         paths = dict.fromkeys(test.partition("::")[0] for test in self._chosen)
         self._asked = {path: questions(tests.files[path]) for path in paths if path in tests.files}
-        self._name, self._number = name, deck_of(seed)
+        self._name, self._number = name, number
 
-    def met(
-        self,
-        sandbox: Sandbox,
-        program: Program,
-        seconds: float,
-        said: Collection[str],
-        allowance: Allowance | None = None,
-    ) -> Met:
-        """Challenge a program; whatever is in the sandbox is lost.
+    def asked(self, sandbox: Sandbox, program: Program, seconds: float, allowance: Allowance | None = None) -> Asked:
+        """Ask a program; whatever is in the sandbox is lost.
 
         Args:
             seconds: of the processor's time for a run of the tests as they are.
-            said: ids of tests that are said to pass.
             allowance: by the clock, for the program; the reference needs none.
         """
         deck = self._deck(sandbox, seconds)
-        # What has another answer each time, such as the time of day, is believed next to a test that has not.
-        proves = deck.firm.intersection(self._tests.fail_to_pass)
-        answered, to_fix = frozenset(deck.answers) if proves else deck.firm, _functions(self._tests.fail_to_pass)
-        reached = len(deck.reached) / max(1, len(to_fix))
+        if deck.timed_out or not self._proof(deck):
+            return Asked(deck, CheckedRun({}, {}, {}, 0))
+        self._lay(sandbox, program, deck.files)
+        return Asked(deck, run_tests(timed(sandbox, allowance), list(deck.answers), _MORE * seconds, each=_SECONDS))
+
+    def met(self, asked: Asked, said: Collection[str]) -> Met:
+        """How a program met a challenge.
+
+        Args:
+            said: ids of tests that are said to pass.
+        """
+        deck, found = asked
+        answered, reached = self._proof(deck), len(deck.reached) / max(1, len(_functions(self._tests.fail_to_pass)))
         if deck.timed_out or not answered:
             return Met("", frozenset(), frozenset(), answered, reached, deck.timed_out)
-        self._lay(sandbox, program, deck.files)
-        found = run_tests(timed(sandbox, allowance), list(deck.answers), _MORE * seconds, each=_SECONDS)
         wrong = [test for test in deck.answers if test not in deck.lost and self._differs(test, deck, found)]
         late = found.timed_out and bool(wrong)
         lies = [] if late else [test for test in wrong if test in said and self._contradicts(test, deck, found)]
@@ -128,6 +137,13 @@ class Challenge(Generic[Program]):
         if lies and not tampered:
             tampered = f"{lies[0]} is said to pass, and does not when it is asked for what it computes"
         return Met(tampered, frozenset(wrong), frozenset(map(deck.original, wrong)), answered, reached, late)
+
+    def _proof(self, deck: Deck) -> frozenset[str]:
+        """The tests that are believed if they are answered rightly.
+
+        What has another answer each time, such as the time of day, is believed next to a test that has not.
+        """
+        return frozenset(deck.answers) if deck.firm.intersection(self._tests.fail_to_pass) else deck.firm
 
     def _deck(self, sandbox: Sandbox, seconds: float) -> Deck:
         def reference(files: Mapping[str, bytes], chosen: Sequence[str], functions: Sequence[str]) -> CheckedRun:

@@ -4,6 +4,7 @@ import base64
 import json
 import zlib
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,11 @@ from manyturn.envs.hosting.engines import usable
 from manyturn.envs.software import levels
 from manyturn.envs.software.allowance import Allowance
 from manyturn.envs.software.challenge import deck_of
+from manyturn.envs.software.checked_run import CheckedRun
 from manyturn.envs.software.desk import Desk, Files
 from manyturn.envs.software.display import bounded, harmless
 from manyturn.envs.software.expert import Call
-from manyturn.envs.software.grader import RESOLVED, TAMPERED, TIMEOUT, UNRESOLVED, Grade, grade
+from manyturn.envs.software.grader import RESOLVED, TAMPERED, TIMEOUT, UNRESOLVED, Grade, grade, run_as_they_are
 from manyturn.envs.software.levels import Steps
 from manyturn.envs.software.problem import Problem
 from manyturn.envs.software.recent import Recent
@@ -51,7 +53,7 @@ _TEST_LINE = "\n  test                      run the tests"
 ACTIONS, REWARDS = ("calls", "lines"), ("levels", "resolved")
 TEST_SECONDS = 20.0  # of the processor's time, of one run of the tests
 _LISTED = 5  # files that a random policy is told of
-_grades, _packed = Recent[Grade](512), Recent[Snapshot](32)
+_grades, _runs, _packed = Recent[Grade](512), Recent[CheckedRun](512), Recent[Snapshot](32)
 
 
 class Software(TextEnv):
@@ -278,18 +280,23 @@ class Software(TextEnv):
         """Grades changes to a problem in a desk's sandbox, each once in this process."""
         # The episode's own, and no draw from its generator: that is as it was after a snapshot is restored.
         seed = seed_of("software challenge", self._seed)
-        of = self._engine.model_dump_json(), task.content, deck_of(seed)
+        of = self._engine.model_dump_json(), task.content
 
         def judge(changes: Changes, back: bool) -> Grade:
             def run() -> Grade:
                 with desk.lent(back) as sandbox:
+                    if not self._shown:
+                        sandbox.spent = "what ran there saw hidden tests, and could leave word in the kernel's counters"
+                    make = partial(run_as_they_are, sandbox, problem, changes, TEST_SECONDS, allowance)
+                    evidence = partial(_runs.made, digest(of, dict(changes)), make, lambda made: not made.timed_out)
                     try:
-                        return grade(sandbox, problem, changes, TEST_SECONDS, seed, allowance)
+                        return grade(sandbox, problem, changes, TEST_SECONDS, seed, allowance, back, evidence)
                     except SandboxRefused as error:  # changes that leave no room for the challenge
                         return Grade(UNRESOLVED, str(error), (), problem.pass_to_pass, {})
 
             # The machine's speed has a part in a timeout; any other grade follows from what it is of.
-            return _grades.made(digest(of, dict(changes)), run, keep=lambda made: made.cause != TIMEOUT)
+            key = digest(of, deck_of(seed, rehearsal=back), dict(changes))
+            return _grades.made(key, run, keep=lambda made: made.cause != TIMEOUT)
 
         return judge
 

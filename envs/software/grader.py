@@ -7,9 +7,10 @@ among the latter.
 What is graded is the problem's own files with the agent's changes to source files; see ``carried``. The agent's sources
 run in the same process as the tests, so nothing that this process says of outcomes is a verdict. It is evidence, which
 has to be free of contradictions: lines need a nonce, the exit status must agree, no test may be reported twice or
-unasked. What it says to pass is believed when the program then meets a ``Challenge``: in another run the tests are
+unasked. What it says to pass is believed if the program also meets a ``Challenge``: in another run the tests are
 questions without expectations, some with other literals, and every answer must be the reference's. The answers are
-compared here. So nothing depends on whether the sources can tell one run from another.
+compared here. So nothing depends on whether the sources can tell one run from another. Where the tests are hidden from
+the agent, its program has answered before it meets them.
 
 A test that was said to pass and whose own questions have no, or other, answers is a contradiction: tampering. What
 fails in copies alone passes on the tests' own inputs and on no others: the tests fail.
@@ -18,14 +19,14 @@ What is not promised stands in docs/grading.md.
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from manyturn.containers.sandbox import Sandbox, SandboxRefused
 from manyturn.envs.software.allowance import Allowance, timed
-from manyturn.envs.software.challenge import Challenge, Tests
-from manyturn.envs.software.checked_run import FAILED, PASSED, XFAILED, run_tests
+from manyturn.envs.software.challenge import Challenge, Met, Tests, deck_of
+from manyturn.envs.software.checked_run import FAILED, PASSED, XFAILED, CheckedRun, run_tests
 from manyturn.envs.software.marks import expected_to_fail
 from manyturn.envs.software.problem import Problem
 from manyturn.envs.software.tree import Changes, Tree, snapshot_of, with_changes
@@ -100,6 +101,8 @@ def grade(
     seconds: float,
     seed: int,
     allowance: Allowance | None = None,
+    rehearsal: bool = False,
+    evidence: Callable[[], CheckedRun] | None = None,
 ) -> Grade:
     """Run a problem's tests on its own files with changes that are ``carried``, and challenge what passes.
 
@@ -108,15 +111,54 @@ def grade(
         seconds: of the processor's time for one run of the tests; those of a challenge take longer.
         seed: of the challenge.
         allowance: by the clock, for all that runs the changed program.
+        rehearsal: the agent's work goes on afterwards, so it is asked nothing that counts in the end.
+        evidence: ``run_as_they_are`` with the same arguments, or what that gave before.
     """
-    chosen = (*problem.fail_to_pass, *problem.pass_to_pass)
+    tests = Tests(problem.tests, problem.fail_to_pass, problem.pass_to_pass)
+    nothing: Changes = {}
+    number = deck_of(seed, rehearsal)
+    challenge = Challenge[Changes](problem.id, tests, dict(problem.fix), nothing, _laying(problem), number)
+    # What has seen a hidden test could tell the challenge of it, so then the challenge comes first. Tests that the
+    # agent can read are no secret, and most attempts end with them.
+    asked = challenge.asked(sandbox, changes, seconds, allowance) if _hidden(problem) else None
     try:
-        sandbox.restore(snapshot_of(with_changes({**problem.files, **problem.tests}, changes)))
+        run = evidence() if evidence else run_as_they_are(sandbox, problem, changes, seconds, allowance)
     except SandboxRefused as error:  # what was changed is too large, by itself or with the tests
         return Grade(UNRESOLVED, str(error), (), problem.pass_to_pass, {})
-    run = run_tests(timed(sandbox, allowance), chosen, seconds)
+    claimed = _claimed(problem, run)
+    if claimed.cause not in (RESOLVED, UNRESOLVED) or not claimed.fixed:
+        return claimed
+    if asked is None:
+        asked = challenge.asked(sandbox, changes, seconds, allowance)
+    said = {test for test in (*claimed.fixed, *problem.pass_to_pass) if test not in claimed.broken}
+    return _challenged(claimed, problem, challenge.met(asked, said))
+
+
+def run_as_they_are(
+    sandbox: Sandbox, problem: Problem, changes: Changes, seconds: float, allowance: Allowance | None = None
+) -> CheckedRun:
+    """The evidence: a run of the problem's tests as they are. Raises SandboxRefused."""
+    _laying(problem)(sandbox, changes, {})
+    return run_tests(timed(sandbox, allowance), (*problem.fail_to_pass, *problem.pass_to_pass), seconds)
+
+
+def _hidden(problem: Problem) -> bool:
+    """Whether an agent that has the problem's files lacks some of the tests."""
+    return any(problem.files.get(path) != content for path, content in problem.tests.items())
+
+
+def _laying(problem: Problem) -> Callable[[Sandbox, Changes, Tree], None]:
+    def lay(sandbox: Sandbox, changes: Changes, files: Tree) -> None:
+        merged = with_changes({**problem.files, **problem.tests}, changes)
+        sandbox.restore(snapshot_of({**merged, **files}))
+
+    return lay
+
+
+def _claimed(problem: Problem, run: CheckedRun) -> Grade:
+    """What a run of the tests says."""
     kept = {test for test, outcome in run.found.items() if outcome != FAILED}
-    expected = expected_to_fail(problem.tests, chosen)
+    expected = expected_to_fail(problem.tests, (*problem.fail_to_pass, *problem.pass_to_pass))
     passed = {test for test in kept if run.found[test] == PASSED or (run.found[test] == XFAILED and test in expected)}
     fixed = tuple(test for test in problem.fail_to_pass if test in passed)
     broken = tuple(test for test in problem.pass_to_pass if test not in kept)
@@ -125,30 +167,11 @@ def grade(
     if run.timed_out:
         return Grade(TIMEOUT, "", (), broken, run.texts)
     resolved = len(fixed) == len(problem.fail_to_pass) and not broken and run.status == 0
-    claimed = Grade(RESOLVED if resolved else UNRESOLVED, "", fixed, broken, run.texts)
-    return _challenged(sandbox, claimed, problem, changes, seconds, seed, allowance) if fixed else claimed
+    return Grade(RESOLVED if resolved else UNRESOLVED, "", fixed, broken, run.texts)
 
 
-def _challenged(
-    sandbox: Sandbox,
-    claimed: Grade,
-    problem: Problem,
-    changes: Changes,
-    seconds: float,
-    seed: int,
-    allowance: Allowance | None,
-) -> Grade:
+def _challenged(claimed: Grade, problem: Problem, met: Met) -> Grade:
     """What is left of a claim when the program has answered, or not."""
-
-    def lay(sandbox: Sandbox, changes: Changes, files: Tree) -> None:
-        merged = with_changes({**problem.files, **problem.tests}, changes)
-        sandbox.restore(snapshot_of({**merged, **files}))
-
-    tests = Tests(problem.tests, problem.fail_to_pass, problem.pass_to_pass)
-    said = {test for test in (*claimed.fixed, *problem.pass_to_pass) if test not in claimed.broken}
-    nothing: Changes = {}
-    challenge = Challenge[Changes](problem.id, tests, dict(problem.fix), nothing, lay, seed)
-    met = challenge.met(sandbox, changes, seconds, said, allowance)
     if met.tampered:
         return Grade(TAMPERED, met.tampered, (), problem.pass_to_pass, {}, met.reached)
     if met.timed_out:

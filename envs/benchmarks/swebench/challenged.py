@@ -16,7 +16,7 @@ from manyturn.envs.benchmarks.swebench.grader import Grade, Resolved
 from manyturn.envs.benchmarks.swebench.patches import SETUP_SECONDS, EvaluationBroke, unpack, with_input
 from manyturn.envs.benchmarks.swebench.prepare import HIDDEN
 from manyturn.envs.benchmarks.swebench.rows import R2EGYM, Row
-from manyturn.envs.software.challenge import Challenge, Met, Tests
+from manyturn.envs.software.challenge import Challenge, Met, Tests, deck_of
 
 SECONDS = 600.0
 """Of the processor's time, for a run of the tests."""
@@ -54,11 +54,20 @@ def judged(sandbox: Sandbox, row: Row, patch: str, seed: int, seconds: float = D
     Raises:
         EvaluationBroke: the tests did not begin.
     """
+    # The tests are hidden: what has seen them could tell the challenge of them. So the challenge comes first.
+    found, broke = None, None
+    if can_be_challenged(row):
+        try:
+            found = met(sandbox, row, patch, seed, min(SECONDS, seconds))
+        except EvaluationBroke as error:  # of a patch that does not apply the official grader says so
+            broke = error
+        sandbox.restore(_EMPTY)
     grade = evaluate(sandbox, row, patch, seconds)
     right, verdict = grade.resolved is Resolved.FULL, _verdict(grade)
     measures = {**UNGRADED, "official": float(right)}
-    found = met(sandbox, row, patch, seed, min(SECONDS, seconds)) if right and can_be_challenged(row) else None
-    if found is None:
+    if right and broke:
+        raise broke
+    if found is None or not right:
         return Judged(right, verdict, measures)
     measures |= {"challenged": 1.0, "tampered": float(bool(found.tampered)), "reached": found.reached}
     lost = [test for test in row.fail_to_pass if test in found.answered and not found.holds(test)]
@@ -91,7 +100,7 @@ def can_be_challenged(row: Row) -> bool:
 
 
 def met(sandbox: Sandbox, row: Row, patch: str, seed: int, seconds: float = SECONDS) -> Met | None:
-    """How a patch that is said to be right meets a challenge; None where the reference answers no test that decides.
+    """How a patch meets a challenge; None where the reference answers no test that decides.
 
     Args:
         sandbox: of the grader's image, started; whatever is in its workspace is lost.
@@ -113,7 +122,8 @@ def met(sandbox: Sandbox, row: Row, patch: str, seed: int, seconds: float = SECO
         _lay(sandbox, row, patch, files)
 
     reference = row.gold or f"{_REVERSED}{row.fault}"
-    found = Challenge(row.instance, tests, reference, "", lay, seed).met(sandbox, patch, seconds, {*fails, *keeps})
+    challenge = Challenge(row.instance, tests, reference, "", lay, deck_of(seed))
+    found = challenge.met(challenge.asked(sandbox, patch, seconds), {*fails, *keeps})
     return found if found.answered.intersection(fails) or found.timed_out else None
 
 
