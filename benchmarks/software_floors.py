@@ -51,7 +51,7 @@ POLICIES: dict[str, Callable[[Software], str]] = {
 
 def play(source: str | None, task: Task, policy: str) -> tuple[bool, str]:
     """Whether an episode ends with the fault fixed, and the grade's cause if it was graded."""
-    env = Software(split=task.split, source=source)
+    env = Software(split=task.split, source=source, unreached=True)
     try:
         env.reset(seed=0, options={"task": task})
         work = env._work
@@ -66,7 +66,7 @@ def play(source: str | None, task: Task, policy: str) -> tuple[bool, str]:
 
 def chosen(sources: list[str], count: int) -> Iterator[tuple[str | None, dict[str, str], list[Task]]]:
     """Source, name of a row, and its tasks."""
-    env = Software()
+    env = Software(unreached=True)
     for split in env.splits:
         by_library: dict[str, list[Task]] = defaultdict(list)
         for task in env.tasks(split):

@@ -15,7 +15,8 @@ def tasks_software(
 ) -> None:
     """Put faults into libraries, keep those that the libraries' tests notice reliably, and write them with a card.
 
-    Needs a container engine. Takes about ten seconds a task; the same command goes on where it was interrupted.
+    Needs a container engine. Takes about ten seconds a task, and five more to measure whether other inputs than the
+    tests' own reach its fault; the same command goes on where it was interrupted.
 
     Parameters
     ----------
@@ -34,6 +35,27 @@ def tasks_software(
     names = libraries.split(",") if libraries else list(LIBRARIES)
     entries = make(names, out, count, seed, lambda found: print(f"{found.fault.id}: {found.verdict.reason}"))
     print(f"{len(entries)} tasks: {out}, {out.with_suffix('.md')}")
+    tasks_reach(out)
+
+
+@tasks_app.command(name="reach")
+def tasks_reach(file: Path, *, jobs: int = 1) -> None:
+    """Measure of which tasks of a file other inputs than their tests' own reach the fault, and write it there.
+
+    Needs a container engine and the libraries' sources. Tasks that were measured before are not measured again. Those
+    at 0 are passed by whoever knows the visible tests by heart: training leaves them out.
+
+    Parameters
+    ----------
+    file
+        From manyturn tasks software.
+    jobs
+        Containers side by side.
+    """
+    from manyturn.envs.software.reached import fill
+
+    entries = fill(file, jobs, lambda name, share: print(f"{name}: {share:.3g}", flush=True))
+    print(f"{file}: the fault of {sum(not entry.reached for entry in entries)} of {len(entries)} tasks is not reached")
 
 
 @data_app.command(name="software")

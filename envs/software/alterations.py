@@ -6,14 +6,16 @@ reference does.
 """
 
 import ast
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from manyturn.envs.software.edits import Edit, Places, applied
+from manyturn.envs.software.edits import Edit, Places, Span, applied
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+_FUNCTIONS = ast.FunctionDef, ast.AsyncFunctionDef
 _FOR_PEOPLE = frozenset({"match", "reason", "id", "ids", "msg", "err_msg", "scope", "name"})
 _BEFORE = frozenset({"setup_method", "setup_class", "setUp", "setUpClass"})
 _SHARES = (0.06, 0.15, 0.3, 0.6)  # of literals that change, in one copy after the other
@@ -22,18 +24,17 @@ _WIDE = 10
 
 
 def altered(source: bytes, tests: Iterable[str], copy: int, rng: np.random.Generator) -> bytes:
-    """A file in which some literals of tests are others.
+    """A file in which some literals of tests are others, without most of its other tests.
 
     Args:
         tests: as ``Class::function``, without parameters; those that are not in the file are passed over.
         copy: number of the copy, on which it depends how much is changed.
     """
-    tree = ast.parse(source)
-    places, share = Places(source), _SHARES[copy % len(_SHARES)]
-    pool = dict[tuple[int, int], str]()
-    for name in tests:
-        found = {places.span(node): node for node in _reach(tree, name.split("::"))}
-        kinds = _kinds(found.values())
+    places, share = _read(source)[1], _SHARES[copy % len(_SHARES)]
+    names = tuple(tests)
+    pool = dict.fromkeys(_idle(source, names), "pass")
+    for name in names:
+        found, kinds = _of(source, name)
         texts = {span: _other(found[span], places, kinds, rng) for span in sorted(found)}
         known = {span: text for span, text in texts.items() if text is not None}
         chosen = [span for span in known if rng.random() < share]
@@ -41,34 +42,104 @@ def altered(source: bytes, tests: Iterable[str], copy: int, rng: np.random.Gener
         pool |= {span: known[span] for span in chosen}
     edits, end = list[Edit](), 0
     for span in sorted(pool, key=lambda span: (span[0], -span[1])):
-        if span[0] >= end:  # not in a list whose neighbours change places
+        if span[0] >= end:  # not in a list whose neighbours change places, nor in a test that is gone
             edits.append(Edit("", "", span, (pool[span],)))
             end = span[1]
     return applied(source, edits)
 
 
+@lru_cache(4)
+def _read(source: bytes) -> tuple[ast.Module, Places]:
+    """A file, which is copied many times in a row."""
+    return ast.parse(source), Places(source)
+
+
+@lru_cache(64)
+def _of(source: bytes, name: str) -> "tuple[Mapping[Span, ast.AST], _Kinds]":
+    """Literals of a test by their places, and what they have in common."""
+    tree, places = _read(source)
+    found = {places.span(node): node for node in _reach(tree, name.split("::"))}
+    return found, _kinds(found.values())
+
+
+@lru_cache(4)
+def _idle(source: bytes, names: tuple[str, ...]) -> Sequence[Span]:
+    """Places of other tests than these, which nothing in the file uses: collecting them in each copy takes long."""
+    tree, places = _read(source)
+    wanted = {part for name in names for part in name.split("::")}
+    wanted |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    wanted |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    wanted |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    wanted |= {str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    bodies = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]
+    idle = list[Span]()
+    for node in (node for body in bodies for node in body):
+        if _is_test(node) and node.name not in wanted:
+            start, end = places.span(node)
+            heads = [places.span(one)[0] for one in node.decorator_list]
+            idle.append((source.rindex(b"@", 0, min(heads)) if heads else start, end))
+    return idle
+
+
+def _is_test(node: ast.stmt) -> "TypeGuard[_Function | ast.ClassDef]":
+    if isinstance(node, _FUNCTIONS):
+        return node.name.startswith("test")
+    return isinstance(node, ast.ClassDef) and "Test" in node.name
+
+
 def _reach(tree: ast.Module, names: list[str]) -> Iterator[ast.AST]:
-    """Literals of a test: its own, and those of what is set up for it in its class and at the top of its file."""
-    body, known = tree.body, list[ast.stmt]()
+    """Literals of a test: its own, and those of what it uses in its file, through whatever calls it there."""
+    bodies: list[list[ast.stmt]] = [tree.body]
     for name in names[:-1]:
-        klass = next((node for node in body if isinstance(node, ast.ClassDef) and node.name == name), None)
+        klass = next((node for node in bodies[0] if isinstance(node, ast.ClassDef) and node.name == name), None)
         if klass is None:
             return
-        body = klass.body
-        known += [node for node in body if isinstance(node, _Function) and node.name in _BEFORE]
-    test = next((node for node in body if isinstance(node, _Function) and node.name == names[-1]), None)
+        bodies = [one.body for one in _with_bases(tree, klass)]
+    own = [node for body in bodies for node in body if isinstance(node, _Function)]
+    test = next((node for node in own if node.name == names[-1]), None)
     if test is None:
         return
-    used = {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
-    used |= {node.arg for node in ast.walk(test.args) if isinstance(node, ast.arg)}
-    for node in (*tree.body, *body):
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)) if name in used:
-                known.append(node)
-            case ast.FunctionDef(name=name) if name in used and node is not test:
-                known.append(node)
-    for node in (test, *known):
+    inside = len(names) > 1
+    known: list[ast.stmt] = [test, *(node for node in own if inside and node.name in _BEFORE)]
+    for node in known:  # which grows meanwhile
+        used, of_self = _used(node)
+        for body in bodies if inside else ():
+            known += [found for found in _named(body, used | of_self) if found not in known]
+        known += [found for found in _named(tree.body, used) if found not in known]
+    for node in known:
         yield from _literals(node)
+
+
+def _with_bases(tree: ast.Module, klass: ast.ClassDef) -> list[ast.ClassDef]:
+    """A class and those above it, as far as they are at the top of its file."""
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    found = [klass]
+    for one in found:  # which grows meanwhile
+        names = [base.id for base in one.bases if isinstance(base, ast.Name)]
+        found += [classes[name] for name in names if name in classes and classes[name] not in found]
+    return found
+
+
+def _used(node: ast.AST) -> tuple[set[str], set[str]]:
+    """Names that are used, as variables or as fixtures, and what is used of ``self``."""
+    names, of_self = set[str](), set[str]()
+    for part in ast.walk(node):
+        match part:
+            case ast.Name(id=name) | ast.arg(arg=name):
+                names.add(name)
+            case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name):
+                of_self.add(name)
+    return names, of_self
+
+
+def _named(body: Iterable[ast.stmt], names: set[str]) -> Iterator[ast.stmt]:
+    """What gives values to names in a body: assignments and functions, but no other tests."""
+    for node in body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)) if name in names:
+                yield node
+            case ast.FunctionDef(name=name) if name in names and not name.startswith("test"):
+                yield node
 
 
 def _literals(node: ast.AST) -> Iterator[ast.AST]:

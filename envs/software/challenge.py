@@ -11,12 +11,13 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.sandbox import Sandbox
 from manyturn.envs.contract.keys import digest, generator
 from manyturn.envs.software.agreement import agree
 from manyturn.envs.software.allowance import Allowance, timed
 from manyturn.envs.software.checked_run import PASSED, CheckedRun, run_tests
-from manyturn.envs.software.deck import Deck, drawn
+from manyturn.envs.software.deck import Deck, Run, drawn
 from manyturn.envs.software.marks import expected_to_fail
 from manyturn.envs.software.questions import BOTH, SEEN, Questions, questions
 from manyturn.envs.software.recent import Recent
@@ -86,7 +87,7 @@ class Challenge(Generic[Program]):
         name: of the problem.
         tests: what is turned into questions.
         reference: the right program.
-        faulty: the program before its fix.
+        faulty: the program before its fix; of several faults, a program for each that has this one alone.
         lay: puts a program into an emptied sandbox, with files that take precedence over its own.
         number: of the deck of questions; see ``deck_of``.
     """
@@ -96,7 +97,7 @@ class Challenge(Generic[Program]):
         name: str,
         tests: Tests,
         reference: Program,
-        faulty: Program,
+        faulty: Sequence[Program],
         lay: Callable[[Sandbox, Program, Mapping[str, bytes]], None],
         number: int,
     ):
@@ -127,7 +128,7 @@ class Challenge(Generic[Program]):
             said: ids of tests that are said to pass.
         """
         deck, found = asked
-        answered, reached = self._proof(deck), len(deck.reached) / max(1, len(_functions(self._tests.fail_to_pass)))
+        answered, reached = self._proof(deck), self._share(deck)
         if deck.timed_out or not answered:
             return Met("", frozenset(), frozenset(), answered, reached, deck.timed_out)
         wrong = [test for test in deck.answers if test not in deck.lost and self._differs(test, deck, found)]
@@ -145,30 +146,52 @@ class Challenge(Generic[Program]):
         """
         return frozenset(deck.answers) if deck.firm.intersection(self._tests.fail_to_pass) else deck.firm
 
+    def reached(self, sandbox: Sandbox, seconds: float) -> float:
+        """The share that ``Met`` has; 0 where a run does not come to its end. Whatever is in the sandbox is lost."""
+        deck = self._deck(sandbox, seconds)
+        return 0.0 if deck.timed_out else self._share(deck)
+
+    def _share(self, deck: Deck) -> float:
+        return len(deck.reached) / max(1, len(_functions(self._tests.fail_to_pass)))
+
     def _deck(self, sandbox: Sandbox, seconds: float) -> Deck:
+        """The deck of this challenge; the first one where that reaches nothing, so that one measurement is of all."""
+        deck = self._numbered(self._number, sandbox, seconds)
+        rehearsal = self._number == deck_of(0, rehearsal=True)  # of which an agent is told more
+        return deck if deck.reached or deck.timed_out or rehearsal else self._numbered(0, sandbox, seconds)
+
+    def _numbered(self, number: int, sandbox: Sandbox, seconds: float) -> Deck:
         def reference(files: Mapping[str, bytes], chosen: Sequence[str], functions: Sequence[str]) -> CheckedRun:
             self._lay(sandbox, self._reference, files)
             each = _REFERENCE_SECONDS if functions else _SECONDS
             return run_tests(sandbox, chosen, _MORE * seconds, functions, each)
 
-        def faulty(files: Mapping[str, bytes], chosen: Sequence[str], functions: Sequence[str]) -> CheckedRun:
-            self._lay(sandbox, self._faulty, files)
-            return run_tests(sandbox, chosen, _MORE * seconds, functions, _FAULTY_SECONDS)
+        def faulty(program: Program) -> Run:
+            def run(files: Mapping[str, bytes], chosen: Sequence[str], functions: Sequence[str]) -> CheckedRun:
+                self._lay(sandbox, program, files)
+                return run_tests(sandbox, chosen, _MORE * seconds, functions, _FAULTY_SECONDS)
+
+            return run
 
         def draw(path: str, copy: int) -> np.random.Generator:
-            return generator("software challenge", self._number, self._name, path, copy)
+            return generator("software challenge", number, self._name, path, copy)
 
         def make() -> Deck:
             to_fix = _functions(self._tests.fail_to_pass)
-            return drawn(self._asked, self._chosen, to_fix, draw, reference, faulty)
+            return drawn(self._asked, self._chosen, to_fix, draw, reference, [faulty(one) for one in self._faulty])
 
         texts = {path: asked.text for path, asked in self._asked.items()}
-        key = digest(self._name, self._number, self._chosen, texts, self._reference, self._faulty)
+        where = sandbox.engine.model_dump_json() if isinstance(sandbox, DockerSandbox) else ""
+        key = digest(where, self._name, number, self._chosen, texts, self._reference, self._faulty)
         return _decks.made(key, make, keep=lambda deck: not deck.timed_out)
 
     def _differs(self, test: str, deck: Deck, found: CheckedRun) -> bool:
         told, given = deck.answers[test], found.answers.get(test, [])
-        if found.found.get(test) != PASSED or len(given) != len(told):
+        if test in deck.cut:
+            given = given[: len(told)]
+        elif found.found.get(test) != PASSED:
+            return True
+        if len(given) != len(told):
             return True
         asked = self._of(test, deck)
         return not all(agree(asked, one, other) for one, other in zip(told, given, strict=True))

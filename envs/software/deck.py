@@ -3,8 +3,8 @@
 Copies are drawn until some reach the fault (``reach.py``), so that neither the fault nor a memory of the test's answers
 gets past them. What is drawn and answered depends on the problem alone: it is paid for once, and not by every grading.
 
-The reference answers twice. Answers in which it does not agree with itself are left out, and so are copies that it
-cannot answer.
+The reference answers twice. Answers in which it does not agree with itself are left out. Of a copy in which it stops
+with an error, what it answers before that is asked.
 """
 
 import math
@@ -15,12 +15,13 @@ import numpy as np
 
 from manyturn.envs.software.agreement import UNSTEADY, same
 from manyturn.envs.software.alterations import altered
-from manyturn.envs.software.checked_run import PASSED, CheckedRun
+from manyturn.envs.software.checked_run import FAILED, PASSED, CheckedRun
 from manyturn.envs.software.questions import Questions
 from manyturn.envs.software.reach import Reach
 
 _COPIES = ((8, 9), (30, 4), (math.inf, 2))  # so many tests to make pass at most, so many copies
 _MORE, _ROUNDS, _KEPT = 5, 2, 2  # times as many in the second round; how many of those are kept for each test
+_LATE = [0, ["late"]]  # said of a test that took too long
 
 Run = Callable[[Mapping[str, bytes], Sequence[str], Sequence[str]], CheckedRun]
 """Runs a program with files, on tests by their ids, and on all tests of functions."""
@@ -33,15 +34,18 @@ class Deck(NamedTuple):
         files: path -> content, of tests and copies as questions.
         copied: path of a copy -> path of the file of tests.
         answers: id of a test, of copies too -> what the reference answers.
+        cut: ids of copied tests in which the reference stops. What comes after its answers is not compared.
         lost: ids of tests that it answers once and not again. Nothing that is said of them is wrong, and nothing proves
             them.
-        reached: ids without parameters of the tests of which a copy reaches the fault.
+        reached: ids without parameters of the tests of which a copy reaches a fault; none where one of several faults
+            is reached by no copy.
         timed_out: a run did not come to its end, and the deck is not to be used.
     """
 
     files: Mapping[str, bytes]
     copied: Mapping[str, str]
     answers: Mapping[str, list[Any]]
+    cut: frozenset[str]
     lost: frozenset[str]
     reached: frozenset[str]
     timed_out: bool
@@ -67,18 +71,19 @@ def drawn(
     to_fix: Collection[str],
     draw: Callable[[str, int], np.random.Generator],
     reference: Run,
-    faulty: Run,
+    faulty: Sequence[Run],
 ) -> Deck:
-    """Draw copies until some reach the fault, or for a bounded number of rounds.
+    """Draw copies until some reach each fault, or for a bounded number of rounds.
 
     Args:
         asked: path -> questions of a file of tests.
         chosen: ids of all tests that are asked.
         to_fix: ids without parameters of those that fail before the fix; copies are made of them.
         draw: what decides a copy, from the path of its file of tests and its number.
-        reference, faulty: run the program with its fix, and without.
+        reference: runs the program with its fix.
+        faulty: run it with all of its fix but for one fault, of those that it has.
     """
-    dealer = _Dealer(asked, draw)
+    dealer = _Dealer(asked, draw, len(faulty))
     wanted = [test for test in dict.fromkeys(to_fix) if test.partition("::")[0] in asked]
     first = next(copies for most, copies in _COPIES if len(to_fix) <= most)
     known: CheckedRun | None = None
@@ -92,8 +97,8 @@ def drawn(
                 break  # more copies take too long, and there are some
             return dealer.deck({}, frozenset(), late=True)
         known = known or run
-        ids = [test for test in run.found if _answered(run, test) and dealer.is_copy(test)]
-        spoilt = faulty(dealer.files, ids, ()) if ids else CheckedRun({}, {}, {}, 0)
+        ids = [test for test in run.found if dealer.is_copy(test) and (_answered(run, test) or _stopped(run, test))]
+        spoilt = [one(dealer.files, ids, ()) for one in faulty] if ids else []
         dealer.look(known, run, spoilt, keep_all=number == 0)
     assert known is not None
     return _settled(dealer, known, reference)
@@ -106,7 +111,11 @@ def _settled(dealer: "_Dealer", known: CheckedRun, reference: Run) -> Deck:
     if not told:
         return dealer.deck({}, frozenset())
     again = reference(dealer.files, list(told), ())
-    steady = {test: _steady(answers, again.answers[test]) for test, answers in told.items() if _answered(again, test)}
+    steady = {
+        test: _steady(answers, _open(again.answers[test]) if test in dealer.cut else again.answers[test])
+        for test, answers in told.items()
+        if (_stopped if test in dealer.cut else _answered)(again, test)
+    }
     lost = frozenset(test for test in told if steady.get(test) is None)
     dealer.forget({test for test in told if test in lost or any(one is UNSTEADY for _, one in steady[test] or ())})
     broken_off = again.timed_out or again.status < 0  # then what is missing was not asked, and excuses nobody
@@ -115,6 +124,17 @@ def _settled(dealer: "_Dealer", known: CheckedRun, reference: Run) -> Deck:
 
 def _answered(run: CheckedRun, test: str) -> bool:
     return run.found.get(test) == PASSED
+
+
+def _stopped(run: CheckedRun, test: str) -> bool:
+    """Whether it failed after some answers, and not because it took too long."""
+    answers = run.answers.get(test)
+    return run.found.get(test) == FAILED and bool(answers) and _LATE not in answers
+
+
+def _open(answers: Sequence[Any]) -> list[Any]:
+    """Without those that are folded up, of which a program that does not stop there has more."""
+    return [answer for answer in answers if answer[0]]
 
 
 def _steady(once: Sequence[Any], again: Sequence[Any]) -> list[Any] | None:
@@ -128,16 +148,19 @@ def _steady(once: Sequence[Any], again: Sequence[Any]) -> list[Any] | None:
 class _Dealer:
     """Makes copies, and keeps those that are worth asking."""
 
-    def __init__(self, asked: Mapping[str, Questions], draw: Callable[[str, int], np.random.Generator]):
+    def __init__(self, asked: Mapping[str, Questions], draw: Callable[[str, int], np.random.Generator], faults: int):
         self.files = {path: questions.text for path, questions in asked.items()}
         self.kept = dict[str, list[Any]]()  # id of a copied test -> answers
+        self.cut = set[str]()
         self._asked, self._draw = asked, draw
         self._copied, self._numbers = dict[str, str](), dict[str, int]()
-        self._reaching = dict[str, set[str]]()  # test -> ids of copied tests that reach the fault there
+        # Of each fault: test -> ids of copied tests that reach it there.
+        self._reaching = [dict[str, set[str]]() for _ in range(faults)]
 
     @property
     def reached(self) -> frozenset[str]:
-        return frozenset(test for test, ids in self._reaching.items() if ids)
+        reached = [{test for test, ids in tests.items() if ids} for tests in self._reaching]
+        return frozenset().union(*reached) if all(reached) else frozenset()
 
     def is_copy(self, test: str) -> bool:
         return test.partition("::")[0] in self._copied
@@ -160,28 +183,36 @@ class _Dealer:
                 made += [f"{place}::{function}" for function in functions]
         return made
 
-    def look(self, known: CheckedRun, run: CheckedRun, spoilt: CheckedRun, keep_all: bool) -> None:
-        """Note what reaches the fault, and keep that, or all."""
+    def look(self, known: CheckedRun, run: CheckedRun, spoilt: Sequence[CheckedRun], keep_all: bool) -> None:
+        """Note what reaches a fault, and keep that, or all."""
         reach = Reach(self._asked, known)
         for test, answers in run.answers.items():
-            if not self.is_copy(test) or not _answered(run, test):
+            if stopped := _stopped(run, test):
+                answers = _open(answers)
+            if not self.is_copy(test) or not (stopped or _answered(run, test)):
                 continue
             path, _, name = test.partition("::")
             original = f"{self._copied[path]}::{name.partition('[')[0]}"
-            ids = self._reaching.setdefault(original, set())
-            text, given = self.files[path], spoilt.answers.get(test, ())
-            reaches = test in spoilt.found and reach.reaches(original, text, answers, given)
-            if keep_all or (reaches and len(ids) < _KEPT):
+            wanted = [
+                ids
+                for tests, faulty in zip(self._reaching, spoilt, strict=True)
+                if len(ids := tests.setdefault(original, set())) < _KEPT or keep_all
+                if test in faulty.found
+                and reach.reaches(original, self.files[path], answers, faulty.answers.get(test, ()))
+            ]
+            if keep_all or wanted:
                 self.kept[test] = answers
-                ids.update({test} if reaches else ())
+                self.cut.update({test} if stopped else ())
+            for ids in wanted:
+                ids.add(test)
 
     def forget(self, tests: Collection[str]) -> None:
         """Do without copies that reach the fault by accident."""
-        for ids in self._reaching.values():
+        for ids in (ids for tests_of_fault in self._reaching for ids in tests_of_fault.values()):
             ids.difference_update(tests)
 
     def deck(self, answers: Mapping[str, list[Any]], lost: frozenset[str], late: bool = False) -> Deck:
         places = {test.partition("::")[0] for test in answers}
         files = {path: text for path, text in self.files.items() if path in places or path not in self._copied}
         copied = {place: path for place, path in self._copied.items() if place in places}
-        return Deck(files, copied, answers, lost, self.reached, late)
+        return Deck(files, copied, answers, frozenset(self.cut), lost, self.reached, late)

@@ -1,5 +1,6 @@
 """A software task as a lock file holds it, and the problem that is made of it and its library's source."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from manyturn.envs.contract.keys import seed_of
@@ -25,6 +26,8 @@ class Entry(NamedTuple):
         edits: path and edit of each.
         fail_to_pass, pass_to_pass: ids of tests, of the test files that reach what was edited.
         symptoms: for each edit a failing test's id, and what its error said.
+        reached: share of ``fail_to_pass`` of which a copy with other literals reaches the fault, as ``Met`` has it;
+            None where nobody measured it.
     """
 
     id: str
@@ -35,6 +38,7 @@ class Entry(NamedTuple):
     fail_to_pass: tuple[str, ...]
     pass_to_pass: tuple[str, ...]
     symptoms: tuple[tuple[str, str], ...]
+    reached: float | None = None
 
 
 def entry_of(fault: Fault, verdict: Verdict) -> Entry:
@@ -66,7 +70,7 @@ def problem(entry: Entry) -> Problem:
     known = library(entry.library)
     source = tree(known)
     paths = dict.fromkeys(path for path, _ in entry.edits)
-    broken = {path: applied(source[path], [edit for at, edit in entry.edits if at == path]) for path in paths}
+    broken = _with(source, paths, entry.edits)
     return Problem(
         id=entry.id,
         statement=statement(known, entry.difficulty, entry.fail_to_pass, entry.symptoms),
@@ -76,4 +80,10 @@ def problem(entry: Entry) -> Problem:
         pass_to_pass=entry.pass_to_pass,
         fix={path: source[path] for path in broken},
         counts=known.counts,
+        alone=tuple(_with(source, paths, [one]) for one in entry.edits) if len(entry.edits) > 1 else (),
     )
+
+
+def _with(source: Mapping[str, bytes], paths: Iterable[str], edits: Sequence[tuple[str, Edit]]) -> dict[str, bytes]:
+    """Files after edits: path -> content."""
+    return {path: applied(source[path], [edit for at, edit in edits if at == path]) for path in paths}

@@ -28,7 +28,7 @@ from manyturn.envs.software.grader import RESOLVED, TAMPERED, TIMEOUT, UNRESOLVE
 from manyturn.envs.software.levels import Steps
 from manyturn.envs.software.problem import Problem
 from manyturn.envs.software.recent import Recent
-from manyturn.envs.software.tasks import Problems, problems_of
+from manyturn.envs.software.tasks import Problems, problems_of, without_unreached
 from manyturn.envs.software.tree import Changes, difference, patched, snapshot_of
 from manyturn.envs.software.words import call_of, line_of
 from manyturn.envs.software.work import Judge, Work, schemas
@@ -79,7 +79,7 @@ class Software(TextEnv):
     Splits:
         train, validation, test (libraries of their own), test_functions (other functions of train's libraries) and
         smoke (networkx: nothing to download). A split whose sources are missing is absent. Problems of other projects
-        are all test.
+        are all test. Train and smoke lack the tasks that a memory of the visible tests passes (``unreached``).
     Expert:
         Knows the fix: reproduces the fault, views, edits, tests, submits.
     Floors:
@@ -95,6 +95,8 @@ class Software(TextEnv):
         reward: ``levels``, or ``resolved`` for an outcome of 0 or 1 and nothing else.
         engine: what sandboxes are made with: arguments of ``container_engine.ContainerEngine``, such as ``image``.
         max_turns: default 40.
+        unreached: keep, in train and smoke too, the tasks whose fault no other inputs than their tests' own reach. A
+            program that fixes nothing and knows the visible tests by heart is paid there (docs/grading.md).
 
     Raises:
         NeedsSetup: there is no container engine, no image, or no sources of the libraries.
@@ -112,13 +114,17 @@ class Software(TextEnv):
         reward: str = "levels",
         engine: Mapping[str, Any] | None = None,
         max_turns: int | None = None,
+        unreached: bool = False,
     ):
         for what, given, known in (("actions", actions, ACTIONS), ("reward", reward, REWARDS)):
             if given not in known:
                 raise ValueError(unknown(what, given, known))
         self._problems = self.problems(source, difficulty)
         self._engine = usable(engine, "software tasks")
-        self.splits = tuple(self._problems.tasks)  # those that have tasks
+        self._tasks = dict(self._problems.tasks) if unreached else without_unreached(self._problems.tasks)
+        if not self._tasks:
+            raise NeedsSetup("other inputs reach the fault of none of these tasks: give unreached = true to have them")
+        self.splits = tuple(self._tasks)  # those that have tasks
         if split is None:
             split = "train" if "train" in self.splits else self.splits[0]
         self.absent = self._problems.absent
@@ -142,7 +148,7 @@ class Software(TextEnv):
     def tasks(self, split: str) -> Sequence[Task]:
         if split in self.absent:
             raise NeedsSetup(f"the split {split} is absent: {self.absent[split]}")
-        return self._problems.tasks[split]
+        return self._tasks[split]
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
         problem = self._problems.problem(task)

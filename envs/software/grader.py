@@ -19,7 +19,7 @@ What is not promised stands in docs/grading.md.
 """
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -114,10 +114,7 @@ def grade(
         rehearsal: the agent's work goes on afterwards, so it is asked nothing that counts in the end.
         evidence: ``run_as_they_are`` with the same arguments, or what that gave before.
     """
-    tests = Tests(problem.tests, problem.fail_to_pass, problem.pass_to_pass)
-    nothing: Changes = {}
-    number = deck_of(seed, rehearsal)
-    challenge = Challenge[Changes](problem.id, tests, dict(problem.fix), nothing, _laying(problem), number)
+    challenge = challenge_of(problem, problem.pass_to_pass, deck_of(seed, rehearsal))
     # What has seen a hidden test could tell the challenge of it, so then the challenge comes first. Tests that the
     # agent can read are no secret, and most attempts end with them.
     asked = challenge.asked(sandbox, changes, seconds, allowance) if _hidden(problem) else None
@@ -132,6 +129,13 @@ def grade(
         asked = challenge.asked(sandbox, changes, seconds, allowance)
     said = {test for test in (*claimed.fixed, *problem.pass_to_pass) if test not in claimed.broken}
     return _challenged(claimed, problem, challenge.met(asked, said))
+
+
+def challenge_of(problem: Problem, kept: Sequence[str], number: int) -> Challenge[Changes]:
+    """The challenge of a problem, which asks these of the tests that pass before the fix."""
+    tests, nothing = Tests(problem.tests, problem.fail_to_pass, kept), dict[str, bytes | None]()
+    faulty = [dict(one) for one in problem.alone] or [nothing]
+    return Challenge[Changes](problem.id, tests, dict(problem.fix), faulty, _laying(problem), number)
 
 
 def run_as_they_are(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:  # in the sandbox they stand above
-    from manyturn.envs.software.asker import Asker, limited
+    from manyturn.envs.software.asker import Asker, TooSlow, limited
 
 _MOST_TEXT, _MOST_TEXTS = 3000, 20
 _SPARE, _SHARE = 0.5, 0.5  # s of the processor's time, and part of what others took, that functions may take in all
@@ -73,9 +73,11 @@ class Reporter:
         self._asker.begin()
         if self._seconds:
             limited(self._seconds / (_HASTE if self._is_of_function(item.nodeid) else 1))
-        yield
+        outcome = yield
         if self._seconds:
             limited(0)
+        if outcome.excinfo and issubclass(outcome.excinfo[0], TooSlow):
+            self._asker.late()
 
     def pytest_runtest_logreport(self, report):
         phases = self._phases.setdefault(report.nodeid, [])

@@ -129,6 +129,7 @@ def _record(entry: Entry, places: Mapping[str, int]) -> dict[str, Any]:
         "fails": ranges.written(places[test] for test in entry.fail_to_pass),
         "passes": ranges.written(places[test] for test in entry.pass_to_pass),
         "symptoms": [[places[test], message] for test, message in entry.symptoms],
+        **({} if entry.reached is None else {"reached": entry.reached}),
     }
 
 
@@ -142,7 +143,14 @@ def _entry(record: Mapping[str, Any], tests: tuple[str, ...]) -> Entry:
         fail_to_pass=tuple(tests[at] for at in ranges.read(record["fails"])),
         pass_to_pass=tuple(tests[at] for at in ranges.read(record["passes"])),
         symptoms=tuple((tests[at], message) for at, message in record["symptoms"]),
+        reached=_share(record.get("reached")),
     )
+
+
+def _share(value: Any) -> float | None:
+    if value is None or (isinstance(value, int | float) and 0 <= value <= 1):
+        return value
+    raise TypeError(f"reached is {value!r:.20}, not a share")
 
 
 def _edit(fields: list[Any]) -> Edit:

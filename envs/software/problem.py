@@ -16,6 +16,8 @@ class Problem(NamedTuple):
         pass_to_pass: ids of tests that pass in both.
         fix: path -> content after the known fix; what is not named stays.
         counts: whether a change of the file at a path is carried over to grading.
+        alone: for each of several faults, path -> content of a program that has this fault and no other; empty if there
+            is one fault.
     """
 
     id: str
@@ -26,3 +28,4 @@ class Problem(NamedTuple):
     pass_to_pass: tuple[str, ...]
     fix: Mapping[str, bytes]
     counts: Callable[[str], bool]
+    alone: tuple[Mapping[str, bytes], ...] = ()

@@ -14,6 +14,7 @@ from manyturn.envs.software.entry import DIFFICULTIES, Entry
 from manyturn.envs.software.libraries import library
 from manyturn.envs.software.lock import load, ours
 from manyturn.envs.software.problem import Problem
+from manyturn.envs.software.reached import UNREACHED
 from manyturn.envs.software.recent import Recent
 from manyturn.envs.software.sources import MEND, missing
 
@@ -50,6 +51,19 @@ def problems_of(source: str | None, difficulty: str | None = None) -> Problems:
     if source == "drills":
         return Drills()
     return Imported(source.partition(":")[0], importers.problems(source))
+
+
+LEARNT = ("train", "smoke")
+"""Splits that have no tasks which can be passed without a fix, unless they are asked for."""
+
+
+def without_unreached(tasks: Mapping[str, Sequence[Task]]) -> dict[str, Sequence[Task]]:
+    """Tasks by split, less those in splits that are learnt from whose fault no other inputs reach."""
+    kept = {
+        split: [task for task in some if split not in LEARNT or UNREACHED not in task.tags]
+        for split, some in tasks.items()
+    }
+    return {split: some for split, some in kept.items() if some}
 
 
 class Mined:
@@ -90,7 +104,8 @@ def _need(entries: Sequence[Entry]) -> str:
 
 def _mined(entry: Entry) -> Task:
     params = {"library": library(entry.library).pin, "edits": [[path, *edit] for path, edit in entry.edits]}
-    return Task(entry.id, entry.split, params, entry.difficulty, (entry.library,))
+    tags = (entry.library, UNREACHED) if entry.reached == 0 else (entry.library,)
+    return Task(entry.id, entry.split, params, entry.difficulty, tags)
 
 
 class Imported:

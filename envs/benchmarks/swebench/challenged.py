@@ -122,7 +122,7 @@ def met(sandbox: Sandbox, row: Row, patch: str, seed: int, seconds: float = SECO
         _lay(sandbox, row, patch, files)
 
     reference = row.gold or f"{_REVERSED}{row.fault}"
-    challenge = Challenge(row.instance, tests, reference, "", lay, deck_of(seed))
+    challenge = Challenge(row.instance, tests, reference, [""], lay, deck_of(seed))
     found = challenge.met(challenge.asked(sandbox, patch, seconds), {*fails, *keeps})
     return found if found.answered.intersection(fails) or found.timed_out else None
 

@@ -55,6 +55,48 @@ def test_the_answers_of_the_visible_test_are_not_paid(sandbox: DockerSandbox, se
     assert graded(sandbox, weeks(), RIGHT, seed).cause == RESOLVED
 
 
+CHECKED = """from calc.core import week
+
+def check(one, other):
+    if one != other:
+        raise AssertionError
+
+def test_week():
+    found = week(26)
+    check(found, 2)
+"""
+
+
+def test_a_copy_in_which_the_reference_stops_still_asks_what_comes_before(sandbox: DockerSandbox) -> None:
+    """Of a test with an assertion in a helper no copy comes to its end, since no copy expects the right thing."""
+    problem = weeks(RARE.replace("13", "12"), test=CHECKED)
+    found = graded(sandbox, problem, BY_HEART.replace("13", "12"))
+    assert (found.cause, found.fixed, found.reached) == (UNRESOLVED, (), 1.0)
+    assert graded(sandbox, problem, RIGHT).cause == RESOLVED
+
+
+TWO = "def week(day):\n    return day {} 7\n\ndef hours(day):\n    return day {} 24\n"
+TWO_TESTS = """from calc.core import hours, week
+
+def test_week():
+    assert week(26) == 3
+
+def test_hours():
+    assert hours(2) == 48
+"""
+
+
+def test_who_fixes_one_of_two_faults_and_knows_the_other_by_heart_is_not_paid(sandbox: DockerSandbox) -> None:
+    signs = ("%", "+"), ("//", "*")
+    faulty, right = (TWO.format(*some) for some in signs)
+    ids = ("tests/test_week.py::test_week", "tests/test_week.py::test_hours")
+    alone = tuple({"calc/core.py": TWO.format(*some).encode()} for some in (("%", "*"), ("//", "+")))
+    problem = weeks(faulty, right, TWO_TESTS)._replace(fail_to_pass=ids, alone=alone)
+    half = TWO.format("//", "* 24 if day == 2 else day +")
+    assert graded(sandbox, problem, right)[::5] == (RESOLVED, 1.0)
+    assert graded(sandbox, problem, half).cause == UNRESOLVED
+
+
 BORDER = "def week(day):\n    return 'late' if day {} 26 else 'early'\n"
 AT_THE_BORDER = TEST.replace("== 2", "== 'late'")
 
@@ -149,7 +191,7 @@ def run(status: int = 0, timed_out: bool = False, **answers: list[object]) -> Ch
     return CheckedRun(dict.fromkeys(ids, "passed"), {}, ids, status, timed_out)
 
 
-def deck(reference: Runs, faulty: Runs, text: str = TEST) -> Deck:
+def deck(reference: Runs, *faulty: Runs, text: str = TEST) -> Deck:
     test = "test_a.py::test_week"
     asked = {"test_a.py": questions(text.encode())}
     return drawn(asked, [test], [test], lambda path, copy: generator("deck", path, copy), reference, faulty)
@@ -176,7 +218,7 @@ def test_a_copy_reaches_the_fault_where_the_test_does_not_say_what_is_right(
 ) -> None:
     told = run(a=[2], a_0=[first])
     more = [] if reached else [run()]  # another round
-    found = deck(Runs(told, *more, told), Runs(run(a_0=faulty)), test)
+    found = deck(Runs(told, *more, told), Runs(run(a_0=faulty)), text=test)
     assert bool(found.reached) == reached and not found.timed_out and found.answers["test_a_0.py::test_week"]
 
 
@@ -185,3 +227,23 @@ def test_what_is_unsteady_reaches_nothing_and_proves_nothing() -> None:
     assert (found.reached, found.lost) == (frozenset(), {"test_a_1.py::test_week"})
     assert found.answers["test_a_0.py::test_week"][0][1] is UNSTEADY
     assert not found.firm.intersection({"test_a_0.py::test_week", "test_a_1.py::test_week"}) and found.firm
+
+
+def stopped(run: CheckedRun, test: str) -> CheckedRun:
+    return run._replace(found={**run.found, f"test_{test}.py::test_week": "failed"})
+
+
+def test_of_a_copy_that_takes_too_long_nothing_is_asked() -> None:
+    told = stopped(run(a=[2], a_0=[5], a_1=[6]), "a_0")
+    late = told._replace(answers={**told.answers, "test_a_0.py::test_week": [[1, 5], [0, ["late"]]]})
+    for first, copies in ((told, {"a_0", "a_1"}), (late, {"a_1"})):
+        found = deck(Runs(first, first), Runs(run(a_0=[4], a_1=[4])))
+        assert {test.partition(".")[0].removeprefix("test_") for test in found.answers} == {"a", *copies}
+        assert found.cut == {f"test_{one}.py::test_week" for one in copies - {"a_1"}}
+
+
+def test_each_of_several_faults_has_to_be_reached() -> None:
+    told = run(a=[2], a_0=[5], a_1=[7])
+    both = deck(Runs(told, told), Runs(run(a_0=[4], a_1=[7])), Runs(run(a_0=[5], a_1=[8])))
+    one = deck(Runs(told, run(), told), Runs(run(a_0=[4], a_1=[7])), Runs(run(a_0=[5], a_1=[7])))
+    assert both.reached == {"test_a.py::test_week"} and one.reached == frozenset()

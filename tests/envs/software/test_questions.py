@@ -124,6 +124,15 @@ def test_no_answer_is_lost_in_a_long_test(asker: Asker) -> None:
     assert len(one) == len(other) < 300 and one != other
 
 
+def test_many_answers_may_differ_by_rounding_and_by_no_more(asker: Asker) -> None:
+    def answers(value: object) -> object:
+        return asked(asker, "for i in range(300):\n    assert f(i) == 1", f=lambda i: [value, i / 7])[-1]
+
+    assert answers(0.1 + 0.2) == answers(0.3) and answers(1e-17) == answers(0.0) and answers(2.0) == answers(2)
+    assert answers(0.3) != answers(0.301) and answers(10**12) != answers(10**12 + 1)
+    assert answers(float("nan")) == answers(float("nan")) != answers(float("inf"))
+
+
 def test_a_file_that_is_no_python_is_left_alone() -> None:
     assert questions(b"def f(:\n").text == b"def f(:\n"
 
@@ -148,8 +157,9 @@ def test_other_literals_are_those_of_the_chosen_test_alone() -> None:
     assert len(texts) > 15 and before.decode() not in texts
     for text in texts:
         ast.parse(text)
-        for kept in ('"a,b"', 'ids=["x", "y"]', '"""Docs 7."""', "OTHER = 5", "f(50)", "__ask__.both(1, "):
+        for kept in ('"a,b"', 'ids=["x", "y"]', '"""Docs 7."""', "OTHER = 5", "__ask__.both(1, "):
             assert kept in text
+        assert "test_other" not in text
     assert any('"word"' not in text for text in texts) and any("[[1, 2], [3, 4]]" not in text for text in texts)
 
 
@@ -165,4 +175,33 @@ def test_other_literals_are_of_the_kind_that_a_specification_may_ask_for() -> No
 def test_other_literals_follow_from_the_generator() -> None:
     once, again = (altered(PARAMETERS, ["test_it"], 1, generator("alter")) for _ in range(2))
     assert once == again
-    assert altered(PARAMETERS, ["test_absent", "C::test_it"], 1, generator("alter")) == PARAMETERS
+    used = PARAMETERS + b"each = test_it, test_other\n"
+    assert altered(used, ["test_absent", "C::test_it"], 1, generator("alter")) == used
+
+
+ROUNDABOUT = b"""
+LIMIT = 11
+UNUSED = 99
+
+def made(n):
+    return f(n, LIMIT)
+
+class Base:
+    size = 22
+
+    def make(self):
+        return made(33)
+
+    def test_it(self):
+        assert self.make().of(self.size) == 44
+
+class TestHere(Base):
+    other = 77
+"""
+
+
+def test_literals_that_a_test_comes_to_through_its_file_are_others_too() -> None:
+    """A test that is inherited, or has its inputs from a helper's helper, had no copies at all."""
+    texts = [altered(ROUNDABOUT, ["TestHere::test_it"], n, generator("far", n)).decode() for n in range(40)]
+    for literal, changes in (("11", True), ("22", True), ("33", True), ("44", True), ("99", False), ("77", False)):
+        assert any(literal not in text for text in texts) == changes, literal

@@ -16,7 +16,7 @@ LEAST = min(SMOKE, key=lambda entry: len(entry.fail_to_pass) + len(entry.pass_to
 
 @pytest.fixture(scope="module")
 def env(engine: str) -> Iterator[Software]:
-    env = Software(split="smoke", reward="resolved")
+    env = Software(split="smoke", reward="resolved", unreached=True)
     yield env
     env.close()
 
@@ -50,7 +50,7 @@ def test_smoke_tasks_need_no_download() -> None:
 
 
 def test_a_difficulty_keeps_its_tasks(engine: str) -> None:
-    hard = Software(split="smoke", difficulty="hard")
+    hard = Software(split="smoke", difficulty="hard", unreached=True)
     assert {task.difficulty for task in hard.tasks("smoke")} == {"hard"}
     with pytest.raises(ValueError, match="did you mean 'hard'"):
         Software(difficulty="hardly")

@@ -1,0 +1,62 @@
+"""Whether other inputs than a task's own reach its fault, measured before anybody plays it.
+
+Where none does, a program that knows the visible tests by heart passes: a reward that can be had without a fix. Such
+tasks are left out of training.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from manyturn.containers.container_engine import ContainerEngine
+from manyturn.containers.pool import lease
+from manyturn.containers.sandbox import Sandbox
+from manyturn.envs.contract.durable import replace_text
+from manyturn.envs.software import lock
+from manyturn.envs.software.entry import Entry, problem
+from manyturn.envs.software.grader import challenge_of
+from manyturn.envs.software.problem import Problem
+
+UNREACHED = "unreached"
+"""Tag of a task whose fault no copy of its tests reaches."""
+SECONDS = 20.0
+"""Of the processor's time, for one run of the tests."""
+_OFTEN = 10  # tasks after which a file is written
+
+
+def reached(sandbox: Sandbox, problem: Problem) -> float:
+    """Share of the tests to make pass of which a copy reaches the fault, in every deck; see ``Met.reached``.
+
+    Args:
+        sandbox: whatever is in it is lost.
+    """
+    return challenge_of(problem, (), 0).reached(sandbox, SECONDS)  # the other tests have no part in it
+
+
+def measured(problems: Iterable[Problem], jobs: int) -> Iterator[tuple[Problem, float]]:
+    """What is ``reached`` of each, in containers, some side by side. Raises EngineUnavailable."""
+
+    def of(one: Problem) -> tuple[Problem, float]:
+        with lease(ContainerEngine()) as sandbox:
+            return one, reached(sandbox, one)
+
+    every = list(problems)
+    with ThreadPoolExecutor(jobs) as pool:
+        for start in range(0, len(every), _OFTEN):  # so that who stops it waits for few
+            yield from pool.map(of, every[start : start + _OFTEN])
+
+
+def fill(file: Path, jobs: int, tell: Callable[[str, float], None]) -> list[Entry]:
+    """Measure the tasks of a file that lack it, and write it there; goes on where it was interrupted.
+
+    Args:
+        tell: is told of each task that was measured.
+    """
+    entries = {entry.id: entry for entry in lock.load(file).entries}
+    lacking = [problem(entry) for entry in entries.values() if entry.reached is None]
+    for number, (one, share) in enumerate(measured(lacking, jobs), 1):
+        entries[one.id] = entries[one.id]._replace(reached=round(share, 3))
+        tell(one.id, share)
+        if number % _OFTEN == 0 or number == len(lacking):
+            replace_text(file, lock.save(entries.values()))
+    return list(entries.values())

@@ -1,0 +1,38 @@
+"""A program that keeps its fault and lies about it where the visible tests look is not paid."""
+
+from collections.abc import Iterator
+
+import pytest
+from lies import LIES, PROBLEMS, lie
+
+from manyturn.containers.docker_sandbox import DockerSandbox
+from manyturn.containers.pool import lease
+from manyturn.envs.software.grader import RESOLVED, Grade, grade
+from manyturn.envs.software.problem import Problem
+
+FIRST = ("a helper that says yes to what is of the visible size",)
+
+
+@pytest.fixture(scope="module")
+def sandbox(engine: str) -> Iterator[DockerSandbox]:
+    with lease() as sandbox:
+        yield sandbox
+
+
+def graded(sandbox: DockerSandbox, problem: Problem, core: str) -> Grade:
+    return grade(sandbox, problem, {"calc/core.py": core.encode()}, 20.0, 0)
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in FIRST else pytest.param(name, marks=pytest.mark.slow) for name in LIES]
+)
+def test_no_lie_is_paid(sandbox: DockerSandbox, name: str) -> None:
+    found = graded(sandbox, *lie(name))
+    assert found.cause != RESOLVED and not found.fixed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_truth_is_paid_and_the_fault_is_reached(sandbox: DockerSandbox, name: str) -> None:
+    found = graded(sandbox, PROBLEMS[name].problem(name), PROBLEMS[name].right)
+    assert (found.cause, found.reached) == (RESOLVED, 1.0)
