@@ -139,6 +139,7 @@ class Software(TextEnv):
         self._work: Work | None = None  # None between episodes
         self._steps, self._level, self._tampered = Steps(), levels.NOT_SUBMITTED, False
         self._reached: float | None = None
+        self._official = False
         self._anchor: tuple[str, ...] = ()
 
     def problems(self, source: str | None, difficulty: str | None) -> Problems:
@@ -153,7 +154,7 @@ class Software(TextEnv):
     def begin(self, task: Task, rng: np.random.Generator) -> str:
         problem = self._problems.problem(task)
         self._steps, self._level, self._tampered = Steps(), levels.NOT_SUBMITTED, False
-        self._reached = None
+        self._reached, self._official = None, False
         self._sit_down(task, Files(self._pristine(task)))
         names = sorted({path.partition("/")[0] + "/" * ("/" in path) for path in problem.files})
         return bounded(f"{problem.statement.strip()}\n\n{WORKSPACE} holds: {'  '.join(names)}")
@@ -182,6 +183,7 @@ class Software(TextEnv):
             return answered.turn(self, **parts)
         self._level, self._tampered = _level(work), work.grade is not None and work.grade.cause == TAMPERED
         self._reached = work.grade.reached if work.grade is not None and work.changed else None
+        self._official = work.grade is not None and work.changed and work.grade.official
         if self._tampered and self._by_levels:
             parts = {name: parts.get(name, 0.0) + back for name, back in self._steps.take_back().items()}
         resolved = self._level == levels.RESOLVED
@@ -234,12 +236,14 @@ class Software(TextEnv):
 
         ``tampered`` is the rate of what was handed in with forged results; it is neither of the two. ``reached`` is the
         share of tests to make pass whose fault other inputs reach too. At 0 the grade rests on the visible tests alone.
-        Work that was not challenged has none.
+        Work that was not challenged has none. ``official`` is the verdict of the tests as they are: what other projects
+        report.
         """
         found = {
             "completed": float(self._level > levels.NOT_SUBMITTED),
             "modified": float(self._level > levels.EMPTY),
             "tampered": float(self._tampered),
+            "official": float(self._official),
         }
         return found if self._reached is None else {**found, "reached": self._reached}
 

@@ -53,6 +53,8 @@ class Grade(NamedTuple):
         texts: id -> why a test failed, or file -> why its tests could not be collected.
         reached: share of FAIL_TO_PASS tests of which a copy with other literals reaches the fault: at 0 the grade rests
             on the tests' own inputs alone. None where nothing was challenged.
+        official: whether all tests pass as they are, by the word of the process that ran the program: what other
+            projects report, and what a program can forge.
     """
 
     cause: str
@@ -61,6 +63,7 @@ class Grade(NamedTuple):
     broken: tuple[str, ...]
     texts: Mapping[str, str]
     reached: float | None = None
+    official: bool = False
 
 
 def carried(problem: Problem, changes: Changes) -> dict[str, bytes | None]:
@@ -128,7 +131,7 @@ def grade(
     if asked is None:
         asked = challenge.asked(sandbox, changes, seconds, allowance)
     said = {test for test in (*claimed.fixed, *problem.pass_to_pass) if test not in claimed.broken}
-    return _challenged(claimed, problem, challenge.met(asked, said))
+    return _challenged(claimed, problem, challenge.met(asked, said))._replace(official=claimed.official)
 
 
 def challenge_of(problem: Problem, kept: Sequence[str], number: int) -> Challenge[Changes]:
@@ -171,7 +174,8 @@ def _claimed(problem: Problem, run: CheckedRun) -> Grade:
     if run.timed_out:
         return Grade(TIMEOUT, "", (), broken, run.texts)
     resolved = len(fixed) == len(problem.fail_to_pass) and not broken and run.status == 0
-    return Grade(RESOLVED if resolved else UNRESOLVED, "", fixed, broken, run.texts)
+    cause = RESOLVED if resolved else UNRESOLVED
+    return Grade(cause, "", fixed, broken, run.texts, official=resolved)
 
 
 def _challenged(claimed: Grade, problem: Problem, met: Met) -> Grade:

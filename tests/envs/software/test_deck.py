@@ -119,6 +119,23 @@ def test_a_grade_that_rests_on_the_visible_tests_alone_says_so(engine: str) -> N
     env.close()
 
 
+class Strict(Small):
+    """What the reference also takes, the statement does not promise."""
+
+    def problems(self, source: str | None, difficulty: str | None) -> Imported:
+        return Imported("strict", [weeks(RIGHT.replace("13", "14"))])
+
+
+def test_the_verdict_that_others_report_stands_beside_ours(engine: str) -> None:
+    env = Strict(reward="resolved")
+    strict = "def week(day):\n    assert day % 13 == 0\n    return day // 13\n"
+    for text, paid, official in ((strict, 0.0, 1.0), (RIGHT, 1.0, 1.0), (RIGHT.replace("13", "20"), 0.0, 0.0)):
+        written = call_text("bash", command=f"cat > calc/core.py <<'END'\n{text}END")
+        found, info = episode(env, [written, call_text("submit")], "weeks")
+        assert (found, info["measures"]["official"], info["measures"]["tampered"]) == (paid, official, 0.0)
+    env.close()
+
+
 def test_the_share_of_tests_that_are_reached_is_told(engine: str) -> None:
     env = Small(reward="resolved")
     mend = call_text("edit", path="calc/core.py", old="a - b", new="a + b")

@@ -64,7 +64,7 @@ def test_a_forgery_is_an_ending_of_its_own(engine: str, name: str) -> None:
     env = Small(reward="levels")
     text = f"cat > calc/core.py <<'END-OF-FILE'\n{TOPS[name]}\n{CORE}END-OF-FILE\n"
     paid, info = episode(env, [call_text("bash", command=text), call_text("submit")])
-    assert info["measures"] == {"completed": 0.0, "modified": 0.0, "tampered": 1.0, "reached": 1.0}
+    assert info["measures"] == {"completed": 0.0, "modified": 0.0, "tampered": 1.0, "official": 1.0, "reached": 1.0}
     assert info["reward_parts"]["outcome"] == 0.0 == pytest.approx(paid, abs=1e-12) and not info["success"]
     env.close()
 
