@@ -9,9 +9,10 @@ from golden_frame import Case, close, golden
 from golden_objectives import check_loop_loss
 
 from manyturn.trainers.credit.advantages.gigpo import GigpoConfig, anchor_groups, two_levels
-from manyturn.trainers.credit.advantages.igpo import IgpoConfig, returns_compared
+from manyturn.trainers.credit.advantages.igpo import IgpoConfig, igpo, returns_compared
 from manyturn.trainers.credit.advantages.reinforce_pp import token_returns
 from manyturn.trainers.credit.advantages.spo import SpoConfig, first_memory, kept_share, task_weights
+from manyturn.trainers.credit.episode_sums import last_K
 from manyturn.trainers.credit.groups import counted, group_statistics
 from manyturn.trainers.credit.modulations.empg import EmpgConfig, empg
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
@@ -357,6 +358,25 @@ def check_igpo(case: Case) -> None:
         gamma, norm = name.removeprefix("discounted_g").split("_")
         options = {"eps": case["params"]["epsilon"], **FLAT} if norm == "std" else {"std": False}
         check(name, float(gamma), baseline="first", **options)
+
+
+@golden("igpo_turns")
+def check_igpo_turns(case: Case) -> None:
+    """Their scale is sqrt(variance of the population + 1e-8) + eps, ours the standard deviation of the sample + eps."""
+    inputs = case["inputs"]
+    batch = TurnBatch.from_episodes(inputs["turn_rewards"], groups=inputs["group_index"])
+    line = Timeline.of(batch.episode_K, batch.turn_K)
+    for name, theirs in case["expected"].items():
+        baseline, gamma, norm = name.split("_")
+        options = {"baseline": baseline, "gamma": float(gamma.removeprefix("g")), "std": norm == "std"}
+        found_K, wanted_K = igpo(batch, IgpoConfig(**options)).total_K, np.concatenate(theirs)
+        if norm == "std":
+            like_K = 2 * batch.group_K + (baseline == "separate") * last_K(batch)
+            count_K, _, std_K = group_statistics(batch.reward_K, like_K, batch.scorable_K)
+            eps, variance_K = case["params"]["epsilon"], std_K**2 * (count_K - 1) / count_K
+            normed_K = found_K - options["gamma"] * line.following(found_K, np.zeros(len(found_K)))
+            found_K = line.to_go(normed_K * (std_K + eps) / (np.sqrt(variance_K + 1e-8) + eps), options["gamma"])
+        close(case, found_K, wanted_K)
 
 
 @golden("spo")

@@ -28,6 +28,7 @@ TOKENS = [*GAE, {"name": "reinforce_pp", "gamma": 0.9}]
 SPO = {"name": "spo", "low": -100.0, "high": 100.0}
 FIRST = {"name": "igpo", "baseline": "first"}
 JOINT = {"name": "igpo", "baseline": "joint"}
+LEVELS = [{"name": "igpo"}, JOINT, {"name": "igpo", "baseline": "separate"}, {"name": "mt_grpo"}]
 CALLS = {"name": "stratified", "stratum": "calls", "edges": (1.0, 3.0)}
 MODULATED = [{"name": "empg", "k": 2.0}, {"name": "entropy_weight", "a": -0.5}]
 HARD = [*TOKENS, SPO, FIRST, {**JOINT, "gamma": 0.5}, CALLS]
@@ -133,7 +134,7 @@ def test_the_scale_of_rewards_and_values_does_not_matter_after_whitening(method,
         np.testing.assert_allclose(other.targets_T, one.targets_T * scale, rtol=1e-9)
 
 
-@pytest.mark.parametrize("method", [{"name": "igpo"}, JOINT, {"name": "mt_grpo"}, {**FIRST, "gamma": 0.5}], ids=str)
+@pytest.mark.parametrize("method", [*LEVELS, {**FIRST, "gamma": 0.5}], ids=str)
 @quick
 @given(batch=batches(unscorable=True, penalties=False), scale=st.sampled_from([0.5, 4.0, 1024.0]))
 def test_with_std_the_scale_of_turn_rewards_does_not_matter(method, batch, scale):

@@ -1,31 +1,36 @@
 """IGPO: turn rewards and outcomes normalised within the task, then summed over the turns to come.
 
-    baseline = "joint":   A_k = sum_(j>=k) gamma^(j-k) N(r_j) - penalty_k,  N among all rewards of the group's turns
-    baseline = "reward":  A_k = sum_(j>=k) gamma^(j-k) N(r_j) + gamma^(last-k) N(o) - penalty_k      see ``turn_levels``
-    baseline = "turn":    A_k = N(G_k) among the turns of the same number in the group
-    baseline = "first":   A_k = (G_k - mean G_0) / (std G_0 + eps),  G_0: returns of the group's first turns
+    baseline = "separate": A_k = sum_(j>=k) gamma^(j-k) N(r_j) - penalty_k,  N among rewards of the group's last turns,
+                           or of its other turns
+    baseline = "joint":    the same, with N among all rewards of the group's turns
+    baseline = "reward":   A_k = sum_(j>=k) gamma^(j-k) N(r_j) + gamma^(last-k) N(o) - penalty_k     see ``turn_levels``
+    baseline = "turn":     A_k = N(G_k) among the turns of the same number in the group
+    baseline = "first":    A_k = (G_k - mean G_0) / (std G_0 + eps),  G_0: returns of the group's first turns
     G_k = sum_(j>=k) gamma^(j-k) (all rewards)_j - penalty_k
 
 Shapes: turns K -> advantage_K; with baseline "reward" the levels "turn" and "outcome" (K each).
 Source: Information Gain-based Policy Optimization, arXiv 2510.14967, with the information gains of a turn as a reward
-part; the authors' code is GuoqingWang1/IGPO.
+part. "separate" is equations 5 and 6 of its second version (March 2026). The authors' code is GuoqingWang1/IGPO.
 
 Implementation:
-1. The outcome is the reward part of that name, everything else is turn reward.
-2. "joint" takes all rewards of a task for one set: r of a turn is the sum of its parts, the outcome among them. One
-   outcome of 1 among small gains sets the scale of all. "reward" normalises the two apart.
+1. "separate" and "joint" take the sum of a turn's parts as r; the outcome is in that of the last turn, which gains
+   nothing else. With "joint" one outcome of 1 among small gains sets the scale of all.
+2. For "reward" the outcome is the reward part of that name, everything else is turn reward, also that of last turns.
 3. Statistics count the scorable turns, or episodes, of a task; a group of one episode, or without spread, gives 0.
 4. Every token of a turn gets the turn's advantage. Truncated episodes count as they ended.
-5. With "joint" and "first" turns of equal episodes get credit other than 0 where their rewards differ: if all succeed,
-   the last turn is above the mean of turns.
+5. With "separate", "joint" and "first" turns of equal episodes get credit other than 0 where their rewards differ.
 
-Differences: "joint" is the paper's; "reward", which is ours, is the default. "turn" and "first" are the released code:
-what it trains with, without std, and a function that it does not use. That code compares tokens of the same number,
-which do not correspond, and cuts returns at observations; here the unit is the turn, and returns reach back over all
-turns. Without turn rewards and discount "reward" is GRPO; "joint" is not, for its mean is over turns.
+Differences: the authors' code of February 2026 has "joint" as its default and "separate" in its training script, whose
+numbers these are in ``tests/golden``; it divides by the standard deviation of the population, and takes a turn that
+gains exactly 0 for a part of the next one. "turn" and "first" are their first release: what it trained with, without
+std, and a function that it did not use. By their own word (issue 5 of the repository) that was an early attempt. It
+compares tokens of the same number, which do not correspond, and cuts returns at observations; here the unit is the
+turn, and returns reach back over all turns. "reward", the default, is ours. Without turn rewards and discount it is
+GRPO; "joint" is not, for its mean is over turns.
 
-Watch: with "joint" and "reward" each turn is charged the task's mean, so that of two episodes of equal gain and outcome
-the shorter is better, and the longer where the mean is negative: ``turns`` may move for no reason of the task's.
+Watch: with "separate", "joint" and "reward" each turn is charged a mean, so that of two episodes of equal gain and
+outcome the shorter is better, and the longer where the mean is negative: ``turns`` may move for no reason of the
+task's.
 ``groups_without_signal`` should be below that of GRPO, since gains separate episodes of one outcome;
 ``advantage_std`` far above 1 with a flat ``success`` says that gains drown the outcome.
 """
@@ -37,6 +42,7 @@ import numpy as np
 from manyturn.envs.contract.options import OnlyWith
 from manyturn.envs.contract.turn import OUTCOME
 from manyturn.trainers.credit.anchors import equal_anchors
+from manyturn.trainers.credit.episode_sums import last_K
 from manyturn.trainers.credit.groups import FlatStd, counted
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
 from manyturn.trainers.credit.turn_batch import FloatK, TurnBatch
@@ -45,9 +51,9 @@ from manyturn.trainers.credit.turn_levels import TurnLevelConfig, normalised, no
 
 class IgpoConfig(TurnLevelConfig):
     name: Literal["igpo"] = "igpo"
-    baseline: Literal["joint", "reward", "turn", "first"] = "reward"
-    """What is normalised: rewards before they are summed, all together or apart from outcomes; or returns, against
-    those of the same turn or the first."""
+    baseline: Literal["separate", "joint", "reward", "turn", "first"] = "reward"
+    """What is normalised: rewards before they are summed, those of last turns separate from the others, all jointly, or
+    turn rewards apart from outcomes; or returns, against those of the same turn or the first."""
     outcome: Annotated[str, OnlyWith("baseline", "reward")] = OUTCOME
     """Name of the reward part that is the episode's outcome; the other baselines compare full returns."""
     flat_std: Annotated[FlatStd, OnlyWith("std"), OnlyWith("baseline", "first")] = "one"
@@ -63,14 +69,17 @@ def igpo(batch: TurnBatch, config: IgpoConfig) -> Advantage:
     >>> batch = TurnBatch.from_episodes(parts, groups=[0, 0])
     >>> igpo(batch, IgpoConfig()).total_K.round(3)
     array([ 1.932,  0.707, -1.932, -0.707])
+    >>> igpo(batch, IgpoConfig(baseline="separate", std=False)).total_K
+    array([ 1. ,  0.5, -1. , -0.5])
     >>> igpo(batch, IgpoConfig(baseline="joint", std=False)).total_K
     array([ 1.  ,  0.75, -1.  , -0.25])
     >>> igpo(batch, IgpoConfig(baseline="turn", std=False)).total_K
     array([ 1. ,  0.5, -1. , -0.5])
     """
-    if config.baseline == "joint":
+    if config.baseline in ("separate", "joint"):
         reward_K = np.where(batch.scorable_K, batch.reward_K, np.nan)
-        return Advantage(normalised_to_go(batch, reward_K, batch.group_K, config) - batch.penalty_K)
+        like_K = 2 * batch.group_K + last_K(batch) if config.baseline == "separate" else batch.group_K
+        return Advantage(normalised_to_go(batch, reward_K, like_K, config) - batch.penalty_K)
     if config.baseline == "reward":
         return two_levels_to_go(batch, batch.group_K, config)
     return Advantage(returns_compared(batch, batch.turn_return_K(config.gamma), config))
