@@ -83,11 +83,13 @@ class Engine(Protocol):
         vocabulary: token ids are 0..vocabulary-1; a model may have more than its tokenizer, padded to a round size.
         version: policy version of the weights that were loaded last; 0 before the first ``load``.
         capabilities: the same as its configuration's.
+        precision: type that it computes in where the learner computes in float32.
     """
 
     vocabulary: int
     version: int
     capabilities: Capabilities
+    precision: str = "float32"
 
     def open(self, key: EpisodeKey) -> None:
         """An episode begins: it may ask from now on, so that an engine knows how many may still ask."""

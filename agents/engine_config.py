@@ -11,8 +11,9 @@ An engine is a class as ``agents/engine.py`` says, its options, and a factory th
 A factory's module must not import torch: configurations are checked without it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from manyturn.agents.batch_barrier import BatchBarrier
 from manyturn.agents.engine import Capabilities, Engine
@@ -27,10 +28,21 @@ if TYPE_CHECKING:
 class EngineConfig(Named):
     """Base of the options of an engine. A subclass narrows ``name`` to a Literal of one string."""
 
+    is_separate: ClassVar[bool] = False
+    """Whether a program of others computes, so that its log-probabilities are never quite the learner's."""
+
     @property
     def capabilities(self) -> Capabilities:
         """What the engine can do with these options; known before it is made."""
         return Capabilities()
+
+    def defaults(self, run: Any, env: EnvFacts | None) -> Mapping[str, Any]:
+        """What fits a run with this engine: values for entries that nobody gives; see ``ModelConfig.defaults``.
+
+        What learner and engine judge differently is weighed where they are different programs.
+        """
+        weighs = self.is_separate and run.learner.old_logprobs == "learner"
+        return {"objective": {"correction": {}}} if weighs else {}
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         """What a run asks for and the engine cannot do."""

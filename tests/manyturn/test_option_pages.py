@@ -32,7 +32,7 @@ def test_every_entry_of_a_configuration_has_its_line_and_says_what_it_does():
 
 def test_an_option_shows_what_it_takes_and_the_default_of_each_model():
     [rate] = [row for group in of_section("learner.lr") for row in group.rows]
-    assert (rate.kind, rate.default) == ("number, above 0", "0.0005; pretrained: 0.0001")
+    assert (rate.kind, rate.default) == ("number, at least 0", "0.0005; pretrained: 0.0001")
     shown = {row.name: row for group in of_section("agent") for row in group.rows}
     assert shown["agent.instructions"].default == "true; tiny: false"
     assert {"agent.context.turns", "agent.format.think"} <= shown.keys(), "options of parts are among them"

@@ -20,6 +20,8 @@ class CoarseConfig(EngineConfig):
 
 
 class CoarseEngine(TransformersEngine):
+    precision = "float8_e4m3fn"
+
     async def load(self, weights: Weights, version: int) -> None:
         await super().load(weights, version)
         self.rounded()

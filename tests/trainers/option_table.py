@@ -299,6 +299,7 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "learner.minibatch": Matters(4),
     "learner.epochs": Matters(2),
     "learner.micro_tokens": Unchanged(64, why="of how much is computed at once"),
+    "learner.engine_alarm": Unchanged("note", why="of whether a run stops"),
     "learner.old_logprobs": Matters("engine", COARSE),
     "learner.lora_rank": Matters(4),
     "learner.lora_alpha": Matters(4, {"learner.lora_rank": 4}),

@@ -10,8 +10,8 @@ from manyturn.trainers.learn.objective import OBJECTIVES
 
 
 class LearnerConfig(Options):
-    lr: float = Field(default=5e-4, gt=0)
-    """Learning rate of AdamW."""
+    lr: float = Field(default=5e-4, ge=0)
+    """Learning rate of AdamW; 0 changes nothing, to look at engine and learner alone."""
     lr_schedule: Literal["constant", "linear", "cosine"] = "linear"
     """How the learning rate falls over the steps of the run."""
     lr_end: Annotated[float, OnlyWith("lr_schedule", "linear", "cosine", may_wait=True)] = Field(
@@ -35,6 +35,8 @@ class LearnerConfig(Options):
     likely what was said has become, in nats; unset: all updates are made."""
     old_logprobs: Literal["learner", "engine"] = "learner"
     """Where the ratio's denominator comes from: recomputed by the learner, or as the engine drew."""
+    engine_alarm: Literal["stop", "note"] = "stop"
+    """What happens where the engine's log-probabilities are not the learner's, for another cause than precision."""
     lora_rank: int = Field(default=0, ge=0)
     """Rank of LoRA adapters (peft) on all linear layers; 0 trains all weights."""
     lora_alpha: Annotated[int, OnlyWith("lora_rank", may_wait=True)] = Field(default=32, ge=1)

@@ -159,10 +159,10 @@ class RunConfig(Options):
         return self.model_copy(update=self._fitting(env))
 
     def _fitting(self, env: EnvFacts | None) -> dict[str, Any]:
-        """Sections and entries with the model's defaults in place of what nobody gave."""
+        """Sections and entries with the engine's and the model's defaults in place of what nobody gave."""
         found: dict[str, Any] = {}
-        for name, value in self.model.defaults(self, env).items():
-            section = getattr(self, name)
+        for name, value in (*self.engine.defaults(self, env).items(), *self.model.defaults(self, env).items()):
+            section = found.get(name, getattr(self, name))
             if isinstance(section, Options):
                 found[name] = section.with_defaults(value)
             elif name not in self.model_fields_set:

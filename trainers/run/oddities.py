@@ -16,8 +16,8 @@ def oddities(line: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
     """What to say of a line of metrics; the same texts each time.
 
     Args:
-        line: with ``success``, ``invalid``, ``not_understood``, ``penalised_turns``, ``cut`` and each policy's
-            ``engine_ratio_max``, as far as known.
+        line: with ``success``, ``invalid``, ``not_understood``, ``penalised_turns``, ``cut``, and each policy's
+            ``engine_ratio_max`` and ``engine_alarm``, as far as known.
     """
     success, invalid, cut = (line.get(name) or 0.0 for name in ("success", "invalid", "cut"))
     if success and invalid >= _ALL:
@@ -36,6 +36,10 @@ def oddities(line: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
             f"half of the replies or more are cut at sampling.max_tokens = {config.sampling.max_tokens}: what they "
             "would have ended with is lost; a higher one leaves room"
         )
+    for name, cause in line.items():
+        if name.rpartition("/")[2] == "engine_alarm":
+            whose = f" of {name.rpartition('/')[0]}" if "/" in name else ""
+            yield f"the engine{whose} and its learner judge the same tokens differently: {cause}"
     yield from _nothing_to_correct(line, config)
 
 
@@ -48,7 +52,7 @@ def _spares_speech(config: RunConfig) -> bool:
 def _nothing_to_correct(line: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
     """Corrections of a difference between engine and learner that is not there."""
     ratios = [value for name, value in line.items() if name.rpartition("/")[2] == "engine_ratio_max"]
-    if not ratios or max(ratios) > _EQUAL:
+    if not ratios or max(ratios) > _EQUAL or config.engine.is_separate:
         return
     for option, would in (("correction", "weigh tokens by"), ("reject", "leave out tokens for")):
         if getattr(config.objective, option):

@@ -16,6 +16,7 @@ from manyturn.trainers.play.refill import Refill
 from manyturn.trainers.play.rollouts import describe, is_learnable, plan_groups
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.state import State
+from manyturn.trainers.run.engine_alarm import check_engines
 from manyturn.trainers.run.first_step import check_first_step
 from manyturn.trainers.run.playing import play_groups, starts_of
 from manyturn.trainers.run.policy_update import credit_columns, policy_updates
@@ -37,8 +38,10 @@ async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any
         raise LearningFailed(
             f"no episode of step {step} has a turn to learn from, {count} of {len(episodes)} for this reason: {end}"
         )
+    alarms = await check_engines(run, updates)
     begun = starts_of(run, [episode.key for episode in episodes], {episode.key: episode for episode in episodes})
-    columns, figures = credit_columns(updates, sum(len(episode.turns) for episode in episodes)), dict[str, Any]()
+    columns = credit_columns(updates, sum(len(episode.turns) for episode in episodes))
+    figures: dict[str, Any] = dict(alarms)
     if config.rollout.branching is not None:
         columns["repeats_member"] = repeats(episodes, begun)
         figures["branched"] = float(np.mean([fork is not None for fork in begun.values()]))

@@ -27,6 +27,7 @@ class Trainee:
         language: model and tokenizer; the learner changes its weights in place.
         engine: draws replies with the learner's weights as of the last ``publish``.
         agent: the policy as it plays.
+        gap_cause: why engine and learner judge tokens differently, once that was found out; see ``engine_alarm``.
     """
 
     name: str
@@ -35,14 +36,16 @@ class Trainee:
     engine: Engine
     agent: Agent
     learner: Learner
+    gap_cause: str | None = None
 
     async def publish(self) -> None:
         """Wake the engine, to draw with the learner's present weights."""
         if self.engine.version != self.learner.updates:
-            await self._hand_over()
+            await self.hand_over()
         await self.engine.wake()
 
-    async def _hand_over(self) -> None:
+    async def hand_over(self) -> None:
+        """Have the engine load the learner's present weights."""
         await self.engine.load(ModuleWeights(self.language.model), self.learner.updates)
 
     def at_temperature(self, temperature: float) -> Agent:
@@ -71,7 +74,7 @@ class Trainee:
         self.learner.load_plain(plain)
         self.language.load_weights(checkpoint / beside("model", self.name))
         self.learner.load_tensors(read_tensors(checkpoint, self.name))
-        await self._hand_over()
+        await self.hand_over()
 
     def labelled(self, figures: Mapping[str, Any]) -> dict[str, Any]:
         """Metrics under names that no other policy of the run uses."""
