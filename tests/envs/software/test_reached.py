@@ -10,6 +10,7 @@ from manyturn.envs.software.entry import Entry
 from manyturn.envs.software.env import Software
 from manyturn.envs.software.lock import ours
 from manyturn.envs.software.operators import edits
+from manyturn.envs.software.tasks import LEARNT
 
 SMOKE = ours().split("smoke")[:3]
 
@@ -32,6 +33,16 @@ def test_tasks_that_nothing_else_reaches_are_there_only_if_asked_for(engine, tmp
         usual.reset(seed=0, options={"task": least})
     with pytest.raises(NeedsSetup, match="unreached = true"):
         Software(source=file_of(tmp_path, 0.0))
+
+
+@pytest.mark.parametrize("split", LEARNT)
+def test_none_of_our_tasks_that_was_measured_at_0_is_learnt_from(engine, split):
+    try:
+        usual, every = Software(split=split), Software(split=split, unreached=True)
+    except NeedsSetup:
+        pytest.skip("the sources of train's libraries are missing")
+    left_out = {task.id for task in every.tasks(split)} - {task.id for task in usual.tasks(split)}
+    assert left_out == {entry.id for entry in ours().split(split) if entry.reached == 0}
 
 
 @pytest.mark.parametrize("share", [1.5, -1, "all", [1]])
