@@ -7,6 +7,7 @@ there are more turns than the first horizon of a growing one.
 from itertools import product
 
 import manyturn as mt
+from manyturn.envs.contract.keys import generator
 
 COLOURS = ("red", "blue", "green", "white", "black", "brown")
 DOORS = ("First", "Second", "Third", "Fourth")
@@ -51,3 +52,16 @@ class Floors(mt.TextEnv):
 
     def _asking(self):
         return f"{DOORS[self.open]}?"
+
+
+class Noise(Floors):
+    """The same tasks and verdicts, in which each turn earns at random."""
+
+    def begin(self, task, rng):
+        self.said = []
+        return super().begin(task, rng)
+
+    def respond(self, action):
+        self.said.append(action)
+        earned = generator("noise", self.task.id, self.said).choice([-1.0, 1.0])
+        return super().respond(action)._replace(parts={"noise": float(earned)})
