@@ -1,7 +1,7 @@
 """The figure of the comparison of credit methods: where the gain of each recipe comes from."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,12 @@ APART = ("gra",)  # on a scale of its own: rewards for turns can ruin a policy
 WANTED = 8  # seeds from which a bar is drawn in full
 
 
-def draw(splits: Sequence[Split], path: Path) -> None:
-    """A column for each world; for each recipe two bars with 95 % intervals over seeds, and a diamond for their sum."""
+def draw(splits: Sequence[Split], path: Path, idle: Collection[tuple[str, str]] = ()) -> None:
+    """A column for each world; for each recipe two bars with 95 % intervals over seeds, and a diamond for their sum.
+
+    Args:
+        idle: worlds and methods that did nothing there, which the figure says.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
@@ -32,7 +36,8 @@ def draw(splits: Sequence[Split], path: Path) -> None:
     )  # fmt: skip
     for methods, panels in zip(rows, axes, strict=True):
         for world, panel in zip(worlds, panels, strict=True):
-            _panel(panel, methods, {split.method: split for split in drawn if split.world == world})
+            of_world = {split.method: split for split in drawn if split.world == world}
+            _panel(panel, methods, of_world, [method for where, method in idle if where == world])
     for world, panel in zip(worlds, axes[0], strict=True):
         seeds = sorted({split.gain.seeds for split in drawn if split.world == world})
         few = f" ({' to '.join(map(str, {seeds[0]: 0, seeds[-1]: 0}))} of {WANTED} seeds)" if seeds[0] < WANTED else ""
@@ -45,10 +50,12 @@ def draw(splits: Sequence[Split], path: Path) -> None:
     pyplot.close(figure)
 
 
-def _panel(panel: Any, methods: Sequence[str], splits: dict[str, Split]) -> None:
+def _panel(panel: Any, methods: Sequence[str], splits: dict[str, Split], idle: Collection[str]) -> None:
     for place, method in enumerate(reversed(methods)):
         if method in splits:
             _recipe(panel, place, splits[method])
+        elif method in idle:
+            panel.text(0.02, place, "did nothing", va="center", fontsize=9, color="gray")
     panel.axvline(0, color="black", lw=0.8)
     panel.set_yticks(range(len(methods)), list(reversed(methods)))
     panel.set_ylim(-0.5, len(methods) - 0.5)

@@ -171,9 +171,10 @@ def _told(interval: Interval, sign: str = "+") -> str:
 
 def publish(lines: Sequence[Line], path: Path) -> None:
     """Write tables and figure next to the results."""
-    replace_text(path.with_suffix(".md"), show(lines, read_lines(refused_beside(path))) + "\n")
-    results = Results(lines)
-    draw([results.split(world, method) for world in WORLDS for method in METHODS], path.with_suffix(".png"))
+    results, refused = Results(lines), read_lines(refused_beside(path))
+    replace_text(path.with_suffix(".md"), show(lines, refused) + "\n")
+    idle = {(line["world"], line["row"].partition("/")[0]) for line in refused}
+    draw([results.split(world, method) for world in WORLDS for method in METHODS], path.with_suffix(".png"), idle)
 
 
 def main() -> None:
