@@ -21,7 +21,7 @@ from manyturn.trainers.run.run import open_run
 from manyturn.trainers.run.step import train_step
 
 FILE = Path(__file__).parents[2] / "examples" / "one_step.py"
-STEPS, TASKS, GROUP = 2, 4, 8
+STEPS, TASKS, GROUP = 2, 2, 8
 
 
 def example() -> SimpleNamespace:
@@ -35,7 +35,7 @@ def the_trainers_settings() -> dict:
         "objective": {"name": "clip", "low": 0.2, "high": 0.28, "dual": 3.0},
         "rollout": {"tasks": TASKS, "group": GROUP},
         "learner": {"lr": 5e-4, "lr_end": 1.0, "minibatch": TASKS * GROUP, "old_logprobs": "engine"},
-        "model": {"sample_tasks": 40},
+        "model": {"sample_tasks": 40, "layers": 1},
     }
 
 

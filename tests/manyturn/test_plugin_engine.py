@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import plugin_package
 import pytest
 import tomli_w
+from forked import Forking
 
 from manyturn.agents.records import read_turns
 from manyturn.trainers.record.run_folder import read_metrics
@@ -46,16 +46,14 @@ RECIPE: dict[str, Any] = {
 }
 
 
-def installed(folder: Path, source: str) -> Manyturn:
+def installed(folder: Path, source: str, forked: Forking) -> Manyturn:
     """The command line of a machine on which the package with the engine is installed."""
     site = plugin_package.install(folder / "site", "plain_engine", source)
     (folder / "recipe.toml").write_text(tomli_w.dumps(RECIPE))
     path = os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])
 
     def run(*words: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "manyturn", *map(str, words)]
-        environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-        return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+        return forked("-m", "manyturn", *words, cwd=folder, env={**os.environ, "PYTHONPATH": path})
 
     return run
 
@@ -66,9 +64,9 @@ def replies(file: Path) -> list[tuple[Any, ...]]:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory) -> tuple[Path, Manyturn]:
+def trained(tmp_path_factory, forked) -> tuple[Path, Manyturn]:
     folder = tmp_path_factory.mktemp("plain")
-    manyturn = installed(folder, PLAIN)
+    manyturn = installed(folder, PLAIN, forked)
     words = ["--recipe", "recipe.toml", "--engine.name", "plain", "--engine.replies", "replies.jsonl", "--out", "run"]
     ended = manyturn("train", *words)
     assert ended.returncode == 0, ended.stderr
@@ -116,9 +114,9 @@ def test_a_run_is_evaluated_with_its_engine_or_with_another_one(trained):
     assert own["turns"] == other["turns"] and own["tokens"] == other["tokens"], "the noise is the episode's"
 
 
-def test_an_engine_that_answers_nonsense_stops_the_run_and_says_so(tmp_path):
+def test_an_engine_that_answers_nonsense_stops_the_run_and_says_so(tmp_path, forked):
     nonsense = PLAIN.replace("logprobs.append(float(logprobs_V[ids[-1]]))", "logprobs.append(float('nan'))")
     assert nonsense != PLAIN
     words = ["--recipe", "recipe.toml", "--engine.name", "plain", "--engine.replies", "replies.jsonl", "--out", "run"]
-    ended = installed(tmp_path, nonsense)("train", *words, "--rollout.attempts", 1, "--warmup.episodes", 0)
+    ended = installed(tmp_path, nonsense, forked)("train", *words, "--rollout.attempts", 1, "--warmup.episodes", 0)
     assert ended.returncode not in (0, 2) and "nan cannot be among its log-probabilities" in ended.stderr

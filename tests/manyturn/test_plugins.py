@@ -50,20 +50,23 @@ Manyturn = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory) -> tuple[Path, Manyturn]:
+def trained(tmp_path_factory, forked) -> tuple[Path, Manyturn]:
     """A folder with a run of all six parts, and the command line in it, with or without their package."""
     folder = tmp_path_factory.mktemp("six")
     site = plugin_package.install(folder / "site", "six_parts", SIX)
     (folder / "doors.py").write_text(DOORS)
     (folder / "recipe.toml").write_text(RECIPE)
 
-    def run(*words: object, installed: bool = True) -> subprocess.CompletedProcess[str]:
-        path = os.pathsep.join([*([str(site)] if installed else []), os.environ.get("PYTHONPATH", "")])
-        command = [sys.executable, "-m", "manyturn", *map(str, words)]
-        environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-        return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+    def environment(*sites: Path) -> dict[str, str]:
+        return {**os.environ, "PYTHONPATH": os.pathsep.join([*map(str, sites), os.environ.get("PYTHONPATH", "")])}
 
-    ended = run("train", "doors.py:Doors", "--recipe", "recipe.toml", "--model.width", 24, "--out", "run")
+    def run(*words: object, installed: bool = True) -> subprocess.CompletedProcess[str]:
+        return forked("-m", "manyturn", *words, cwd=folder, env=environment(site) if installed else environment())
+
+    # Nothing has been imported when this process loads the package.
+    train = [sys.executable, "-m", "manyturn", "train", "doors.py:Doors", "--recipe", "recipe.toml", "--out", "run"]
+    words = [*train, "--model.width", "24"]
+    ended = subprocess.run(words, env=environment(site), cwd=folder, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     return folder, run
 

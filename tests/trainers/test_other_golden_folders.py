@@ -2,13 +2,12 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from forked import Forking
 from needs_files import DATA, GOLDEN, NO_GOLDEN, golden_file
 
 ROOT = Path(__file__).parents[2]
@@ -75,23 +74,23 @@ def write(folder: Path, name: str, content: dict[str, Any]) -> None:
     (folder / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
 
 
-def ran(folder: Path, *files: str) -> str:
+def ran(forked: Forking, folder: Path, *files: str) -> str:
     """What pytest says of these test files with the golden files of a folder."""
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow", *files]
+    words = ("-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow")
     variables = {**os.environ, "MANYTURN_GOLDEN": str(folder), "MANYTURN_DATA": str(DATA)}
     variables.pop("PYTEST_XDIST_WORKER", None)
-    done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=False)
+    done = forked("-m", "pytest", *words, *files, cwd=ROOT, env=variables)
     assert done.returncode == 0, done.stdout[-5000:]
     return done.stdout
 
 
-def test_groups_of_equal_scores_pass_and_missing_files_are_skipped_for_one_reason(tmp_path):
+def test_groups_of_equal_scores_pass_and_missing_files_are_skipped_for_one_reason(tmp_path, forked):
     multirow = flat_multirow()
     largest = max(np.abs(case["expected"]["advantages"]).max() for case in multirow)
     assert largest > 1e4, "the authors divide by eps alone"
     write(tmp_path / "golden", "grpo_multirow", {"cases": multirow})
     write(tmp_path / "golden", "igpo", {"cases": [flat_first_returns()]})
-    said = ran(tmp_path / "golden", "tests/trainers/test_golden.py").splitlines()
+    said = ran(forked, tmp_path / "golden", "tests/trainers/test_golden.py").splitlines()
     [skips] = [line for line in said if "skipped:" in line]
     assert skips.endswith(NO_GOLDEN) and f"{len(multirow) + 3} passed" in said[-1]
 
@@ -107,11 +106,11 @@ ENVIRONMENTS = {
 
 
 @pytest.mark.slow
-def test_a_few_cases_of_environments_pass(tmp_path):
+def test_a_few_cases_of_environments_pass(tmp_path, forked):
     for name, part in ENVIRONMENTS.items():
         whole = golden_file(name)
         write(tmp_path / "golden", name, whole | {part: whole[part][3::9]})
     assert (tmp_path / "golden",) != GOLDEN
     folders = ("shop/test_transcripts.py", "shop/test_reward.py", "shop/test_search.py", "shop/test_prepared.py")
     tau = ("benchmarks/tau/test_replays.py", "benchmarks/tau/test_dialogue.py", "tools/test_toolrl.py")
-    assert " passed" in ran(tmp_path / "golden", *(f"tests/envs/{file}" for file in folders + tau))
+    assert " passed" in ran(forked, tmp_path / "golden", *(f"tests/envs/{file}" for file in folders + tau))

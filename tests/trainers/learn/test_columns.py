@@ -2,8 +2,6 @@
 
 import asyncio
 import os
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -90,18 +88,17 @@ def curious(batch, config):
 '''
 
 
-def python(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run Python where a package is installed that is not of this repository."""
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])}
-    return subprocess.run([sys.executable, *words], env=env, capture_output=True, text=True, check=False)
+def with_package(site: Path) -> dict[str, str]:
+    """The environment of a program where a package is installed that is not of this repository."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])}
 
 
-def test_a_plugin_brings_an_advantage_and_the_columns_that_it_needs(tmp_path):
+def test_a_plugin_brings_an_advantage_and_the_columns_that_it_needs(tmp_path, forked):
     site = plugin_package.install(tmp_path / "site", "curiosity", SURPRISE)
     recipe, run = tmp_path / "recipe.toml", tmp_path / "run"
     columns = [{"name": "surprise", "scale": 2.0}]
     recipe.write_text(tomli_w.dumps({**SIZES, "credit": {"advantage": "curious"}, "columns": columns}))
-    found = python(site, "-m", "manyturn", "train", "--recipe", str(recipe), "--out", str(run))
+    found = forked("-m", "manyturn", "train", "--recipe", recipe, "--out", run, env=with_package(site))
     assert found.returncode == 0, found.stderr
     lines = [line for line in read_metrics(run) if line["phase"] == "train"]
     steps = [read_turns(file) for file in sorted((run / "turns").glob("*.parquet"))]
@@ -120,7 +117,7 @@ def test_a_plugin_brings_an_advantage_and_the_columns_that_it_needs(tmp_path):
     assert memory["column surprise"] == sum(map(len, steps)), "what a supplier remembers is part of a checkpoint"
 
 
-def test_a_stage_of_ours_takes_a_plugin_s_column(tmp_path):
+def test_a_stage_of_ours_takes_a_plugin_s_column(tmp_path, forked):
     site = plugin_package.install(tmp_path / "site", "curiosity", SURPRISE)
     code = f"""if True:
         from manyturn.trainers.recipe.config import ConfigError, parse_config
@@ -131,7 +128,8 @@ def test_a_stage_of_ours_takes_a_plugin_s_column(tmp_path):
             except ConfigError as error:
                 print(error)
     """
-    taken, refused = python(site, "-c", code).stdout.splitlines()
+    (tmp_path / "ask.py").write_text(code)
+    taken, refused = forked(tmp_path / "ask.py", env=with_package(site)).stdout.splitlines()
     assert taken == "{'novelty': 'stratified'}"
     told = "stratified needs the unknown column 'novelt'; did you mean 'novelty'? There are belief, contribution, drift"
     assert refused.startswith(told)

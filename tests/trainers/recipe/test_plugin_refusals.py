@@ -3,8 +3,6 @@
 import ast
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import plugin_package
@@ -109,15 +107,14 @@ for number, line in enumerate(json.loads(sys.argv[1])):
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory) -> dict[str, str]:
+def answers(tmp_path_factory, forked) -> dict[str, str]:
     """What ``manyturn train`` says to each line, where the plugin is installed."""
     folder = tmp_path_factory.mktemp("plugin")
     site = plugin_package.install(folder / "site", "stages_of_mine", STAGES)
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])}
     lines = json.dumps([words(line) for line in REFUSED])
-    found = subprocess.run(
-        [sys.executable, "-c", EACH, lines], cwd=folder, env=env, capture_output=True, text=True, check=False
-    )
+    (folder / "each.py").write_text(EACH)
+    found = forked(folder / "each.py", lines, cwd=folder, env=env)
     told = found.stderr.splitlines()
     assert len(told) == 2 * len(REFUSED) and set(told[1::2]) == {"ended 2"}, found.stderr
     return dict(zip(REFUSED, told[::2], strict=True))
