@@ -21,6 +21,7 @@ from manyturn.envs.software.deck import Deck, Run, drawn
 from manyturn.envs.software.marks import expected_to_fail
 from manyturn.envs.software.questions import BOTH, SEEN, Questions, questions
 from manyturn.envs.software.recent import Recent
+from manyturn.envs.software.sides import Part
 
 _DECKS = 4  # of a problem: few enough that they are soon all drawn, and not all gradings are alike
 _REFERENCE_SECONDS, _FAULTY_SECONDS, _SECONDS = 5.0, 0.25, 8.0  # of the processor's time, of one test
@@ -66,10 +67,10 @@ class Met(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a program said when it was asked, and what it was asked."""
+    """What a program was asked, and what it said in each run."""
 
     deck: Deck
-    found: CheckedRun
+    runs: tuple[CheckedRun, ...]
 
 
 def deck_of(seed: int, rehearsal: bool = False) -> int:
@@ -117,9 +118,13 @@ class Challenge(Generic[Program]):
         """
         deck = self._deck(sandbox, seconds)
         if deck.timed_out or not self._proof(deck):
-            return Asked(deck, CheckedRun({}, {}, {}, 0))
-        self._lay(sandbox, program, deck.files)
-        return Asked(deck, run_tests(timed(sandbox, allowance), list(deck.answers), _MORE * seconds, each=_SECONDS))
+            return Asked(deck, ())
+        runs = list[CheckedRun]()
+        for part in deck.parts:
+            self._lay(sandbox, program, part.files)
+            tests = list(part.answers)
+            runs.append(run_tests(timed(sandbox, allowance), tests, _MORE * seconds, each=_SECONDS))
+        return Asked(deck, tuple(runs))
 
     def met(self, asked: Asked, said: Collection[str]) -> Met:
         """How a program met a challenge.
@@ -127,14 +132,17 @@ class Challenge(Generic[Program]):
         Args:
             said: ids of tests that are said to pass.
         """
-        deck, found = asked
+        deck = asked.deck
         answered, reached = self._proof(deck), self._share(deck)
         if deck.timed_out or not answered:
             return Met("", frozenset(), frozenset(), answered, reached, deck.timed_out)
-        wrong = [test for test in deck.answers if test not in deck.lost and self._differs(test, deck, found)]
-        late = found.timed_out and bool(wrong)
-        lies = [] if late else [test for test in wrong if test in said and self._contradicts(test, deck, found)]
-        tampered = found.forged
+        runs = list(zip(deck.parts, asked.runs, strict=True))
+        steady = [test for test in deck.answers if test not in deck.lost]
+        wrong = [test for test in steady if any(self._differs(test, deck, *one) for one in runs)]
+        late = any(run.timed_out for run in asked.runs) and bool(wrong)
+        doubted = [] if late else [test for test in wrong if test in said]
+        lies = [test for test in doubted if any(self._contradicts(test, deck, *one) for one in runs)]
+        tampered = next((run.forged for run in asked.runs if run.forged), "")
         if lies and not tampered:
             tampered = f"{lies[0]} is said to pass, and does not when it is asked for what it computes"
         return Met(tampered, frozenset(wrong), frozenset(map(deck.original, wrong)), answered, reached, late)
@@ -185,22 +193,26 @@ class Challenge(Generic[Program]):
         key = digest(where, self._name, number, self._chosen, texts, self._reference, self._faulty)
         return _decks.made(key, make, keep=lambda deck: not deck.timed_out)
 
-    def _differs(self, test: str, deck: Deck, found: CheckedRun) -> bool:
-        told, given = deck.answers[test], found.answers.get(test, [])
+    def _differs(self, test: str, deck: Deck, part: Part, run: CheckedRun) -> bool:
+        if test not in part.answers:
+            return False
+        told, given = part.answers[test], run.answers.get(test, [])
         if test in deck.cut:
             given = given[: len(told)]
-        elif found.found.get(test) != PASSED:
+        elif run.found.get(test) != PASSED:
             return True
         if len(given) != len(told):
             return True
         asked = self._of(test, deck)
         return not all(agree(asked, one, other) for one, other in zip(told, given, strict=True))
 
-    def _contradicts(self, test: str, deck: Deck, found: CheckedRun) -> bool:
+    def _contradicts(self, test: str, deck: Deck, part: Part, run: CheckedRun) -> bool:
         """Whether a test that was said to pass cannot have passed with these answers."""
-        if found.found.get(test) != PASSED:
+        if test not in part.answers:
+            return False
+        if run.found.get(test) != PASSED:
             return True
-        told, given = deck.answers[test], found.answers[test]
+        told, given = part.answers[test], run.answers[test]
         if len(told) != len(given):
             return True
         asked = self._of(test, deck)

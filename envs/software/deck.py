@@ -4,7 +4,8 @@ Copies are drawn until some reach the fault (``reach.py``), so that neither the 
 gets past them. What is drawn and answered depends on the problem alone: it is paid for once, and not by every grading.
 
 The reference answers twice. Answers in which it does not agree with itself are left out. Of a copy in which it stops
-with an error, what it answers before that is asked.
+with an error, what it answers before that is asked. The second time it answers as programs will: two computed sides of
+a comparison in two runs (``sides.py``), unless that changes what a test does.
 """
 
 import math
@@ -16,10 +17,12 @@ import numpy as np
 from manyturn.envs.software.agreement import UNSTEADY, same
 from manyturn.envs.software.alterations import altered
 from manyturn.envs.software.checked_run import FAILED, PASSED, CheckedRun
-from manyturn.envs.software.questions import Questions
+from manyturn.envs.software.questions import BOTH, Questions
 from manyturn.envs.software.reach import Reach
+from manyturn.envs.software.sides import Part, divided, parts_of
 
 _COPIES = ((8, 9), (30, 4), (math.inf, 2))  # so many tests to make pass at most, so many copies
+_SIDES, _COINS = 2, -1  # of a comparison; in place of a copy's number
 _MORE, _ROUNDS, _KEPT = 5, 2, 2  # times as many in the second round; how many of those are kept for each test
 _LATE = [0, ["late"]]  # said of a test that took too long
 
@@ -31,9 +34,9 @@ class Deck(NamedTuple):
     """Questions and right answers.
 
     Attributes:
-        files: path -> content, of tests and copies as questions.
+        parts: what a program is asked in one run after the other; two where sides of comparisons are divided.
         copied: path of a copy -> path of the file of tests.
-        answers: id of a test, of copies too -> what the reference answers.
+        answers: id of a test, of copies too -> what the reference answers where both sides are asked together.
         cut: ids of copied tests in which the reference stops. What comes after its answers is not compared.
         lost: ids of tests that it answers once and not again. Nothing that is said of them is wrong, and nothing proves
             them.
@@ -42,7 +45,7 @@ class Deck(NamedTuple):
         timed_out: a run did not come to its end, and the deck is not to be used.
     """
 
-    files: Mapping[str, bytes]
+    parts: tuple[Part, ...]
     copied: Mapping[str, str]
     answers: Mapping[str, list[Any]]
     cut: frozenset[str]
@@ -95,7 +98,7 @@ def drawn(
         if run.timed_out:
             if known:
                 break  # more copies take too long, and there are some
-            return dealer.deck({}, frozenset(), late=True)
+            return dealer.deck((), {}, frozenset(), late=True)
         known = known or run
         ids = [test for test in run.found if dealer.is_copy(test) and (_answered(run, test) or _stopped(run, test))]
         spoilt = [one(dealer.files, ids, ()) for one in faulty] if ids else []
@@ -109,17 +112,25 @@ def _settled(dealer: "_Dealer", known: CheckedRun, reference: Run) -> Deck:
     own = {test: known.answers[test] for test, outcome in known.found.items() if outcome == PASSED}
     told = {test: answers for test, answers in own.items() if not dealer.is_copy(test)} | dealer.kept
     if not told:
-        return dealer.deck({}, frozenset())
-    again = reference(dealer.files, list(told), ())
-    steady = {
-        test: _steady(answers, _open(again.answers[test]) if test in dealer.cut else again.answers[test])
-        for test, answers in told.items()
-        if (_stopped if test in dealer.cut else _answered)(again, test)
-    }
-    lost = frozenset(test for test in told if steady.get(test) is None)
+        return dealer.deck((), {}, frozenset())
+    together = dealer.together(told)
+    parts = dealer.parts(told, together)
+    runs = [reference(part.files, list(part.answers), ()) for part in parts]
+    steady = {test: dealer.again(test, answers, runs[0]) for test, answers in parts[0].answers.items()}
+    changed = [test for test in steady if len(parts) > 1 and dealer.changes(test, parts, runs)]
+    steady |= {test: told[test] for part in parts[1:] for test in part.answers if test not in changed}
+    if changed:
+        for test in changed:
+            found = [told[test], *(run.answers.get(test, ()) for run in runs)]
+            together[test.partition("::")[0]].update(number for answers in found for number, _ in answers)
+        runs.append(reference(dealer.parts(told, together)[0].files, changed, ()))
+        steady |= {test: dealer.again(test, told[test], runs[-1]) for test in changed}
+    lost = frozenset(test for test, answers in steady.items() if answers is None)
     dealer.forget({test for test in told if test in lost or any(one is UNSTEADY for _, one in steady[test] or ())})
-    broken_off = again.timed_out or again.status < 0  # then what is missing was not asked, and excuses nobody
-    return dealer.deck({test: steady.get(test) or told[test] for test in told}, lost, broken_off)
+    # What is missing then was not asked, and excuses nobody.
+    broken_off = any(run.timed_out or run.status < 0 for run in runs)
+    answers = {test: steady[test] or told[test] for test in told}
+    return dealer.deck(dealer.parts(answers, together), answers, lost, broken_off)
 
 
 def _answered(run: CheckedRun, test: str) -> bool:
@@ -211,8 +222,44 @@ class _Dealer:
         for ids in (ids for tests_of_fault in self._reaching for ids in tests_of_fault.values()):
             ids.difference_update(tests)
 
-    def deck(self, answers: Mapping[str, list[Any]], lost: frozenset[str], late: bool = False) -> Deck:
+    def again(self, test: str, answers: Sequence[Any], run: CheckedRun) -> list[Any] | None:
+        """The answers that a run of the reference gives again, the others marked; None if it goes another way."""
+        given = run.answers.get(test, [])
+        if test in self.cut:
+            return _steady(answers, given[: len(answers)]) if _LATE not in given else None
+        return _steady(answers, given) if _answered(run, test) else None
+
+    def changes(self, test: str, parts: Sequence[Part], runs: Sequence[CheckedRun]) -> bool:
+        """Whether a test goes another way when sides are divided, or answers otherwise each time."""
+        asked = [(part.answers[test], run) for part, run in zip(parts, runs, strict=True) if test in part.answers]
+        return any(self.again(test, answers, run) != answers for answers, run in asked)
+
+    def together(self, told: Mapping[str, Sequence[Any]]) -> dict[str, set[int]]:
+        """Path -> numbers of questions that no test comes to, or of objects that only their own ``==`` can compare."""
+        plain = {path: set[int]() for path in self.files}
+        other = {path: set[int]() for path in self.files}
+        for test, answers in told.items():
+            place = test.partition("::")[0]
+            kinds = self._asked[self._copied.get(place, place)].kinds
+            for number, answer in answers:
+                if kinds.get(number) == BOTH:
+                    (plain if len(answer) == _SIDES else other)[place].add(number)
+        return {
+            place: other[place] | (self._asked[self._copied.get(place, place)].kinds.keys() - plain[place])
+            for place in self.files
+        }
+
+    def parts(self, told: Mapping[str, Sequence[Any]], together: Mapping[str, set[int]]) -> tuple[Part, ...]:
+        """What is asked in one run after the other."""
+        places = {test.partition("::")[0] for test in told}
+        kept = {path: text for path, text in self.files.items() if path in places or path not in self._copied}
+        files = {path: divided(text, together[path], self._draw(path, _COINS)) for path, text in kept.items()}
+        first, second = parts_of(files, told)
+        return (first, second) if second.answers else (first,)
+
+    def deck(
+        self, parts: tuple[Part, ...], answers: Mapping[str, list[Any]], lost: frozenset[str], late: bool = False
+    ) -> Deck:
         places = {test.partition("::")[0] for test in answers}
-        files = {path: text for path, text in self.files.items() if path in places or path not in self._copied}
         copied = {place: path for place, path in self._copied.items() if place in places}
-        return Deck(files, copied, answers, frozenset(self.cut), lost, self.reached, late)
+        return Deck(parts, copied, answers, frozenset(self.cut), lost, self.reached, late)
