@@ -106,8 +106,9 @@ def main() -> None:
     for row, problems in chosen(args.splits.split(","), sources, args.drills):
         known = journal.known.setdefault(row, {})
         for problem, share in measured([one for one in problems if one.id not in known], args.jobs):
-            journal.add(row, problem.id, round(share, 3))
-        found[row] = told({one.id: known[one.id] for one in problems}, len(problems))
+            if share is not None:
+                journal.add(row, problem.id, round(share, 3))
+        found[row] = told({one.id: known[one.id] for one in problems if one.id in known}, len(problems))
         print(row, {key: value for key, value in found[row].items() if key != "shares"}, flush=True)
     write(args.out, about, found)
 

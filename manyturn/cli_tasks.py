@@ -54,8 +54,12 @@ def tasks_reach(file: Path, *, jobs: int = 1) -> None:
     """
     from manyturn.envs.software.reached import fill
 
-    entries = fill(file, jobs, lambda name, share: print(f"{name}: {share:.3g}", flush=True))
-    print(f"{file}: the fault of {sum(not entry.reached for entry in entries)} of {len(entries)} tasks is not reached")
+    entries = fill(
+        file, jobs, lambda name, share: print(f"{name}: {'too slow' if share is None else share}", flush=True)
+    )
+    shares = [entry.reached for entry in entries]
+    late = f", and {shares.count(None)} were not measured: run this again" if None in shares else ""
+    print(f"{file}: the fault of {shares.count(0)} of {len(entries)} tasks is not reached{late}")
 
 
 @data_app.command(name="software")

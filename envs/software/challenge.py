@@ -154,10 +154,10 @@ class Challenge(Generic[Program]):
         """
         return frozenset(deck.answers) if deck.firm.intersection(self._tests.fail_to_pass) else deck.firm
 
-    def reached(self, sandbox: Sandbox, seconds: float) -> float:
-        """The share that ``Met`` has; 0 where a run does not come to its end. Whatever is in the sandbox is lost."""
+    def reached(self, sandbox: Sandbox, seconds: float) -> float | None:
+        """The share that ``Met`` has; None where a run does not come to its end. Whatever is in the sandbox is lost."""
         deck = self._deck(sandbox, seconds)
-        return 0.0 if deck.timed_out else self._share(deck)
+        return None if deck.timed_out else self._share(deck)
 
     def _share(self, deck: Deck) -> float:
         return len(deck.reached) / max(1, len(_functions(self._tests.fail_to_pass)))

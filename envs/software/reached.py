@@ -5,7 +5,7 @@ tasks are left out of training.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from manyturn.containers.container_engine import ContainerEngine
@@ -24,8 +24,10 @@ SECONDS = 20.0
 _OFTEN = 10  # tasks after which a file is written
 
 
-def reached(sandbox: Sandbox, problem: Problem) -> float:
+def reached(sandbox: Sandbox, problem: Problem) -> float | None:
     """Share of the tests to make pass of which a copy reaches the fault, in every deck; see ``Met.reached``.
+
+    None where a run did not come to its end, as on a busy machine.
 
     Args:
         sandbox: whatever is in it is lost.
@@ -33,20 +35,22 @@ def reached(sandbox: Sandbox, problem: Problem) -> float:
     return challenge_of(problem, (), 0).reached(sandbox, SECONDS)  # the other tests have no part in it
 
 
-def measured(problems: Iterable[Problem], jobs: int) -> Iterator[tuple[Problem, float]]:
-    """What is ``reached`` of each, in containers, some side by side. Raises EngineUnavailable."""
+def measured(problems: Iterable[Problem], jobs: int) -> Iterator[tuple[Problem, float | None]]:
+    """What is ``reached`` of each, as it becomes known, in containers side by side. Raises EngineUnavailable."""
 
-    def of(one: Problem) -> tuple[Problem, float]:
+    def of(one: Problem) -> tuple[Problem, float | None]:
         with lease(ContainerEngine()) as sandbox:
             return one, reached(sandbox, one)
 
-    every = list(problems)
-    with ThreadPoolExecutor(jobs) as pool:
-        for start in range(0, len(every), _OFTEN):  # so that who stops it waits for few
-            yield from pool.map(of, every[start : start + _OFTEN])
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        for made in as_completed([pool.submit(of, one) for one in problems]):
+            yield made.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
-def fill(file: Path, jobs: int, tell: Callable[[str, float], None]) -> list[Entry]:
+def fill(file: Path, jobs: int, tell: Callable[[str, float | None], None]) -> list[Entry]:
     """Measure the tasks of a file that lack it, and write it there; goes on where it was interrupted.
 
     Args:
@@ -55,7 +59,7 @@ def fill(file: Path, jobs: int, tell: Callable[[str, float], None]) -> list[Entr
     entries = {entry.id: entry for entry in lock.load(file).entries}
     lacking = [problem(entry) for entry in entries.values() if entry.reached is None]
     for number, (one, share) in enumerate(measured(lacking, jobs), 1):
-        entries[one.id] = entries[one.id]._replace(reached=round(share, 3))
+        entries[one.id] = entries[one.id]._replace(reached=None if share is None else round(share, 3))
         tell(one.id, share)
         if number % _OFTEN == 0 or number == len(lacking):
             replace_text(file, lock.save(entries.values()))

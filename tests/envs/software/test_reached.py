@@ -59,6 +59,6 @@ def test_the_command_measures_what_was_not_measured(engine, tiny, command, tmp_p
     entry = Entry(Fault("tiny", faults, ()).id, "tiny", "train", "easy", faults, fails, passes, symptoms)
     file = tmp_path / "tasks.jsonl"
     file.write_text(lock.save([entry, entry._replace(id="tiny-known", reached=0.25)]), encoding="utf-8")
-    told = f"{entry.id}: 1\n{file}: the fault of 0 of 2 tasks is not reached\n"
+    told = f"{entry.id}: 1.0\n{file}: the fault of 0 of 2 tasks is not reached\n"
     assert command("tasks", "reach", file) == (0, told, "")
     assert [entry.reached for entry in lock.load(file).entries] == [1.0, 0.25]
