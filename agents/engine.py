@@ -1,6 +1,6 @@
 """The contract between an agent and anything that computes the next tokens: ids in, ids and log-probabilities out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 from pydantic import Field
@@ -84,12 +84,15 @@ class Engine(Protocol):
         version: policy version of the weights that were loaded last; 0 before the first ``load``.
         capabilities: the same as its configuration's.
         precision: type that it computes in where the learner computes in float32.
+        batch_limit: most replies that it computes together, where that may come to less because memory ran out; a run
+            that is resumed sets it to what it had come to.
     """
 
     vocabulary: int
     version: int
     capabilities: Capabilities
     precision: str = "float32"
+    batch_limit: int | None = None
 
     def open(self, key: EpisodeKey) -> None:
         """An episode begins: it may ask from now on, so that an engine knows how many may still ask."""
@@ -129,6 +132,10 @@ class Engine(Protocol):
     async def wake(self) -> None:
         """Be ready to draw, with the weights that were loaded last. Awake already, it does nothing."""
         return None
+
+    def figures(self) -> Mapping[str, float]:
+        """What is worth a line in the metrics, since this was asked last; each name has its meaning there."""
+        return {}
 
     async def shutdown(self) -> None:
         """No more requests come: end threads, processes and connections."""

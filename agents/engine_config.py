@@ -70,12 +70,16 @@ class EngineContext:
             that draws with the module itself is labelled by the next ``load``.
         end_ids: tokens that end a reply.
         lora: whether the model has adapters, which alone are learnt.
+        learns: whether a learner trains the model beside the engine, and takes memory for it.
+        max_context: tokens of the longest prompt and reply together.
         barrier: of the engines that play the same episodes, for an engine that computes in batches.
     """
 
     model: "PreTrainedModel"
     end_ids: frozenset[int]
     lora: bool = False
+    learns: bool = True
+    max_context: int = 2048
     barrier: BatchBarrier = field(default_factory=BatchBarrier)
 
 

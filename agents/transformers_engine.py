@@ -1,13 +1,17 @@
 """Inference with a transformers model in this process, on CPU or GPU.
 
-Many episodes are computed in one batch; each keeps its keys and values from turn to turn, so a turn computes only its
-new tokens. Rows are independent: sampling noise comes from the episode's key, so what is drawn does not depend on
-which rows share a batch. A batch starts when every open episode has asked, which makes its composition a function of
-the episodes alone; ``patience`` trades that for not waiting on slow environments.
+Requests join a running batch pass by pass, and leave it when their replies end. Each episode keeps its keys and values
+from turn to turn, so that a turn computes only its new tokens, and those that begin alike share the beginning. All of
+it lies in a memory of a size that is known beforehand: a request waits until there is room for it.
+
+Rows are independent: sampling noise comes from the episode's key, so what is drawn does not depend on which rows share
+a pass, save for rounding. Where it may not even move a bit, a round begins when every open episode has asked, and
+others join only with the next round: what is computed together is then a function of the episodes alone, and not of
+how long their environments take.
 """
 
 import asyncio
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -15,8 +19,12 @@ import torch
 from transformers import PreTrainedModel
 
 from manyturn.agents.batch_barrier import BatchBarrier
-from manyturn.agents.batch_decoder import BatchDecoder, Drawn, Past, Row
-from manyturn.agents.engine import Capabilities, Engine, EngineError, Reply, Sampling
+from manyturn.agents.decoding.caches import Caches
+from manyturn.agents.decoding.decoder import Decoder
+from manyturn.agents.decoding.memory import cache_shape, pages_for, ran_out
+from manyturn.agents.decoding.page_pool import PAGE, PagePool
+from manyturn.agents.decoding.row import Row
+from manyturn.agents.engine import Capabilities, Engine, EngineError, EngineRefused, Reply, Sampling
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.weights import Weights
 from manyturn.envs.contract.keys import generator
@@ -25,9 +33,7 @@ from manyturn.envs.contract.keys import generator
 @dataclass(slots=True, eq=False)
 class _Request:
     key: EpisodeKey
-    turn: int
-    prompt: list[int]
-    sampling: Sampling
+    row: Row
     answer: asyncio.Future[Reply]
 
 
@@ -38,12 +44,14 @@ class TransformersEngine(Engine):
         model: any transformers causal language model with full attention and a plain output head.
         end_ids: tokens that end a reply.
         max_batch: rows computed together.
-        patience: seconds to wait for open episodes that have not asked; None waits for all (reproducible to the bit).
+        reproducible: whether a round waits for all open episodes, and is reproducible to the bit.
         barrier: of the engines that play the same episodes; None: it plays alone.
         copied: whether nothing else uses the model, so that it can leave the device while the engine sleeps.
+        cache_bytes: for keys and values; None: enough for ``max_batch`` episodes of 2048 tokens.
 
     Attributes:
         drawn_tokens, read_tokens: tokens drawn, and prompt tokens computed, since the engine was made.
+        batch_limit: rows computed together; less than ``max_batch`` after memory ran out.
     """
 
     def __init__(
@@ -51,25 +59,31 @@ class TransformersEngine(Engine):
         model: PreTrainedModel,
         end_ids: frozenset[int],
         max_batch: int = 256,
-        patience: float | None = None,
+        reproducible: bool = True,
         barrier: BatchBarrier | None = None,
         copied: bool = False,
+        cache_bytes: int | None = None,
     ):
         self._model, self._device, self._copied = model, model.device, copied
         self.version, self.vocabulary = 0, model.config.get_text_config().vocab_size
-        self.capabilities = Capabilities(keeps_bits=patience is None, entropy=True, lora=True)
+        self.capabilities = Capabilities(keeps_bits=reproducible, entropy=True, lora=True)
         self._whole = True  # whether the weights are those of one version
         self._awake = True
-        self._decoder, self._ends = BatchDecoder(model, end_ids), end_ids
-        self._max_batch, self._patience = max_batch, patience
+        shape = cache_shape(model.config, model.dtype)
+        self._pool = PagePool(shape, pages_for(shape, cache_bytes, max_batch), model.device)
+        self._caches = Caches(self._pool)
+        self._decoder, self._ends = Decoder(model, end_ids, self._pool), end_ids
+        self.batch_limit, self._out_of_memory = max_batch, 0
+        self._reproducible = reproducible
         self._barrier = barrier or BatchBarrier()
         self._barrier.join(self)
         self._open: set[EpisodeKey] = set()
-        self._waiting: list[_Request] = []
-        self._past: dict[EpisodeKey, Past] = {}
+        self._left: set[EpisodeKey] = set()  # closed during a round, whose room is free after it
+        self._waiting: list[_Request] = []  # not of this round
+        self._queue: list[_Request] = []
+        self._rows: list[_Request] = []  # being drawn
         self._runner = ThreadPoolExecutor(1, thread_name_prefix="engine")
         self._running: asyncio.Task[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
         self.drawn_tokens = self.read_tokens = 0
 
     @property
@@ -79,13 +93,18 @@ class TransformersEngine(Engine):
 
     @property
     def asking(self) -> int:
-        """Requests that no batch has taken yet."""
+        """Requests that no round has taken yet."""
         return len(self._waiting)
+
+    @property
+    def drawing(self) -> int:
+        """Requests that are being drawn."""
+        return len(self._rows)
 
     @property
     def kept(self) -> Set[EpisodeKey]:
         """Episodes of which keys and values are kept."""
-        return self._past.keys()
+        return self._caches.kept.keys()  # type: ignore[return-value]
 
     def open(self, key: EpisodeKey) -> None:
         if key in self._open:
@@ -94,15 +113,28 @@ class TransformersEngine(Engine):
 
     def close(self, key: EpisodeKey) -> None:
         self._open.discard(key)
-        self._past.pop(key, None)
+        if self._running is not None and self._reproducible:
+            self._left.add(key)  # when its room comes free must not depend on how long its environment took
+        else:
+            self._caches.forget(key)
         self._barrier.consider()
 
-    # Nothing in load, sleep and wake is awaited: no batch can begin, and no cancellation can come, in their middle.
+    @property
+    def kept_bytes(self) -> int:
+        """What keys and values took at most, since the engine was made."""
+        return self._pool.most * PAGE * self._pool.shape.position_bytes
+
+    def figures(self) -> Mapping[str, float]:
+        times, self._out_of_memory = self._out_of_memory, 0
+        return {"batch_limit": self.batch_limit, "out_of_memory": times}
+
+    # Nothing in load, sleep and wake is awaited: no pass can begin, and no cancellation can come, in their middle.
 
     async def load(self, weights: Weights, version: int) -> None:
-        self._finish_batch()
+        self._finish_pass()
         self._whole = False
-        self._past.clear()
+        self._start_over()
+        self._caches.clear()
         if weights.module is not self._model:
             self._move(self._device)
             self._copy(weights)
@@ -122,9 +154,11 @@ class TransformersEngine(Engine):
             raise EngineError(f"the new weights are incomplete: there is no {next(iter(missing))}")
 
     async def sleep(self) -> None:
-        self._finish_batch()
+        self._finish_pass()
         self._awake = False
-        self._past.clear()
+        self._start_over()
+        self._caches.clear()
+        self._pool.let_go()
         if self._copied:
             self._move(torch.device("cpu"))
 
@@ -132,6 +166,7 @@ class TransformersEngine(Engine):
         if self._copied:
             self._move(self._device)
         self._awake = True
+        self._barrier.consider()
 
     def _move(self, device: torch.device) -> None:
         torch.nn.Module.to(self._model, device)
@@ -139,8 +174,8 @@ class TransformersEngine(Engine):
     async def shutdown(self) -> None:
         self._runner.shutdown()
 
-    def _finish_batch(self) -> None:
-        # A batch whose episodes were cancelled may still be computing; its thread must not meet half-new weights.
+    def _finish_pass(self) -> None:
+        # A pass whose episodes were cancelled may still be computing; its thread must not meet half-new weights.
         self._runner.submit(int).result()
 
     async def generate(self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling) -> Reply:
@@ -148,7 +183,14 @@ class TransformersEngine(Engine):
             raise EngineError("an empty prompt")
         if not self._awake:
             raise EngineError("the engine sleeps: wake it first")
-        request = _Request(key, turn, list(prompt_ids), sampling, asyncio.get_running_loop().create_future())
+        noise = generator(key.noise_seed(turn)).random(sampling.max_tokens).tolist()
+        row = Row(list(prompt_ids), noise, sampling.temperature)
+        if row.most > self._pool.pages * PAGE:
+            raise EngineRefused(
+                f"a prompt of {len(row.prompt)} tokens and a reply of up to {len(noise)} exceed the "
+                f"{self._pool.pages * PAGE} that are kept: raise engine.cache_gb, or lower agent.max_context"
+            )
+        request = _Request(key, row, asyncio.get_running_loop().create_future())
         self._waiting.append(request)
         self._barrier.consider()
         try:
@@ -157,80 +199,146 @@ class TransformersEngine(Engine):
             # Only a cancelled request still waits: its reply would not be taken, and its place must not be counted.
             if request in self._waiting:
                 self._waiting.remove(request)
-            if not self._waiting:
-                self._stop_timer()
 
-    # ---- when a batch starts --------------------------------------------------------------------------------
+    # ---- when a round starts --------------------------------------------------------------------------------
 
     def consider(self) -> None:
-        """Look, once everything that is ready has run, whether a batch can start."""
-        if self._waiting and self._running is None:
+        """Look, once everything that is ready has run, whether a round can start."""
+        if self._running is None and (self._waiting or self._queue) and self._awake:
             asyncio.get_running_loop().call_soon(self._start_if_all_asked)
 
     def _start_if_all_asked(self) -> None:
-        if not self._waiting or self._running is not None:
+        if self._running is not None or not self._awake:
             return
-        if self._barrier.all_asked:
+        if not self._reproducible:
+            self.start()
+        elif self._queue or self._barrier.all_asked:
             self._barrier.start()
-        elif self._patience is not None and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self._patience, self.start)
 
     def start(self) -> None:
-        """Compute what waits, unless a batch is being computed."""
-        self._stop_timer()
-        if self._waiting and self._running is None:
+        """Compute what waits, unless that is being done."""
+        if self._running is None and (self._waiting or self._queue):
             self._running = asyncio.get_running_loop().create_task(self._serve())
             # Not in _serve itself, which never begins if it is cancelled immediately.
             self._running.add_done_callback(self._served)
 
     def _served(self, task: asyncio.Task[None]) -> None:
         self._running = None
+        while self._left:
+            key = self._left.pop()
+            if key not in self._open:
+                self._caches.forget(key)
         self._barrier.consider()
 
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    # ---- a batch --------------------------------------------------------------------------------------------
+    # ---- a round --------------------------------------------------------------------------------------------
 
     async def _serve(self) -> None:
-        # Sorted, so that equal requests make equal batches in any order of arrival.
-        requests = sorted(self._waiting, key=lambda request: (len(request.prompt), request.key))
+        # An event loop that ended may have left a pass that is still being computed.
+        await asyncio.get_running_loop().run_in_executor(self._runner, int)
+        self._take()
+        while (self._queue or self._rows) and self._awake:
+            self._drop_cancelled()
+            self._admit()
+            if self._rows:
+                await self._pass()
+            elif self._queue:
+                self._fail(list(self._queue), EngineError("there is no room for any reply, which is a fault of ours"))
+            if not self._reproducible:
+                await asyncio.sleep(0)  # episodes that got their replies may ask again before the next pass
+                self._take()
+
+    def _take(self) -> None:
+        # Sorted, so that equal requests make equal rounds in any order of arrival.
+        came = sorted(self._waiting, key=lambda request: (len(request.row.prompt), request.key))
+        self._queue += came
         self._waiting = []
-        loop = asyncio.get_running_loop()
-        for first in range(0, len(requests), self._max_batch):
-            part = requests[first : first + self._max_batch]
-            version = self.version
-            try:
-                rows = [self._row(request) for request in part]
-                if not self._whole:
-                    raise EngineError("the weights are half new, since the last load failed: load again")
-                drawn = await loop.run_in_executor(self._runner, self._decoder.draw, rows)
-            except Exception as error:
-                self._fail(part, error)
+
+    def _drop_cancelled(self) -> None:
+        for request in [request for request in self._rows if request.answer.done()]:
+            self._rows.remove(request)
+            self._caches.end(request.key, request.row, keep=False)
+        self._queue = [request for request in self._queue if not request.answer.done()]
+
+    def _admit(self) -> None:
+        """Begin as many replies as there is room for."""
+        wanted, later = {request.key for request in self._queue}, list[_Request]()
+        while self._queue and len(self._rows) < self.batch_limit:
+            request = self._queue.pop(0)
+            wanted.discard(request.key)
+            found = self._caches.begin(request.key, request.row, wanted, alone=not self._rows)
+            if found == "begun":
+                self._rows.append(request)
                 continue
-            for request, row, reply in zip(part, rows, drawn, strict=True):
-                self._answer(request, row, reply, version)
+            wanted.add(request.key)
+            later.append(request)
+            if found == "full":
+                break
+        self._queue = later + self._queue
 
-    def _row(self, request: _Request) -> Row:
-        noise = generator(request.key.noise_seed(request.turn)).random(request.sampling.max_tokens)
-        return Row(request.prompt, self._past.get(request.key), noise.tolist(), request.sampling.temperature)
+    async def _pass(self) -> None:
+        requests, version = list(self._rows), self.version
+        rows = [request.row for request in requests]
+        before = [row.computed for row in rows]
+        try:
+            if not self._whole:
+                raise EngineError("the weights are half new, since the last load failed: load again")
+            ended = await asyncio.get_running_loop().run_in_executor(self._runner, self._decoder.advance, rows)
+        except Exception as error:
+            if ran_out(error) and self._shrink():
+                return
+            self._fail(requests, error)
+            return
+        if self._rows != requests or version != self.version:
+            return  # begun again meanwhile
+        self._caches.learnt(rows, before)
+        over = {id(row) for row in ended}
+        for request in [request for request in requests if id(request.row) in over]:
+            self._answer(request, version)
 
-    def _answer(self, request: _Request, row: Row, drawn: Drawn, version: int) -> None:
-        self.drawn_tokens += len(drawn.ids)
-        self.read_tokens += len(row.prompt) - (row.past.shared(row.prompt) if row.past else 0)
-        if request.answer.done():
-            return  # cancelled meanwhile
-        if request.key in self._open and version == self.version:
-            self._past[request.key] = drawn.past
-        finish = "stop" if drawn.ids[-1] in self._ends else "length"
-        request.answer.set_result(Reply(drawn.ids, drawn.logprobs, finish, version, drawn.entropies))
+    def _answer(self, request: _Request, version: int) -> None:
+        row = request.row
+        self._rows.remove(request)
+        self.drawn_tokens += len(row.ids)
+        self.read_tokens += len(row.prompt) - row.known
+        self._caches.end(request.key, row, keep=request.key in self._open)
+        if not request.answer.done():
+            finish = "stop" if row.ids[-1] in self._ends else "length"
+            request.answer.set_result(Reply(row.ids, row.logprobs, finish, version, row.entropies))
 
-    def _fail(self, part: list[_Request], error: Exception) -> None:
+    def _start_over(self) -> None:
+        """Put what is being drawn back to where it was before its first token."""
+        for request in self._rows:
+            row = request.row
+            row.begin(row.pages.tolist(), row.known)
+            self._caches.end(request.key, row, keep=True)
+        self._queue, self._rows = self._rows + self._queue, []
+
+    def _shrink(self) -> bool:
+        """Memory ran out: begin again with fewer rows, or with shorter pieces of prompts. False if there is no less."""
+        self._out_of_memory += 1
+        count = len(self._rows)
+        self._start_over()
+        if count > 1:
+            self.batch_limit = -(-count // 2)
+        elif not self._decoder.read_less():
+            return False
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
+        return True
+
+    def _fail(self, requests: list[_Request], error: Exception) -> None:
         text = str(error) if isinstance(error, EngineError) else f"{type(error).__name__}: {error}"
-        for request in part:
+        for request in requests:
+            if request in self._rows:
+                self._rows.remove(request)
+                self._caches.end(request.key, request.row, keep=False)
+            elif request in self._queue:
+                self._queue.remove(request)
             if not request.answer.done():
                 failure = EngineError(text)
                 failure.__cause__ = error
                 request.answer.set_exception(failure)
+        if not self._rows:
+            # What was computed may hold NaN, which another's weight of 0 would not take away.
+            self._caches.clear()
+            self._pool.let_go()

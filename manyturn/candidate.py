@@ -167,7 +167,7 @@ def _trained(run: Path, checkpoint: Path | None, asked: Asked) -> Candidate:
 
     def policy(name: str, label: str) -> Agent:
         language = _loaded(str(checkpoint / beside("model", name)))
-        engines.append(_engine(language, drawing, barrier))
+        engines.append(_engine(language, drawing, config.agent.max_context, barrier))
         return Agent(config.agent, language.template, engines[-1], sampling, _named(label, language))
 
     playing = _playing(config.roles, policy, f"{run.name} step {state['step']}")
@@ -200,7 +200,7 @@ def _model(word: str, asked: Asked) -> Candidate:
         raise ModelError(
             f"agent.max_context = {config.max_context}, but {word} knows {limit} positions: give at most that"
         )
-    engine = _engine(language, drawing, BatchBarrier())
+    engine = _engine(language, drawing, config.max_context, BatchBarrier())
     return Candidate(Agent(config, language.template, engine, sampling, _named(word, language)), engines=[engine])
 
 
@@ -211,8 +211,11 @@ def _named(name: str, language: "LanguageModel") -> str:
     return f"{name}, weights {weights_hash(language.model)[:16]}"
 
 
-def _engine(language: "LanguageModel", config: EngineConfig, barrier: BatchBarrier) -> Engine:
-    return build_engine(config, EngineContext(language.model, language.template.end_ids, barrier=barrier))
+def _engine(language: "LanguageModel", config: EngineConfig, max_context: int, barrier: BatchBarrier) -> Engine:
+    made_for = EngineContext(
+        language.model, language.template.end_ids, learns=False, max_context=max_context, barrier=barrier
+    )
+    return build_engine(config, made_for)
 
 
 def _loaded(path: str) -> "LanguageModel":

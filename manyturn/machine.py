@@ -10,10 +10,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-_MODELS = (("0.15M (a tiny model)", 150_000), ("135M (SmolLM2)", 135_000_000), ("1.5B (Qwen2.5)", 1_540_000_000))
+from manyturn.agents.device_memory import cache_room, cgroup, main_memory, size, training_bytes
+
+_MODELS = (  # parameters, and numbers in the keys and values of a token
+    ("0.15M (a tiny model)", 150_000, 256),
+    ("135M (SmolLM2)", 135_000_000, 11_520),
+    ("1.5B (Qwen2.5)", 1_540_000_000, 14_336),
+)
+_EPISODE = 2048  # tokens
 _ROOM = 0.7  # the share of memory that weights and optimiser may take, because activations come on top
 _LITTLE_DISK = 2e9  # bytes; a few checkpoints of a 135M model
-_CGROUP = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,7 @@ class Diagnosis:
 
 def hardware() -> list[Diagnosis]:
     """Cores, memory, GPUs, and what fits."""
-    memory, free = _memory()
+    memory, free = main_memory()
     found = [
         Diagnosis("ok", "cpu", f"{_cores()} cores"),
         Diagnosis("ok", "memory", f"{size(memory)}, {size(free)} free"),
@@ -42,64 +48,40 @@ def hardware() -> list[Diagnosis]:
     found += gpu
     on_gpu = gpu_memory is not None
     room = gpu_memory if gpu_memory is not None else memory
-    return found + [fits(name, count, room, on_gpu) for name, count in _MODELS]
+    return found + [fits(name, count, room, on_gpu, kept) for name, count, kept in _MODELS]
 
 
-def fits(name: str, parameters: int, memory: float, on_gpu: bool) -> Diagnosis:
+def fits(name: str, parameters: int, memory: float, on_gpu: bool, kept: int) -> Diagnosis:
     """Whether a model can be trained in so much memory; weights, gradients and AdamW's two moments are float32.
 
     Args:
         memory: bytes.
         on_gpu: the engine draws with a bfloat16 copy there, and LoRA keeps the frozen weights in bfloat16.
+        kept: numbers in the keys and values of a token.
     """
-    each, frozen = (18, 2) if on_gpu else (16, 4)
-    whole, adapters = parameters * each, parameters * frozen
-    what = f"training takes {size(whole)} ({each} bytes a parameter) and activations"
+    whole, adapters = (training_bytes(parameters, trained, on_gpu) for trained in (parameters, 0))
+    what = f"training takes {size(whole)} ({whole / parameters:.0f} bytes a parameter) and activations"
     where = f"{size(memory)} of {'GPU memory' if on_gpu else 'memory'}"
     if whole <= _ROOM * memory:
-        return Diagnosis("ok", f"fits {name}", f"{what}: fits in {where}")
+        return Diagnosis("ok", f"fits {name}", f"{what}: fits in {where}{_beside(memory, whole, on_gpu, kept)}")
     if adapters <= _ROOM * memory:
         fix = f"--learner.lora_rank 16 keeps {size(adapters)} of frozen weights instead"
+        fix += _beside(memory, adapters, on_gpu, kept)
         return Diagnosis("note", f"fits {name}", f"{what}: too much for {where}; {fix}")
     return Diagnosis("note", f"fits {name}", f"{what}: too much for {where}, with LoRA too; take a larger machine")
 
 
-def size(count: float) -> str:
-    """Bytes for a reader.
-
-    >>> size(2_400_000), size(24.6e9)
-    ('2.4 MB', '24.6 GB')
-    """
-    for unit, scale in (("GB", 1e9), ("MB", 1e6)):
-        if count >= scale:
-            return f"{count / scale:.1f} {unit}"
-    return f"{count / 1e3:.1f} kB"
+def _beside(memory: float, training: float, on_gpu: bool, kept: int) -> str:
+    """How many episodes the engine can keep, beside what training keeps."""
+    episode = _EPISODE * kept * (2 if on_gpu else 4)
+    count = int(cache_room(memory, training, on_gpu) // episode)
+    return f", with keys and values of {count:,} episodes of {_EPISODE} tokens"
 
 
 def _cores() -> int:
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    quota, _, period = _read(_CGROUP / "cpu.max").partition(" ")
+    quota, _, period = cgroup("cpu.max").partition(" ")
     return max(1, min(usable, int(quota) // int(period))) if quota.isdecimal() and period.isdecimal() else usable
-
-
-def _memory() -> tuple[float, float]:
-    """Bytes of memory, and of those that are free; a container's limit counts."""
-    page = os.sysconf("SC_PAGE_SIZE")
-    total = free = float(page * os.sysconf("SC_PHYS_PAGES"))
-    for line in _read(Path("/proc/meminfo")).splitlines():
-        if line.startswith("MemAvailable:"):
-            free = float(line.split()[1]) * 1024
-    for name in ("memory.max", "memory/memory.limit_in_bytes"):  # control groups, version 2 and 1
-        if (limit := _read(_CGROUP / name)).isdecimal():
-            total = min(total, float(limit))
-    return total, min(total, free)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii", errors="replace").strip()
-    except OSError:
-        return ""
 
 
 def _gpus() -> tuple[list[Diagnosis], float | None]:

@@ -1,7 +1,8 @@
 """Draws in this process with a transformers model, many episodes in a batch; see ``agents/transformers_engine.py``."""
 
 import copy
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -12,15 +13,20 @@ from manyturn.agents.engine_config import ENGINES, EngineConfig, EngineContext
 class TransformersConfig(EngineConfig):
     """Inference in this process; each episode's keys and values are kept from turn to turn."""
 
+    moved: ClassVar[Mapping[str, str]] = {"patience": "engine.reproducible = false"}
     name: Literal["transformers"] = "transformers"
     max_batch: int = Field(default=256, ge=1)
-    """Replies that are computed together, at most."""
-    patience: float | None = Field(default=None, gt=0)
-    """Seconds that a batch waits for slow episodes; unset waits for all, which is reproducible to the bit."""
+    """Replies that are computed together, at most; fewer from the moment that memory runs out."""
+    reproducible: bool = True
+    """Compute in rounds that wait until every open episode has asked, so that the same run gives the same weights to
+    the bit. False lets requests join and leave a running batch: nothing waits for slow environments or long replies."""
+    cache_gb: float | None = Field(default=None, gt=0)
+    """Gigabytes for the keys and values that are kept; a request waits while they are full. Unset: enough for max_batch
+    episodes of agent.max_context, or what the device can spare, whichever is less."""
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(keeps_bits=self.patience is None, entropy=True, lora=True)
+        return Capabilities(keeps_bits=self.reproducible, entropy=True, lora=True)
 
 
 @ENGINES.register(TransformersConfig)
@@ -28,13 +34,15 @@ def transformers(context: EngineContext, config: TransformersConfig) -> Engine:
     """The engine; it draws with the given model itself, or on a GPU with a bfloat16 copy of float32 weights."""
     import torch
 
+    from manyturn.agents.decoding.memory import cache_bytes
     from manyturn.agents.transformers_engine import TransformersEngine
 
     model = context.model
     copied = model.device.type == "cuda" and model.dtype is torch.float32 and not context.lora
+    kept = cache_bytes(context, config.cache_gb, config.max_batch, torch.bfloat16 if copied else model.dtype)
     if copied:
         model = copy.deepcopy(model)
         torch.nn.Module.to(model, torch.bfloat16)
     return TransformersEngine(
-        model, context.end_ids, config.max_batch, config.patience, barrier=context.barrier, copied=copied
+        model, context.end_ids, config.max_batch, config.reproducible, context.barrier, copied, kept
     )

@@ -35,7 +35,7 @@ def registered(monkeypatch):
     monkeypatch.setattr(ENGINES, "_entries", dict(ENGINES._entries))
 
     def bare(context: EngineContext, config: EngineConfig) -> TransformersEngine:
-        return TransformersEngine(context.model, context.end_ids, patience=1.0)
+        return TransformersEngine(context.model, context.end_ids, reproducible=False)
 
     ENGINES.register(BareConfig)(bare)
     ENGINES.register(BoastfulConfig)(bare)
@@ -68,23 +68,24 @@ def test_an_engine_must_be_what_its_options_promise(registered, tiny):
         build_engine(BoastfulConfig(), context)
 
 
-@pytest.mark.parametrize("patience", [None, 2.0])
-def test_bits_are_kept_by_a_batch_that_waits_for_all(tiny, patience):
-    config = TransformersConfig(patience=patience)
-    assert config.capabilities.keeps_bits == (patience is None)
+@pytest.mark.parametrize("reproducible", [True, False])
+def test_bits_are_kept_by_a_batch_that_waits_for_all(tiny, reproducible):
+    config = TransformersConfig(reproducible=reproducible)
+    assert config.capabilities.keeps_bits == reproducible
     asyncio.run(build_engine(config, EngineContext(tiny().model, frozenset({0}))).shutdown())
 
 
 def test_the_engine_of_a_run_comes_back_from_its_recipe_as_it_was():
-    for given in ("transformers", {"name": "transformers", "max_batch": 3, "patience": 1.5}):
+    for given in ("transformers", {"name": "transformers", "max_batch": 3, "cache_gb": 1.5}):
         config = parse_config({**BASE, "engine": given})
         assert parse_config({**BASE, "engine": config.model_dump(mode="json")["engine"]}) == config
-    assert 'name = "transformers"\nmax_batch = 3\npatience = 1.5' in to_toml(config)
+    assert 'name = "transformers"\nmax_batch = 3\nreproducible = true\ncache_gb = 1.5' in to_toml(config)
 
 
 def test_the_patience_of_old_recipes_is_answered_with_its_new_place():
-    with pytest.raises(ConfigError, match=r"^rollout: patience is no option here: set engine.patience instead$"):
-        parse_config({**BASE, "rollout": {"patience": 5.0}})
+    for section, given in (("rollout", {"patience": 5.0}), ("engine", {"name": "transformers", "patience": 5.0})):
+        with pytest.raises(ConfigError, match=r"patience is no option here: set engine.reproducible = false instead$"):
+            parse_config({**BASE, section: given})
 
 
 def test_engines_of_one_run_share_its_barrier(tiny):

@@ -8,11 +8,12 @@ import pytest
 import torch
 
 from manyturn.agents.agent import AgentConfig
-from manyturn.agents.engine import EngineError, Reply, Sampling
+from manyturn.agents.engine import EngineError, EngineRefused, Reply, Sampling
 from manyturn.agents.episode import Ending
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.transformers_engine import TransformersEngine
 from manyturn.agents.weights import ModuleWeights
+from manyturn.envs.contract.keys import generator
 
 
 def make_engine(language, **kwargs) -> TransformersEngine:
@@ -48,7 +49,7 @@ def test_the_engines_logprobs_are_those_that_a_learner_computes(tiny, rollout, e
     assert engine.drawn_tokens == said
 
 
-def test_what_is_drawn_depends_neither_on_the_batch_nor_on_the_order_nor_on_patience(tiny, rollout):
+def test_what_is_drawn_depends_neither_on_the_batch_nor_on_the_order_nor_on_what_is_kept(tiny, rollout):
     language = tiny()
     expected = tokens(rollout(language, make_engine(language)))
     assert len({str(ids) for ids in expected.values()}) == 16
@@ -57,8 +58,10 @@ def test_what_is_drawn_depends_neither_on_the_batch_nor_on_the_order_nor_on_pati
         ({"max_batch": 7}, {}),
         ({}, {"limit": 5}),
         ({}, {"order": list(reversed(range(16)))}),
-        ({"patience": 0.0}, {}),
-        ({"patience": 0.01, "max_batch": 3}, {"order": [*range(8, 16), *range(8)]}),
+        ({"reproducible": False}, {}),
+        ({"reproducible": False, "max_batch": 3}, {"order": [*range(8, 16), *range(8)]}),
+        ({"cache_bytes": 300_000}, {}),
+        ({"cache_bytes": 300_000, "reproducible": False}, {}),
     ]
     for engine_options, rollout_options in cases:
         drawn = tokens(rollout(language, make_engine(language, **engine_options), **rollout_options))
@@ -220,18 +223,19 @@ def test_cancelling_while_a_batch_is_computed_leaves_the_others_their_replies(ti
     assert engine.kept == {key(1)}, "nothing is kept for an episode that is gone"
 
 
-def test_an_event_loop_that_ends_in_the_middle_leaves_the_engine_usable(tiny, rollout):
+@pytest.mark.parametrize("turns_of_the_loop", [1, 2, 3, 6])
+def test_an_event_loop_that_ends_in_the_middle_leaves_the_engine_usable(tiny, rollout, turns_of_the_loop):
     language = tiny()
-    engine = make_engine(language, patience=0.5)
+    engine = make_engine(language, reproducible=False)
 
     async def abandon() -> None:
         for member in range(2):
             engine.open(key(member))
         lost = asyncio.create_task(engine.generate(key(0), 0, [5, 6], Sampling(max_tokens=2)))
-        await asyncio.sleep(0.01)  # the timer of patience runs
+        for _ in range(turns_of_the_loop):  # what computes dies before it begins, or a little after
+            await asyncio.sleep(0)
         engine.close(key(1))
         engine.close(key(0))
-        await asyncio.sleep(0)  # the batch's task is made, and dies before it begins
         assert not lost.done()
 
     async def ask_with_another_open() -> Reply:
@@ -245,12 +249,12 @@ def test_an_event_loop_that_ends_in_the_middle_leaves_the_engine_usable(tiny, ro
 
     asyncio.run(abandon())
     assert not engine.asking
-    assert within(10, ask_with_another_open()).ids, "the timer of the loop that ended must not be waited for"
+    assert within(10, ask_with_another_open()).ids, "nothing of the loop that ended is waited for"
     assert tokens(rollout(language, engine, episodes=3)) == tokens(rollout(language, make_engine(language), episodes=3))
 
 
-def test_patience_starts_a_batch_without_those_who_do_not_ask(tiny):
-    engine = make_engine(tiny(), patience=0.01)
+def test_a_running_batch_begins_without_those_who_do_not_ask(tiny):
+    engine = make_engine(tiny(), reproducible=False)
 
     async def play() -> Reply:
         for member in range(2):
@@ -258,6 +262,116 @@ def test_patience_starts_a_batch_without_those_who_do_not_ask(tiny):
         return await engine.generate(key(0), 0, [5, 6], Sampling(max_tokens=2))
 
     assert within(10, play()).ids
+
+
+def test_requests_join_and_leave_while_others_are_drawn(tiny):
+    """A short reply neither waits for a long one that has begun, nor ends with it."""
+    engine = TransformersEngine(tiny().model, frozenset(), reproducible=False)  # no token ends a reply
+    order = []
+
+    async def ask(member: int, most: int) -> None:
+        engine.open(key(member))
+        reply = await engine.generate(key(member), 0, [5, 6, 7], Sampling(max_tokens=most))
+        order.append((member, len(reply.ids)))
+        engine.close(key(member))
+
+    async def play() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(ask(0, 60))
+            while not engine.drawing:
+                await asyncio.sleep(0)
+            for member in (1, 2, 3):
+                group.create_task(ask(member, 2 * member))
+
+    within(60, play())
+    assert order == [(1, 2), (2, 4), (3, 6), (0, 60)]
+
+
+class Delayed(TransformersEngine):
+    """Its replies arrive late, some more than others, as if environments took their time."""
+
+    seed = 0
+
+    async def generate(self, key, turn, prompt_ids, sampling):
+        reply = await super().generate(key, turn, prompt_ids, sampling)
+        await asyncio.sleep(generator("delay", self.seed, *key, turn).random() * 0.01)
+        return reply
+
+
+@pytest.mark.parametrize("cache_bytes", [None, 150_000], ids=["roomy", "tight"])
+def test_bits_do_not_depend_on_when_environments_answer_even_where_room_is_short(tiny, rollout, cache_bytes):
+    language, found = tiny(), []
+    for seed in range(2):
+        engine = Delayed(language.model, language.template.end_ids, max_batch=5, cache_bytes=cache_bytes)
+        engine.seed = seed
+        episodes = rollout(language, engine, episodes=8, max_turns=5, limit=6)
+        found.append({e.key: [branch.logprobs for branch in e.ledger.branches] for e in episodes})
+        again = engine.read_tokens
+    assert found[0] == found[1]
+    roomy = make_engine(language)
+    rollout(language, roomy, episodes=8, max_turns=5)
+    assert (again > roomy.read_tokens) == (cache_bytes is not None), "what was given up is read again"
+
+
+def test_what_no_memory_can_hold_is_refused_and_not_tried_again(tiny):
+    engine = make_engine(tiny(), cache_bytes=40_000)
+    engine.open(key(0))
+    with pytest.raises(EngineRefused, match=r"a prompt of 100 tokens .* raise engine.cache_gb"):
+        within(10, engine.generate(key(0), 0, [5] * 100, Sampling(max_tokens=6)))
+
+
+# ---- memory that runs out -----------------------------------------------------------------------------------
+
+
+def scarce(language, rows: int, tokens: int = 10**9) -> None:
+    """From now on the model asks for memory that does not exist, where a pass is of more rows or tokens than that."""
+
+    def take(module, args, given) -> None:
+        if len(given["past_key_values"].rows) > rows or given["input_ids"].numel() > tokens:
+            torch.empty(2**60)
+
+    language.model.get_decoder().register_forward_pre_hook(take, with_kwargs=True)
+
+
+@pytest.mark.parametrize("reproducible", [True, False])
+def test_out_of_memory_shrinks_the_batch_and_loses_no_episode(tiny, rollout, reproducible):
+    language, plenty = tiny(), tiny()
+    small = make_engine(plenty, max_batch=4, reproducible=reproducible)
+    expected = rollout(plenty, small)
+    engine = make_engine(language, max_batch=16, reproducible=reproducible)
+    scarce(language, rows=4)
+    episodes = rollout(language, engine)
+    assert not any(episode.ending.is_error for episode in episodes)
+    assert tokens(episodes) == tokens(expected)
+    assert engine.figures() == {"batch_limit": 4, "out_of_memory": 2}, "16, 8, 4"
+    assert engine.figures() == {"batch_limit": 4, "out_of_memory": 0}
+    if reproducible:
+        assert [e.ledger.branches[0].logprobs for e in episodes] == [e.ledger.branches[0].logprobs for e in expected]
+
+
+def test_a_prompt_too_long_for_memory_is_read_in_shorter_pieces(tiny):
+    language = tiny()
+    expected = make_engine(tiny())
+    engine = make_engine(language)
+    scarce(language, rows=1, tokens=40)
+    replies = []
+    for one in (expected, engine):
+        one.open(key(0))
+        replies.append(within(60, one.generate(key(0), 0, [*range(5, 205)], Sampling(max_tokens=4))))
+    assert replies[0].ids == replies[1].ids
+    assert replies[0].logprobs == pytest.approx(replies[1].logprobs, abs=1e-4)
+
+
+def test_memory_that_suffices_for_nothing_is_an_error_that_says_so(tiny):
+    language = tiny()
+    scarce(language, rows=0)
+    engine = make_engine(language)
+    engine.open(key(0))
+    with pytest.raises(EngineError, match="can't allocate memory"):
+        within(60, engine.generate(key(0), 0, [5, 6, 7], Sampling(max_tokens=4)))
+
+
+# ---- weights ------------------------------------------------------------------------------------------------
 
 
 def test_damaged_weights_end_episodes_as_errors_and_the_engine_recovers(tiny, rollout):

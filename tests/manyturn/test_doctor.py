@@ -8,8 +8,10 @@ import pytest
 from rich.console import Console
 
 from manyturn import machine
+from manyturn.agents import device_memory
+from manyturn.agents.device_memory import size
 from manyturn.doctor import dependencies, engines, examine, extras, print_findings, python, within
-from manyturn.machine import Diagnosis, fits, folders, hub, size
+from manyturn.machine import Diagnosis, fits, folders, hub
 
 REQUIRES = [
     "gymnasium<1.5,>=1.2",
@@ -87,23 +89,24 @@ def test_the_address_of_an_endpoint_is_asked_for_and_not_shown(monkeypatch):
 
 
 def test_what_fits_counts_weights_gradients_and_both_moments():
-    assert fits("tiny", 150_000, 1e9, False).status == "ok"
-    small = fits("1.5B", 1_540_000_000, 16e9, False)
+    assert fits("tiny", 150_000, 1e9, False, 256).status == "ok"
+    small = fits("1.5B", 1_540_000_000, 16e9, False, 14_336)
     assert small.status == "note" and "24.6 GB" in small.text and "lora_rank" in small.text
-    assert "larger machine" in fits("1.5B", 1_540_000_000, 4e9, False).text
-    assert fits("1.5B", 1_540_000_000, 80e9, True).status == "ok"
+    assert "larger machine" in fits("1.5B", 1_540_000_000, 4e9, False, 14_336).text
+    large = fits("1.5B", 1_540_000_000, 80e9, True, 14_336)
+    assert large.status == "ok" and large.text.endswith("keys and values of 685 episodes of 2048 tokens")
     assert [size(n) for n in (2_400_000, 24.64e9, 900)] == ["2.4 MB", "24.6 GB", "0.9 kB"]
 
 
 def test_a_container_limit_counts_and_not_the_host(monkeypatch, tmp_path):
-    monkeypatch.setattr(machine, "_CGROUP", tmp_path)
+    monkeypatch.setattr(device_memory, "_CGROUP", tmp_path)
     (tmp_path / "memory.max").write_text("1000000000\n")
     (tmp_path / "cpu.max").write_text("50000 100000\n")
     found = {finding.subject: finding.text for finding in machine.hardware()}
     assert found["memory"].startswith("1.0 GB") and found["cpu"] == "1 cores"
     for name in ("memory.max", "cpu.max"):
         (tmp_path / name).write_text("max 100000\n")
-    assert machine._memory()[0] > 1e9
+    assert device_memory.main_memory()[0] > 1e9
 
 
 def test_runs_that_is_a_file_is_found_before_the_run(tmp_path):

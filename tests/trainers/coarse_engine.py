@@ -36,4 +36,4 @@ class CoarseEngine(TransformersEngine):
 @ENGINES.register(CoarseConfig)
 def coarse(context: EngineContext, config: CoarseConfig) -> Engine:
     model = copy.deepcopy(context.model)
-    return CoarseEngine(model, context.end_ids, 256, None, barrier=context.barrier, copied=True).rounded()
+    return CoarseEngine(model, context.end_ids, barrier=context.barrier, copied=True).rounded()

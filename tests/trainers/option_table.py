@@ -120,7 +120,8 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "sampling.max_tokens": Matters(2),
     "engine=transformers": Matters(first="coarse"),
     "engine=transformers.max_batch": Unchanged(3, why="of how many replies are computed side by side"),
-    "engine=transformers.patience": Unchanged(60.0, why="of which replies are computed side by side"),
+    "engine=transformers.reproducible": Unchanged(False, why="of which replies are computed side by side"),
+    "engine=transformers.cache_gb": Unchanged(1.0, why="there is room for all that is kept"),
     # The warm-up.
     "warmup.episodes": Matters(12, LEARNT),
     "warmup.noise": Matters(0.0, LEARNT),

@@ -14,7 +14,7 @@ from manyturn.trainers.play.pool import CURRICULA, TaskPool
 
 
 class RolloutConfig(Options):
-    moved: ClassVar[Mapping[str, str]] = {"patience": "engine.patience"}
+    moved: ClassVar[Mapping[str, str]] = {"patience": "engine.reproducible = false"}
     tasks: int = Field(default=16, ge=1, le=100_000)
     """Tasks N in a step."""
     group: int = Field(default=8, ge=1)

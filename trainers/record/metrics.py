@@ -97,6 +97,9 @@ METRICS: dict[str, str] = {
     # --- speed
     "rollout_seconds": "Seconds to play the step's episodes.",
     "learn_seconds": "Seconds of credit and updates.",
+    "batch_limit": "Replies that the engine computes together at most: engine.max_batch, or fewer once memory ran out.",
+    "out_of_memory": "Times that the engine ran out of memory in the step: it began again in a smaller batch, and no "
+    "episode was lost.",
     "drawn_tokens": "Tokens that the policy said in the step; what a branch repeats is not counted again.",
     "trained_tokens": "Tokens in the sequences of the step; each is computed once for a forward pass.",
     "updates": "Gradient updates so far, of the policy in the warm-up, and of the estimator in its own phase.",

@@ -23,6 +23,7 @@ class State:
         config_changes: edits of it that were accepted when the run was resumed: the step, and each entry's place with
             both values.
         notices: what the run has said besides its figures.
+        batch_limits: most replies that the engine of each policy computes together, after memory ran out.
     """
 
     step: int = 0
@@ -38,6 +39,7 @@ class State:
     config: dict[str, Any] = field(default_factory=dict)
     config_changes: list[dict[str, Any]] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
+    batch_limits: dict[str, int] = field(default_factory=dict)
 
     def count(self, episodes: int, turns: int, tokens: int) -> dict[str, int]:
         """More was played for training; returns how much it is by now, as metrics."""

@@ -189,6 +189,7 @@ async def _begin(
         for trainee in run.trainees:
             await trainee.load(checkpoint, found.pop(beside("learner", trainee.name)))
         state = State(**{**found, "seen": set(found["seen"])})
+        run.restrict(state.batch_limits)
         note.said = state.notices
         _rewind(run, folder, loggers, state.step, not exploration.is_due(run, state))
         folder.saved(_journaled(run, state), _mark(state))
@@ -230,6 +231,7 @@ def _save(run: Run, state: State, folder: RunFolder, last: bool = False) -> None
     """Write a checkpoint; one that the disk refuses is left out once, unless it is the last."""
     if folder.is_saved(_mark(state)):
         return
+    state.batch_limits = run.batch_limits()
     plain = {**state.plain(), **{beside("learner", t.name): t.learner.plain() for t in run.trainees}}
     policies = {trainee.name: (trainee.language, trainee.learner.tensors()) for trainee in run.trainees}
     try:

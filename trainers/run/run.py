@@ -1,7 +1,7 @@
 """The parts of a run, put together from its configuration: the environment's seats and the policies that learn."""
 
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeVar
@@ -85,6 +85,23 @@ class Run:
         yield
         for trainee in self.trainees:
             await trainee.engine.sleep()
+
+    def batch_limits(self) -> dict[str, int]:
+        """Most replies that the engine of each policy computes together, where engines say so."""
+        limits = {trainee.name: trainee.engine.batch_limit for trainee in self.trainees}
+        return {name: limit for name, limit in limits.items() if limit is not None}
+
+    def restrict(self, limits: Mapping[str, int]) -> None:
+        """Compute no more replies together than memory allowed before, so that the same batches give the same bits."""
+        for trainee in self.trainees:
+            engine = trainee.engine
+            if trainee.name in limits and engine.batch_limit is not None:
+                engine.batch_limit = min(engine.batch_limit, limits[trainee.name])
+
+    def engine_figures(self) -> dict[str, float]:
+        """What the engines say of themselves since the last step, as metrics."""
+        found = [trainee.labelled(trainee.engine.figures()) for trainee in self.trainees]
+        return {name: value for figures in found for name, value in figures.items()}
 
     def policy(self, temperature: float | None = None) -> Agent | Cast:
         """Who plays: the policies that are trained, each in its own roles.
@@ -190,7 +207,9 @@ def _trainee(
     if lora:
         _add_adapters(language, config)
     ends = language.template.end_ids
-    engine = build_engine(config.engine, EngineContext(language.model, ends, lora, barrier))
+    engine = build_engine(
+        config.engine, EngineContext(language.model, ends, lora, max_context=config.agent.max_context, barrier=barrier)
+    )
     agent = Agent(
         config.agent, language.template, engine, config.sampling, name=config.env.id if name == ONE_POLICY else name
     )

@@ -60,6 +60,7 @@ async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any
     return {
         **describe(episodes, run.roles, run.seats.part_names),
         **figures,
+        **run.engine_figures(),
         "rounds": refill.round,
         "rollout_seconds": round(played - started, 3),
         "learn_seconds": round(time.monotonic() - played, 3),

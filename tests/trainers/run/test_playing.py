@@ -43,7 +43,7 @@ def _seen(plain):
 
 @pytest.mark.parametrize(
     ("keep", "changes", "again"),
-    [(9, {}, []), (5, {}, [9]), (5, {"engine": {"name": "transformers", "patience": 5.0}}, [4])],
+    [(9, {}, []), (5, {}, [9]), (5, {"engine": {"name": "transformers", "reproducible": False}}, [4])],
     ids=["a whole step is taken", "a part would move bits", "a part is taken where bits were given up"],
 )
 def test_finished_episodes_are_not_lost(tmp_path, monkeypatch, keep, changes, again):

@@ -1,0 +1,241 @@
+"""What rollouts with the engine ``transformers`` cost beside drawing the same replies without environments.
+
+    python benchmarks/rollout.py                  everything
+    python benchmarks/rollout.py --only memory --toy --out toy.json
+
+``speed``: episodes per second with environments attached, of a running batch and of rounds that wait for all; and of
+the same requests asked again one after another without an environment, which is what the engine itself can do.
+``slow``: every fourth environment takes 200 ms a turn, in worker processes; seconds until the last of the others ended,
+with the slow ones among them and with none. ``memory``: what a rollout adds to the process at its peak, as a multiple
+of the keys and values that were kept at once.
+
+A decoder with random weights draws, whose replies end at random; replayed replies must be the same tokens. Every
+measurement is a fresh process, and a figure is the median over the repeats.
+"""
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import log
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import rollout_world as world
+import torch
+from provenance import RESULTS, origin, write
+from scale import peak_mb
+
+from manyturn.agents.agent import Agent, AgentConfig
+from manyturn.agents.engine import Engine, Reply, Sampling
+from manyturn.agents.engine_config import EngineContext, build_engine
+from manyturn.agents.engines.transformers import TransformersConfig
+from manyturn.agents.episode import Episode
+from manyturn.agents.episode_key import EpisodeKey
+from manyturn.agents.gather import Patience, gather
+from manyturn.agents.language_model import LanguageModel, build_tiny
+from manyturn.agents.vocabulary import texts_of
+from manyturn.envs.hosting.seats import InlineSeats, open_seats
+
+OUT = RESULTS / "rollout.json"
+ENV = f"{world.__file__}:Errand"
+_SLOW_SECONDS, _REPLY = 0.2, 12  # of a slow turn; mean tokens of a reply
+_AGENT = AgentConfig(instructions=False, max_context=1024)
+_SAMPLING = Sampling(max_tokens=40)
+_ONCE = Patience(attempts=1, error_share=0.0)
+
+Figures = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured.
+
+    Attributes:
+        side_by_side: episodes.
+        shape: width and layers of the decoder.
+    """
+
+    episodes: int
+    side_by_side: int
+    shape: tuple[int, int]
+
+
+SIZES = {"speed": Size(192, 64, (128, 4)), "slow": Size(24, 24, (128, 4)), "memory": Size(64, 64, (256, 8))}
+TOY = {"speed": Size(6, 3, (16, 1)), "slow": Size(4, 4, (16, 1)), "memory": Size(4, 4, (32, 2))}
+
+
+class Noting(Engine):
+    """Passes requests on to an engine, and notes them with their replies."""
+
+    def __init__(self, engine: Engine):
+        self.vocabulary, self.version, self.capabilities = engine.vocabulary, engine.version, engine.capabilities
+        self._engine = engine
+        self.noted: dict[EpisodeKey, list[tuple[list[int], Reply]]] = {}
+        self.open, self.close = engine.open, engine.close
+
+    async def generate(self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling) -> Reply:
+        reply = await self._engine.generate(key, turn, prompt_ids, sampling)
+        self.noted.setdefault(key, []).append((list(prompt_ids), reply))
+        return reply
+
+
+def language(size: Size) -> LanguageModel:
+    """A decoder with random weights whose replies end at random."""
+    texts = asyncio.run(texts_of(InlineSeats(ENV), _AGENT, tasks=8, seed=0))
+    width, layers = size.shape
+    made = build_tiny(texts, 0, _AGENT.max_context, torch.device("cpu"), width=width, layers=layers)
+    bias = torch.zeros(len(made.tokenizer))
+    bias[made.template.end_id] = log(len(made.tokenizer) / _REPLY)
+    made.model.lm_head.bias = torch.nn.Parameter(bias)
+    with torch.no_grad():
+        made.model.model.norm.weight.mul_(0.2)  # nearly uniform, so that the bias decides
+    return made
+
+
+def engine_of(made: LanguageModel, reproducible: bool) -> Any:
+    context = EngineContext(made.model, made.template.end_ids, max_context=_AGENT.max_context)
+    return build_engine(TransformersConfig(reproducible=reproducible), context)
+
+
+async def attached(
+    made: LanguageModel,
+    engine: Engine,
+    size: Size,
+    seconds: float = 0.0,
+    workers: int = 0,
+    on_episode: Callable[[Episode], None] | None = None,
+) -> float:
+    """Seconds to play the episodes."""
+    agent = Agent(_AGENT, made.template, engine, _SAMPLING)
+    async with open_seats(ENV, {"seconds": seconds}, limit=size.side_by_side, workers=workers) as seats:
+        tasks = seats.tasks("train")[: size.episodes]
+        plan = [(task, EpisodeKey(0, "rollout", task.id, 0)) for task in tasks]
+        began = time.perf_counter()
+        await gather(seats, agent, plan, max_turns=world.MOST, patience=_ONCE, on_episode=on_episode)
+        return time.perf_counter() - began
+
+
+async def replayed(engine: Engine, noted: dict[EpisodeKey, list[tuple[list[int], Reply]]], side_by_side: int) -> float:
+    """Seconds of the same requests, each asked as soon as the episode's reply before it is there."""
+    waiting = iter(noted.items())
+
+    async def lane() -> None:
+        for key, turns in waiting:
+            engine.open(key)
+            for turn, (prompt, expected) in enumerate(turns):
+                reply = await engine.generate(key, turn, prompt, _SAMPLING)
+                if reply.ids != expected.ids:
+                    raise RuntimeError(f"{key}: the engine drew something else at turn {turn}")
+            engine.close(key)
+
+    began = time.perf_counter()
+    await asyncio.gather(*(lane() for _ in range(side_by_side)))
+    return time.perf_counter() - began
+
+
+def speed(size: Size, reproducible: bool) -> Figures:
+    made = language(size)
+    engine = engine_of(made, reproducible)
+    noting = Noting(engine)
+
+    async def play() -> tuple[float, float]:
+        few = Size(size.side_by_side // 2, size.side_by_side, size.shape)
+        await attached(made, engine, few)  # the first passes of a process are slower
+        return await attached(made, noting, size), await replayed(engine, noting.noted, size.side_by_side)
+
+    played, drawn = asyncio.run(play())
+    return {"episodes_per_s": size.episodes / played, "raw_per_s": size.episodes / drawn, "share": drawn / played}
+
+
+def slow(size: Size, reproducible: bool, seconds: float) -> Figures:
+    made = language(size)
+    engine, ends = engine_of(made, reproducible), dict[int, float]()
+    began = time.perf_counter()
+
+    def ended(episode: Episode) -> None:
+        ends[episode.task.params["number"]] = time.perf_counter() - began
+
+    whole = asyncio.run(attached(made, engine, size, seconds, workers=size.side_by_side, on_episode=ended))
+    began_at = time.perf_counter() - began - whole  # starting the workers is not the engine's matter
+    return {"fast_s": max(end for number, end in ends.items() if number % world.EVERY) - began_at, "all_s": whole}
+
+
+def memory(size: Size, reproducible: bool) -> Figures:
+    made = language(size)
+    engine = engine_of(made, reproducible)
+    asyncio.run(attached(made, engine, Size(1, 1, size.shape)))
+    before = resident_mb()
+    asyncio.run(attached(made, engine, size))
+    kept = engine.kept_bytes / 1e6
+    return {"kept_mb": kept, "peak_mb": peak_mb() - before, "times": (peak_mb() - before) / kept}
+
+
+def resident_mb() -> float:
+    """Memory of this process now."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024 / 1e6
+    raise RuntimeError("/proc/self/status has no VmRSS: this benchmark needs Linux")
+
+
+def measurements(sizes: dict[str, Size]) -> dict[str, Callable[[], Figures]]:
+    """Name -> what measures it in this process."""
+    found = dict[str, Callable[[], Figures]]()
+    for kind, reproducible in (("running batch", False), ("rounds", True)):
+        found[f"speed, {kind}"] = lambda r=reproducible: speed(sizes["speed"], r)
+        found[f"slow, {kind}"] = lambda r=reproducible: slow(sizes["slow"], r, _SLOW_SECONDS)
+        found[f"slow, {kind}, none slow"] = lambda r=reproducible: slow(sizes["slow"], r, 0.0)
+        found[f"memory, {kind}"] = lambda r=reproducible: memory(sizes["memory"], r)
+    return found
+
+
+def measured_apart(name: str, toy: bool) -> Figures:
+    """One measurement in a process of its own."""
+    command = [sys.executable, __file__, "--one", name, *["--toy"] * toy]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{name} failed:\n{done.stderr}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="measure only what has this in its name")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--toy", action="store_true", help="sizes that show that it runs, and nothing else")
+    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--one", help=argparse.SUPPRESS)  # what a process of its own is told to measure
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    known = measurements(TOY if options.toy else SIZES)
+    if options.one:
+        print(json.dumps(known[options.one]()))
+        return
+    names = [name for name in known if options.only in name]
+    if not names or options.repeats < 1:
+        parser.error(f"nothing to measure: --repeats at least 1, --only part of one of: {', '.join(known)}")
+    if options.toy and options.out == OUT:
+        parser.error("toy sizes are no result: give --out")
+    about = origin(options.out, ("torch", "transformers", "gymnasium", "numpy"))
+    runs = {name: list[Figures]() for name in names}
+    for _ in range(options.repeats):
+        for name in names:
+            runs[name].append(measured_apart(name, options.toy))
+    rows = [{"name": name, "median": middle(found), "runs": found} for name, found in runs.items()]
+    for row in rows:
+        print(f"{row['name']:32}" + "  ".join(f"{key} {value:.3g}" for key, value in row["median"].items()))
+    write(options.out, about, {"repeats": options.repeats, "rows": rows})
+
+
+def middle(runs: list[Figures]) -> Figures:
+    return {key: float(f"{median(run[key] for run in runs):.4g}") for key in runs[0]}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""The engine of every run, on a machine whose memory suffices for so many rows of a pass."""
+
+from typing import Any, Literal
+
+import torch
+
+from manyturn.agents.engine import Engine
+from manyturn.agents.engine_config import ENGINES, EngineContext
+from manyturn.agents.engines.transformers import TransformersConfig, transformers
+
+
+class ScarceConfig(TransformersConfig):
+    name: Literal["scarce"] = "scarce"  # type: ignore[assignment]
+    rows: int = 4
+
+
+@ENGINES.register(ScarceConfig)
+def scarce(context: EngineContext, config: ScarceConfig) -> Engine:
+    def take(module: torch.nn.Module, args: tuple[Any, ...], given: dict[str, Any]) -> None:
+        drawing = given.get("past_key_values")  # None while the model learns
+        if drawing is not None and len(drawing.rows) > config.rows:
+            torch.empty(2**60)
+
+    context.model.get_decoder().register_forward_pre_hook(take, with_kwargs=True)
+    return transformers(context, config)
