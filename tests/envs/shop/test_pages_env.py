@@ -98,7 +98,7 @@ def goals(count: int) -> list[str]:
     return [shop.tasks(split)[number].id for number in range(count) for split in ("train", "test")][:count]
 
 
-@pytest.mark.parametrize("count", [3, pytest.param(50, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])])
+@pytest.mark.parametrize("count", [2, pytest.param(50, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])])
 def test_the_browser_shows_pays_and_ends_as_the_text_does(env, count):
     shop = text_shop(max_turns=200, **SMALL)
     for task in goals(count):
@@ -177,7 +177,7 @@ def test_any_text_can_be_searched_for(env, words):
 
 
 def test_episodes_side_by_side_are_what_they_are_alone(chromium):
-    tasks = [task.id for task in text_shop(**TINY).tasks("train")[:5]]
+    tasks = [task.id for task in text_shop(**TINY).tasks("train")[:3]]
 
     def played(env: ShopPages, task: str) -> list[str]:
         texts, ended = [env.reset(seed=0, options={"task": task})[0]], False
@@ -190,7 +190,7 @@ def test_episodes_side_by_side_are_what_they_are_alone(chromium):
     envs = [ShopPages(**TINY) for _ in tasks]
     with ThreadPoolExecutor(len(tasks)) as threads:
         together = list(threads.map(played, envs, tasks))
-    assert [played(envs[0], task) for task in tasks[:2]] == together[:2]
+    assert [played(envs[0], task) for task in tasks[:1]] == together[:1]
     assert len({texts[0] for texts in together}) == len(tasks)
     for env in envs:
         env.close()
