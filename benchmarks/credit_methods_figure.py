@@ -16,7 +16,7 @@ def draw(splits: Sequence[Split], path: Path, idle: Collection[tuple[str, str]] 
     """A column for each world; for each recipe two bars with 95 % intervals over seeds, and a diamond for their sum.
 
     Args:
-        idle: worlds and methods that did nothing there, which the figure says.
+        idle: worlds and methods that were left out there, since their first cell was that of another row.
     """
     import matplotlib
 
@@ -55,7 +55,7 @@ def _panel(panel: Any, methods: Sequence[str], splits: dict[str, Split], idle: C
         if method in splits:
             _recipe(panel, place, splits[method])
         elif method in idle:
-            panel.text(0.02, place, "did nothing", va="center", fontsize=9, color="gray")
+            panel.text(0.02, place, "left out", va="center", fontsize=9, color="gray")
     panel.axvline(0, color="black", lw=0.8)
     panel.set_yticks(range(len(methods)), list(reversed(methods)))
     panel.set_ylim(-0.5, len(methods) - 0.5)
