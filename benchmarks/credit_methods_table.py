@@ -73,7 +73,7 @@ def _head(lines: Sequence[Line], results: Results, refused: Sequence[Line]) -> s
         f"**{status}.** Made by `benchmarks/credit_methods.py` in {hours:.1f} hours of CPU. Machine: "
         f"{made['machine']}. Dates: {made['date']}. Commits: {made['commit']}. Hypotheses: "
         f"`benchmarks/credit_methods.toml`, {hypotheses_hash()}.",
-        *[f"`{row}` is left out of {world}: in its first cell it ended as `{beside}`." for (world, row), beside in idle.items()],
+        *[f"`{row}` is left out of {at}: in its first cell it ended as `{end}`." for (at, row), end in idle.items()],
     ]
     return "\n\n".join([*told, *(["Missing:\n\n" + "\n".join(_missing(missing))] if missing else [])])
 

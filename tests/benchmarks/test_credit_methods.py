@@ -245,7 +245,8 @@ def test_a_row_that_did_nothing_is_named_and_not_missing():
     left = [li for li in found if (li["world"], li["row"]) != ("long", "gra/recipe")]
     idle = line("long", "gra/recipe", CHOICE_SEEDS[0], factor=0.5) | {"beside": BASE}
     shown = table.show(left, [idle])
-    assert "**Complete.**" in shown and "`gra/recipe` is left out of long: in its first cell it ended as `base`." in shown
+    assert "**Complete.**" in shown
+    assert "`gra/recipe` is left out of long: in its first cell it ended as `base`." in shown
     assert "**Incomplete: 14 of 672 cells are missing.**" in table.show(left)
 
 
