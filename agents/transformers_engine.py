@@ -62,7 +62,7 @@ class TransformersEngine(Engine):
         reproducible: bool = True,
         barrier: BatchBarrier | None = None,
         copied: bool = False,
-        cache_bytes: int | None = None,
+        cache_bytes: float | None = None,
     ):
         self._model, self._device, self._copied = model, model.device, copied
         self.version, self.vocabulary = 0, model.config.get_text_config().vocab_size
@@ -124,9 +124,13 @@ class TransformersEngine(Engine):
         """What keys and values took at most, since the engine was made."""
         return self._pool.most * PAGE * self._pool.shape.position_bytes
 
+    @property
+    def _limit(self) -> int:
+        return self.batch_limit or 1  # it is known here from the beginning
+
     def figures(self) -> Mapping[str, float]:
         times, self._out_of_memory = self._out_of_memory, 0
-        return {"batch_limit": self.batch_limit, "out_of_memory": times}
+        return {"batch_limit": self._limit, "out_of_memory": times}
 
     # Nothing in load, sleep and wake is awaited: no pass can begin, and no cancellation can come, in their middle.
 
@@ -262,7 +266,7 @@ class TransformersEngine(Engine):
     def _admit(self) -> None:
         """Begin as many replies as there is room for."""
         wanted, later = {request.key for request in self._queue}, list[_Request]()
-        while self._queue and len(self._rows) < self.batch_limit:
+        while self._queue and len(self._rows) < self._limit:
             request = self._queue.pop(0)
             wanted.discard(request.key)
             found = self._caches.begin(request.key, request.row, wanted, alone=not self._rows)

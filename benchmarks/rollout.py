@@ -40,6 +40,7 @@ from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import Patience, gather
 from manyturn.agents.language_model import LanguageModel, build_tiny
 from manyturn.agents.vocabulary import texts_of
+from manyturn.agents.weights import Weights
 from manyturn.envs.hosting.seats import InlineSeats, open_seats
 
 OUT = RESULTS / "rollout.json"
@@ -83,6 +84,9 @@ class Noting(Engine):
         reply = await self._engine.generate(key, turn, prompt_ids, sampling)
         self.noted.setdefault(key, []).append((list(prompt_ids), reply))
         return reply
+
+    async def load(self, weights: Weights, version: int) -> None:
+        await self._engine.load(weights, version)
 
 
 def language(size: Size) -> LanguageModel:

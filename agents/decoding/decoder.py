@@ -14,6 +14,7 @@ from manyturn.agents.engine import EngineError
 from manyturn.agents.torch_models import output_head
 
 _PASS_TOKENS = 4096  # new tokens of a pass, at most, unless more rows than that are drawing
+_CPU_PASS_BYTES, _FEW_TOKENS = 2**24, 512  # for what a pass computes on a CPU, unless that makes it very short
 _MASK_ENTRIES = 2**24  # of a row that goes on reading, which bounds the memory that a long prompt takes
 _LEAST_TOKENS = 32
 # Where each layer looks up its attention function; the library's own way to set it goes through all modules.
@@ -34,8 +35,13 @@ class Decoder:
         self.model, self._ends, self._pool = model, end_ids, pool
         config = model.config.get_text_config()
         self._groups: int = config.num_attention_heads // pool.shape.heads
-        self._workspace = _CPU_WORKSPACE if model.device.type == "cpu" else _GPU_WORKSPACE
-        self.pass_tokens = _PASS_TOKENS
+        on_cpu = model.device.type == "cpu"
+        self._workspace = _CPU_WORKSPACE if on_cpu else _GPU_WORKSPACE
+        # A layer holds about eight vectors of the hidden size for a token, and three of the size between.
+        between = getattr(config, "intermediate_size", None) or 4 * config.hidden_size
+        token_bytes = (8 * config.hidden_size + 3 * between) * model.dtype.itemsize
+        fit = _CPU_PASS_BYTES // token_bytes if on_cpu else _PASS_TOKENS
+        self.pass_tokens = min(_PASS_TOKENS, max(_FEW_TOKENS, fit))
 
     def advance(self, rows: Sequence[Row]) -> list[Row]:
         """Make one pass. A row's reply does not depend on the others, save for rounding.

@@ -149,7 +149,7 @@ class PassPlan(Cache):
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
-    ) -> tuple["_Layer", torch.Tensor]:
+    ) -> tuple[Any, torch.Tensor]:
         """Keep what a layer has computed. What the model takes for keys is the layer itself, which attends."""
         keys, values = key_states[0].transpose(0, 1), value_states[0].transpose(0, 1)
         shape = self._pool.shape
