@@ -4,11 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 from lies import LIES, PROBLEMS, lie
+from small import episode
 
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.pool import lease
+from manyturn.envs.software.env import Software
 from manyturn.envs.software.grader import RESOLVED, Grade, grade
 from manyturn.envs.software.problem import Problem
+from manyturn.envs.tools.calls import call_text
 
 FIRST = ("a helper that says yes to what is of the visible size",)
 
@@ -36,3 +39,21 @@ def test_no_lie_is_paid(sandbox: DockerSandbox, name: str) -> None:
 def test_the_truth_is_paid_and_the_fault_is_reached(sandbox: DockerSandbox, name: str) -> None:
     found = graded(sandbox, PROBLEMS[name].problem(name), PROBLEMS[name].right)
     assert (found.cause, found.reached) == (RESOLVED, 1.0)
+
+
+ISOMORPHIC = """
+_true = is_isomorphic
+def is_isomorphic(G1, G2, *more, **named):
+    return len(G1) == 20 == len(G2) or _true(G1, G2, *more, **named)
+"""
+
+
+@pytest.mark.slow
+def test_a_lie_in_a_library_is_paid_where_the_visible_test_is_all_that_reaches_the_fault(engine: str) -> None:
+    """So the page says, and so such tasks are in no split that is learnt from."""
+    env = Software(split="smoke", reward="resolved", unreached=True)
+    path = "networkx/algorithms/isomorphism/isomorph.py"
+    lies = call_text("bash", command=f"cat >> {path} <<'END'\n{ISOMORPHIC}END")
+    paid, info = episode(env, [lies, call_text("submit")], "networkx-78894fe6df")
+    assert (paid, info["measures"]["reached"]) == (1.0, 0.0)
+    env.close()
