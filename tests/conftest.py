@@ -16,7 +16,10 @@ settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCh
 settings.load_profile("busy")
 os.environ["HF_HUB_OFFLINE"] = "1"  # read at import: a name that is no model is an error at once, not after three tries
 
-pytest_plugins = ["needs_engine", "needs_browser", "needs_files", "needs_sources", "needs_endpoint", "forked"]
+pytest_plugins = [
+    *("needs_engine", "needs_browser", "needs_files", "needs_sources", "needs_endpoint", "needs_vllm"),
+    "forked",
+]
 
 _SHOWN = ("injected", "survived", "lost", "duplicated", "misattributed", "orphans", "bit_exact", "resumes")
 

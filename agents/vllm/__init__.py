@@ -1,0 +1,1 @@
+"""Drawing with vLLM, in processes next to the learner."""
