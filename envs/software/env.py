@@ -183,7 +183,7 @@ class Software(TextEnv):
             return answered.turn(self, **parts)
         self._level, self._tampered = _level(work), work.grade is not None and work.grade.cause == TAMPERED
         self._reached = work.grade.reached if work.grade is not None and work.changed else None
-        self._official = work.grade is not None and work.changed and work.grade.official
+        self._official = work.grade is not None and bool(work.changed) and work.grade.official
         if self._tampered and self._by_levels:
             parts = {name: parts.get(name, 0.0) + back for name, back in self._steps.take_back().items()}
         resolved = self._level == levels.RESOLVED
@@ -291,11 +291,12 @@ class Software(TextEnv):
         # The episode's own, and no draw from its generator: that is as it was after a snapshot is restored.
         seed = seed_of("software challenge", self._seed)
         of = self._engine.model_dump_json(), task.content
+        hidden = not self._shown  # without the environment: one that is forgotten gives its sandbox back at once
 
         def judge(changes: Changes, back: bool) -> Grade:
             def run() -> Grade:
                 with desk.lent(back) as sandbox:
-                    if not self._shown:
+                    if hidden:
                         sandbox.spent = "what ran there saw hidden tests, and could leave word in the kernel's counters"
                     make = partial(run_as_they_are, sandbox, problem, changes, TEST_SECONDS, allowance)
                     evidence = partial(_runs.made, digest(of, dict(changes)), make, lambda made: not made.timed_out)

@@ -42,6 +42,7 @@ def lines(engine: str) -> Iterator[Small]:
     ("actions", "outcome"),
     [
         ([SUBMIT], levels.EMPTY),
+        ([TEST, SUBMIT], levels.EMPTY),
         ([bash("rm -r tests; echo x > conftest.py"), SUBMIT], levels.EMPTY),
         ([SPOIL, SUBMIT], levels.FAILING),
         ([MEND, SUBMIT], levels.RESOLVED),

@@ -151,7 +151,7 @@ def test_a_right_program_that_is_written_differently_passes(
     sandbox: DockerSandbox, add: str, total: str, double: str
 ) -> None:
     found = graded(sandbox, small(), "calc/core.py", rewritten(add, total, double), seed=len(add + total + double))
-    assert found == Grade(RESOLVED, "", small().fail_to_pass, (), {}, 1.0)
+    assert found == Grade(RESOLVED, "", small().fail_to_pass, (), {}, 1.0, official=True)
 
 
 def test_a_right_program_passes_under_another_challenge(sandbox: DockerSandbox) -> None:
