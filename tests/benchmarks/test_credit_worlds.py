@@ -147,7 +147,7 @@ def test_every_method_has_one_budget_and_the_worlds_settings(world, method):
 
 def test_no_recipe_is_passed_over():
     compared = {layer for method in (*METHODS, *OTHERS, *EXTRA["clues"]) for layer in method.split("+")}
-    assert set(methods()) - compared == {"scaling-inter", "stratified-search"}
+    assert set(methods()) - compared == {"scaling-inter", "spa-alongside", "stratified-search"}
 
 
 def test_a_layer_is_compared_with_what_it_is_laid_on():
@@ -183,9 +183,9 @@ def small(monkeypatch):
     monkeypatch.setattr(credit_plan, "EPISODES", 16)
 
 
-@pytest.mark.parametrize("method", ["grpo", "ppo+spa"])
+@pytest.mark.parametrize("method", ["grpo", "ppo+spa-alongside"])
 def test_a_planted_warm_up_gives_the_bits_of_a_run_that_warmed_up_itself(small, tmp_path, method):
-    """With a KL reference (grpo) and with heads (ppo+spa), which the shared warm-up knows nothing of."""
+    """With a KL reference (grpo) and with heads (ppo+spa-alongside), which the shared warm-up knows nothing of."""
     cell = Cell("decisive", method, 1)
     asyncio.run(credit_cell.run_cell(tmp_path, cell))
     asyncio.run(train(config_of(cell), tmp_path / "alone"))
