@@ -52,7 +52,7 @@ class Decoder:
         Raises:
             EngineError: the model computes NaN.
         """
-        self._pool.hold()
+        self._pool.hold(self.model.dtype)
         with _drawing(self.model):
             plan = self._plan(rows)
             body = self.model.get_decoder()

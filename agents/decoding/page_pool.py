@@ -85,11 +85,12 @@ class PagePool:
         self._free += freed[::-1]
         return freed
 
-    def hold(self) -> None:
-        """Set the memory aside, if it is not."""
+    def hold(self, dtype: torch.dtype) -> None:
+        """Set the memory aside, if it is not, for numbers of the type that the model has now."""
         if self._stores:
             return
-        layers, heads, size, dtype = self.shape
+        self.shape = self.shape._replace(dtype=dtype)
+        layers, heads, size, _ = self.shape
         numbers = (self.pages + 1, PAGE * heads * size)
         stores = [(_zeros(numbers, dtype, self._device), _zeros(numbers, dtype, self._device)) for _ in range(layers)]
         self._stores = stores  # all of it or nothing

@@ -114,7 +114,7 @@ BAD_INPUT = [
     ("evaluate nothing --env MAZE", "config.json"),
     ("evaluate random --env MAZE --engine.max-batch 4", "--engine.max-batch has no effect: random draws no tokens"),
     ("evaluate openai:m --env MAZE --engine.max-batch 4", "--engine.max-batch has no effect: openai:MODEL asks an"),
-    ("train MAZE --engine vlllm", "unknown engine 'vlllm'; There are "),
+    ("train MAZE --engine vlllm", "unknown engine 'vlllm'; did you mean 'vllm'? There are "),
     ("train MAZE --rollout.patience 3", "patience is no option here: set engine.reproducible = false instead"),
     ("evaluate nothing --env MAZE --endpoint.timeout 3", "--endpoint.timeout has no effect: only openai:MODEL"),
     ("evaluate nothing --env MAZE --agent.contxt window", "'context'"),
