@@ -18,12 +18,14 @@ from credit_methods_plan import (
     CHOICE_SEEDS,
     FACTORS,
     METHODS,
+    OWN,
     WORLDS,
     Cell,
     choices,
     hypotheses,
     hypotheses_hash,
     order,
+    parts_of,
 )
 from credit_methods_results import Results, judged
 from provenance import RESULTS
@@ -46,8 +48,9 @@ def show(lines: Sequence[Line], refused: Sequence[Line] = ()) -> str:
             _hypotheses(results),
             "## Where a recipe's gain comes from\n\nMethod against method: the gain of a recipe on the base is the sum "
             "of what its own stage gains and what its companions add. G-RA's companions, rewards for turns, come "
-            "before its gate; for all others the stage comes first. `stage beside companions` is the stage's "
-            "difference where both sides have the companions. Exploratory, but for what is named above.",
+            "before its gate; for all others the stage comes first. `stage, given companions` is the stage's "
+            "difference where both sides have the companions; it is empty where they would differ in the shape of "
+            "rollouts, too. Exploratory, but for what is named above.",
             _splits(results),
             "## All rows\n\nExploratory, but for what is named above.",
             _rows(results),
@@ -118,12 +121,17 @@ def _splits(results: Results) -> str:
                 split = results.split(world, method)
                 if not split.gain.seeds:
                     continue
-                beside = results.difference(world, f"{method}/recipe", f"{method}/companions")
-                found = (split.gain, split.stage, split.companions, beside)
-                yield [world, method, str(split.gain.seeds), *(_told(one.by_seed) for one in found)]
+                told = [_told(one.by_seed) for one in (split.gain, split.stage, split.companions)]
+                given = results.difference(world, f"{method}/recipe", f"{method}/companions")
+                yield [world, method, str(split.gain.seeds), *told, "" if _has_shape(method) else _told(given.by_seed)]
 
-    head = ["world", "recipe", "seeds", "gain on the base", "own stage", "companions", "stage beside companions"]
+    head = ["world", "recipe", "seeds", "gain on the base", "own stage", "companions", "stage, given companions"]
     return _table(head, lines())
+
+
+def _has_shape(method: str) -> bool:
+    """Whether a recipe sets the shape of its rollouts, which its companions' row leaves out."""
+    return method in OWN and bool(parts_of(method)[2])
 
 
 def _rows(results: Results) -> str:
@@ -149,7 +157,7 @@ def _rows(results: Results) -> str:
 def _recipes(results: Results) -> str:
     def lines() -> Iterator[list[str]]:
         for world in WORLDS:
-            for method in METHODS:
+            for method in (name for name in METHODS if name in OWN):  # G-RA's row is its gate alone, not its recipe
                 found = results.difference(world, f"{method}/recipe", "grpo/recipe")
                 if found.seeds:
                     yield [world, method, str(found.seeds), _told(found.by_seed), _told(found.by_task)]
