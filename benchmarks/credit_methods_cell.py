@@ -18,7 +18,7 @@ from typing import Any
 from credit import told_of
 from credit_cell import plant
 from credit_methods_lines import Line
-from credit_methods_plan import Cell, config_of, hypotheses_hash, warmup_of
+from credit_methods_plan import Cell, config_of, hypotheses_hash, plan_hash, warmup_of
 from provenance import commit, machine
 
 from manyturn.agents.compare import read_evaluation, values_over
@@ -47,6 +47,7 @@ def run_cell(root: Path, cell: Cell, tiny: bool = False) -> Line:
             "machine": machine(),
             "date": datetime.now(UTC).strftime("%Y-%m-%d"),
             "hypotheses": hypotheses_hash(),
+            "plan": plan_hash(),
             **cell._asdict(),
             "config": told_of(config),
             **_found(folder),

@@ -5,9 +5,9 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from credit_methods_plan import CHOICE_SEEDS, FACTORS, LAST_STEPS, Cell, peers
+from credit_methods_plan import BOUNDS, CHOICE_SEEDS, FACTORS, LAST_STEPS, Cell, choices, peers
 
 Line = dict[str, Any]
 """What is kept of a cell; see ``credit_methods_cell.run_cell``."""
@@ -31,39 +31,60 @@ def append(path: Path, line: Line) -> None:
         os.fsync(file.fileno())
 
 
-def refused_beside(out: Path) -> Path:
-    """Where the lines of rows go that did nothing."""
-    return out.with_name(f"{out.stem}_refused{out.suffix}")
-
-
 def cell_of(line: Line) -> Cell:
     """Which cell a line is of."""
     return Cell(line["world"], line["row"], line["seed"], line["factor"])
 
 
-def chosen_factor(lines: Sequence[Line], world: str, row: str) -> float | None:
-    """The learning rate of a row in a world, as a factor; None until all that choose it are there.
+class Choice(NamedTuple):
+    """How far the learning rate of a row in a world is chosen.
 
-    It is the one with the highest success in the last steps of training; of equal ones the smallest.
+    Attributes:
+        factor: of the world's own rate; None while cells are missing.
+        missing: cells that are to be run next.
+        at_bound: whether the best factor is the last that may be tried.
     """
-    found: dict[float, list[float]] = {factor: [] for factor in FACTORS}
+
+    factor: float | None
+    missing: Sequence[Cell] = ()
+    at_bound: bool = False
+
+
+def choice(lines: Sequence[Line], world: str, row: str) -> Choice:
+    """The factor with the highest success in the last steps of training; of equal ones the smallest.
+
+    While it is the least or the greatest of those that were tried, the next one by doubling is tried, too.
+    """
+    scores: dict[Cell, float] = {}
     for line in lines:
         if (line["world"], line["row"]) == (world, row) and line["seed"] in CHOICE_SEEDS:
             last = line["training"][-LAST_STEPS:]
-            found[line["factor"]].append(sum(last) / len(last))
-    if any(len(scores) < len(CHOICE_SEEDS) for scores in found.values()):
-        return None
-    return max(FACTORS, key=lambda factor: (sum(found[factor]), -factor))
+            scores[cell_of(line)] = sum(last) / len(last)
+    factors = list(FACTORS)
+    while True:
+        cells = choices(world, row, factors)
+        if missing := [cell for cell in cells if cell not in scores]:
+            return Choice(None, missing)
+        found = {factor: sum(scores[cell] for cell in cells if cell.factor == factor) for factor in factors}
+        best = max(factors, key=lambda factor: (found[factor], -factor))
+        if min(factors) < best < max(factors) or best in BOUNDS:
+            return Choice(best, at_bound=best in BOUNDS)
+        factors = sorted([*factors, best / 2 if best == min(factors) else best * 2])
 
 
-def idle_beside(line: Line, lines: Sequence[Line]) -> str | None:
-    """The row without the method, or without a part of it, that ended alike; None where the method did something."""
-    for other in lines:
-        same = cell_of(other) == cell_of(line)._replace(row=other["row"])
-        if not same or other["row"] not in peers(line["row"]):
-            continue
-        # What differs by rounding alone plays the same episodes, and did nothing either.
-        played = all(other[what] == line[what] for what in ("training", "successes", "trained_tokens"))
-        if played or other["weights"] == line["weights"]:
-            return other["row"]
+def idle_as(lines: Sequence[Line], world: str, row: str) -> str | None:
+    """The row without the method, or without a part of it, that does just the same; None where there is none.
+
+    They are alike if a cell of one seed and rate ended in the same weights, or if all of those that choose rates played
+    the same episodes: then the weights differ by rounding alone. Nothing is said before these cells are there.
+    """
+    by_cell = {cell_of(line): line for line in lines if line["world"] == world}
+    for peer in peers(row):
+        pairs = [(by_cell.get(cell), by_cell.get(cell._replace(row=peer))) for cell in choices(world, row)]
+        both = [(ours, theirs) for ours, theirs in pairs if ours and theirs]
+        played = ("training", "trained_tokens", "successes")
+        if any(ours["weights"] == theirs["weights"] for ours, theirs in both) or (
+            len(both) == len(pairs) and all(ours[what] == theirs[what] for ours, theirs in both for what in played)
+        ):
+            return peer
     return None

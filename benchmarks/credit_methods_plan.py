@@ -1,12 +1,13 @@
 """What the comparison of credit methods runs: worlds, rows, cells, and the configuration of each.
 
-Every recipe is taken apart by what its TOML says. Its own stage is named in ``OWN``, everything else it sets is a
-companion, and each part is laid on one base: GRPO's advantage, PPO's clip, a mean over tokens, no regulariser, 16
-groups of 8, outcomes alone. G-RA's companions are the rewards of turns that its gate is about: each world pays some,
-which all other rows leave out.
+Recipes are taken apart by what their TOML says. Each part is a row of its own, laid on one base: GRPO's advantage,
+PPO's clip, a mean over tokens, no regulariser, a constant learning rate, 16 groups of 8, outcomes alone. A method's
+``stage`` is its advantage, and its critic if it has one; other parts are named in ``PARTS``; ``recipe`` is all of it.
+G-RA has two rows: the worlds' own rewards for turns, which all other rows leave out, and its gate on these.
 
-The learning rate of a row in a world is chosen among ``FACTORS`` times the world's own, on ``CHOICE_SEEDS``, by the
-success of training's last steps. Seeds that count are never among them.
+The learning rate of a row in a world is a factor of the world's own. It is chosen on ``CHOICE_SEEDS`` by the success of
+training's last steps: from ``FACTORS``, and further by doubling while the best one is at an end. Seeds that count are
+never among them.
 """
 
 import hashlib
@@ -25,6 +26,7 @@ from manyturn.trainers.recipe.config import RunConfig, configure
 
 HERE = Path(__file__).resolve().parent
 HYPOTHESES_FILE = HERE / "credit_methods.toml"
+PLAN_FILES = ("credit_methods_plan.py", "credit_plan.py", "credit_worlds.py", "credit_paid_worlds.py")
 
 # World -> its class, and the parts that it pays for turns.
 WORLDS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -37,16 +39,27 @@ BASE = "base"
 BASE_LAYER: dict[str, Any] = {
     "credit": {"advantage": {"name": "grpo"}},
     "objective": {"name": "clip", "low": 0.2, "high": 0.2, "dual": "off", "aggregation": "token-mean"},
+    "learner": {"lr_schedule": "constant"},
 }
-# What a method is, by the sections of its recipe; the rest of the recipe are its companions.
-OWN: dict[str, tuple[tuple[str, ...], ...]] = {
-    "grpo": (("credit", "advantage"),),
-    "gigpo": (("credit", "advantage"),),
-    "ppo": (("credit", "advantage"), ("value",)),
-    "turn-ppo": (("credit", "advantage"), ("value",)),
+# Method -> part -> the settings of its recipe that make it up. What is in no part is the base's already, or the shape
+# of rollouts, which only the row of the full recipe has: GRPO's comparison needs groups.
+PARTS: dict[str, dict[str, tuple[tuple[str, ...], ...]]] = {
+    "gigpo": {
+        "stage": (("credit", "advantage"),),
+        "kl": (("objective", "kl"),),
+        "penalty": (("credit", "rewards"),),
+        "dual": (("objective", "dual"),),
+        "entropy": (("objective", "entropy"),),
+    },
+    "ppo": {"stage": (("credit", "advantage"), ("value",))},
+    "turn-ppo": {
+        "stage": (("credit", "advantage"), ("value",)),
+        "ratio": (("objective", "ratio"), ("objective", "aggregation")),
+    },
 }
 METHODS = ("gigpo", "ppo", "turn-ppo", "gra")
-FACTORS = (1.0, 2.0, 4.0)  # the worlds' own rates are those of longer runs
+FACTORS = (2.0, 4.0, 8.0)  # the worlds' own rates are those of longer runs
+BOUNDS = (0.25, 64.0)  # beyond which no factor is tried
 CHOICE_SEEDS = (100, 101)
 LAST_STEPS = 3  # of training, whose success chooses the learning rate
 STEPS = 6  # after more of them the base hardly has room above it where states recur
@@ -84,62 +97,50 @@ class Cell(NamedTuple):
 
 @cache
 def rows() -> dict[str, tuple[Mapping[str, Any], ...]]:
-    """Row -> the layers on the base. A method without companions that GRPO could have has no such row."""
-    found: dict[str, tuple[Mapping[str, Any], ...]] = {BASE: ()}
-    for method in OWN:
-        stage, companions, shape = parts_of(method)
-        if method != "grpo":  # whose own stage is the base's
-            found[f"{method}/stage"] = (stage,)
-            if companions:
-                found[f"{method}/companions"] = (companions,)
-        found[f"{method}/recipe"] = (stage, companions, shape)
+    """Row -> the layers on the base."""
+    found: dict[str, tuple[Mapping[str, Any], ...]] = {BASE: (), "grpo/recipe": (load_recipe("grpo"),)}
+    for method, parts in PARTS.items():
+        recipe = load_recipe(method)
+        found |= {f"{method}/{part}": (_only(recipe, paths),) for part, paths in parts.items()}
+        found[f"{method}/recipe"] = (recipe,)
     [gate] = [stage for stage in load_recipe("gra")["credit"]["rewards"] if stage["name"] == "gated"]
-    return {**found, "gra/companions": ({},), "gra/recipe": ({"credit": {"rewards": [gate]}},)}
+    return {**found, "gra/reward": ({},), "gra/gate": ({"credit": {"rewards": [gate]}},)}
 
 
-def parts_of(method: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """A recipe's own stage, its companions, and its rollouts' shape, which GRPO's comparison may be unable to have.
+def _only(values: Mapping[str, Any], paths: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """What is at the paths that are there."""
+    found: dict[str, Any] = {}
+    for path in paths:
+        place, part = values, {}
+        for name in path[:-1]:
+            place = place.get(name, {})
+        if path[-1] in place:
+            part = {path[-1]: place[path[-1]]}
+        for name in reversed(path[:-1]):
+            part = {name: part}
+        found = stacked([found, part])
+    return found
 
-    >>> stage, companions, shape = parts_of("gigpo")
-    >>> stage["credit"]["advantage"]["name"], sorted(companions), shape
-    ('gigpo', ['credit', 'objective'], {})
+
+def parts_of(method: str) -> list[str]:
+    """The rows of a method that are compared with the base, the full recipe aside.
+
+    >>> parts_of("turn-ppo"), parts_of("gra")
+    (['turn-ppo/stage', 'turn-ppo/ratio'], ['gra/reward'])
     """
-    recipe = load_recipe(method)
-    own = [path for path in OWN[method] if path[0] in recipe]
-    stage: dict[str, Any] = {}
-    for path in own:
-        stage = stacked([stage, _only(recipe, path)])
-    companions = _without(recipe, own)
-    shape = {"rollout": companions.pop("rollout")} if "rollout" in companions else {}
-    return stage, {} if _on_base(companions) == _on_base({}) else companions, shape
+    whole = whole_of(method)
+    return [row for row in rows() if row.startswith(f"{method}/") and row != whole]
 
 
-def _on_base(layer: Mapping[str, Any]) -> RunConfig:
-    return configure(stacked([COMMON, SETTINGS["long"], BASE_LAYER, layer]))
-
-
-def _only(values: Mapping[str, Any], path: Sequence[str]) -> dict[str, Any]:
-    name, *rest = path
-    return {name: _only(values[name], rest) if rest else values[name]}
-
-
-def _without(values: Mapping[str, Any], paths: Sequence[Sequence[str]]) -> dict[str, Any]:
-    left = {}
-    for name, value in values.items():
-        here = [path[1:] for path in paths if path[0] == name]
-        if not all(here):
-            continue
-        value = _without(value, here) if here else value
-        if value != {}:
-            left[name] = value
-    return left
+def whole_of(method: str) -> str:
+    """The row that has all of a method. G-RA's is its gate: the tiers of its recipe are about tools."""
+    return "gra/gate" if method == "gra" else f"{method}/recipe"
 
 
 def peers(row: str) -> list[str]:
-    """Rows whose weights this one's must differ from, or a part of it did nothing."""
-    method, _, part = row.partition("/")
-    parts = [other for other in rows() if other.startswith(f"{method}/") and other != row and part == "recipe"]
-    return [] if row == BASE else [BASE, *parts]
+    """Rows that this one must not play just as, or a part of it did nothing."""
+    method = row.partition("/")[0]
+    return [] if row == BASE else [BASE, *(parts_of(method) if row == whole_of(method) else [])]
 
 
 def order() -> list[str]:
@@ -147,9 +148,9 @@ def order() -> list[str]:
     return sorted(rows(), key=lambda row: len(peers(row)))
 
 
-def choices(world: str) -> list[Cell]:
-    """Cells that choose the learning rates of a world."""
-    return [Cell(world, row, seed, factor) for seed in CHOICE_SEEDS for row in order() for factor in FACTORS]
+def choices(world: str, row: str, factors: Sequence[float] = FACTORS) -> list[Cell]:
+    """Cells that choose the learning rate of a row in a world."""
+    return [Cell(world, row, seed, factor) for seed in CHOICE_SEEDS for factor in factors]
 
 
 def config_of(cell: Cell, tiny: bool = False) -> RunConfig:
@@ -188,6 +189,21 @@ def hypotheses() -> dict[str, Any]:
     return tomllib.loads(HYPOTHESES_FILE.read_text(encoding="utf-8"))
 
 
+def seeds() -> range:
+    """The seeds that count."""
+    written = hypotheses()
+    return range(written["first_seed"], written["first_seed"] + written["seeds"])
+
+
 def hypotheses_hash() -> str:
     """Hash of the file with the hypotheses."""
-    return hashlib.sha256(HYPOTHESES_FILE.read_bytes()).hexdigest()[:16]
+    return _hash([HYPOTHESES_FILE])
+
+
+def plan_hash() -> str:
+    """Hash of what else settles the runs: this plan, and the worlds."""
+    return _hash([HERE / name for name in PLAN_FILES])
+
+
+def _hash(files: Sequence[Path]) -> str:
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]

@@ -1,6 +1,6 @@
 """What the lines of the comparison of credit methods say: differences, where gains come from, and the hypotheses.
 
-A difference is that of two rows of one world and seed, which began with the same weights. It has two intervals, both
+A difference is that of rows of one world and seed, which began with the same weights. It has two intervals, both
 Student's: over seeds, for other seeds on the same tasks; over tasks, for other tasks and these seeds.
 """
 
@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from credit_methods_lines import Line
-from credit_methods_plan import BASE, CHOICE_SEEDS, WORLDS, hypotheses
+from credit_methods_lines import Line, idle_as
+from credit_methods_plan import BASE, CHOICE_SEEDS, WORLDS, hypotheses, order, parts_of, whole_of
 from scipy.stats import permutation_test
 
-from manyturn.agents.statistics import Interval, holm, mean_interval, paired_difference
+from manyturn.agents.statistics import Interval, holm, mean_interval
 
 Scores = dict[str, dict[str, list[float]]]
 """Seed -> task -> successes of its episodes."""
@@ -35,21 +35,33 @@ class Difference(NamedTuple):
 
 
 class Split(NamedTuple):
-    """What a recipe gains on the base, and the two parts that this is the sum of, seed by seed."""
+    """Where the gain of a whole method on the base comes from, over the seeds that have all of its rows.
+
+    Attributes:
+        parts: row -> what it gains on the base; None where it did nothing.
+        whole: gain of the whole; None where it did nothing.
+        rest: what the whole gains beyond the sum of its parts: they help or hinder each other, or rollouts have
+            another shape.
+    """
 
     world: str
     method: str
-    gain: Difference
-    stage: Difference
-    companions: Difference
+    parts: dict[str, Difference | None]
+    whole: Difference | None
+    rest: Difference | None
 
 
 class Results:
-    """The cells that count, by world and row. Raises ValueError where panels differ."""
+    """The cells that count, by world and row; those of rows that did nothing do not.
+
+    Raises ValueError where panels differ.
+    """
 
     def __init__(self, lines: Sequence[Line]):
-        self.lines = [line for line in lines if line["seed"] not in CHOICE_SEEDS]
         self.choosing = [line for line in lines if line["seed"] in CHOICE_SEEDS]
+        self.idle = {(world, row): peer for world in WORLDS for row in order() if (peer := idle_as(lines, world, row))}
+        counting = [line for line in lines if line["seed"] not in CHOICE_SEEDS]
+        self.lines = [line for line in counting if (line["world"], line["row"]) not in self.idle]
         for world in WORLDS:
             if len({line["panel"] for line in self.lines if line["world"] == world}) > 1:
                 raise ValueError(f"runs on {world} were evaluated on different panels: run them again with one version")
@@ -69,39 +81,40 @@ class Results:
         return mean_interval({seed: [sum(values) / len(values)] for seed, values in by_seed.items()}, proportion=True)
 
     def difference(self, world: str, row: str, against: str) -> Difference:
-        ours, theirs = self.scores(world, row), self.scores(world, against)
-        shared = sorted(ours.keys() & theirs.keys(), key=int)
+        return self.combined(world, {row: 1, against: -1})
+
+    def combined(self, world: str, weights: Mapping[str, int]) -> Difference:
+        """Sum of rows with weights that add up to 0, over the seeds that have all of these."""
+        scores = {row: self.scores(world, row) for row in weights}
+        shared = sorted(set.intersection(*[set(found) for found in scores.values()]), key=int)
         if not shared:
             nothing = Interval(math.nan, math.nan, math.nan, 0, 0)
             return Difference(0, nothing, nothing, ())
-        a, b = ({seed: _all(found[seed]) for seed in shared} for found in (ours, theirs))
-        a_by_task, b_by_task = (_by_task([found[seed] for seed in shared]) for found in (ours, theirs))
-        each = tuple(sum(a[seed]) / len(a[seed]) - sum(b[seed]) / len(b[seed]) for seed in shared)
-        return Difference(len(shared), paired_difference(a, b), paired_difference(a_by_task, b_by_task), each)
+        values = np.array(  # (row, seed, task)
+            [[_all(scores[row][seed]) for seed in shared] for row in weights]
+        )
+        summed = np.tensordot(np.array(list(weights.values())), values, axes=1)
+        by_seed = {seed: list(summed[at]) for at, seed in enumerate(shared)}
+        by_task = {str(at): list(summed[:, at]) for at in range(summed.shape[1])}
+        each = tuple(float(value) for value in summed.mean(axis=1))
+        return Difference(len(shared), mean_interval(by_seed), mean_interval(by_task), each)
 
     def split(self, world: str, method: str) -> Split:
-        """A recipe's gain and its parts, over the seeds that have all three rows.
-
-        The stage comes first, on the base, and the companions are what the rest adds. G-RA's gate acts on what its
-        companions bring, which therefore come first.
-        """
-        middle = "gra/companions" if method == "gra" else f"{method}/stage"
-        both = {str(line["seed"]) for line in self.lines if line["world"] == world}
-        for row in (BASE, middle, f"{method}/recipe"):
-            both &= self.scores(world, row).keys()
+        """What a whole method gains on the base, and what its parts do."""
+        whole, parts = whole_of(method), parts_of(method)
+        alive = [row for row in (BASE, *parts, whole) if (world, row) not in self.idle]
+        both = set.intersection(*[set(self.scores(world, row)) for row in alive])
         kept = Results([line for line in self.lines if str(line["seed"]) in both])
-        first = kept.difference(world, middle, BASE)
-        second = kept.difference(world, f"{method}/recipe", middle)
-        stage, companions = (second, first) if method == "gra" else (first, second)
-        return Split(world, method, kept.difference(world, f"{method}/recipe", BASE), stage, companions)
+        gains = {row: kept.difference(world, row, BASE) if row in alive else None for row in (*parts, whole)}
+        gain, rest = gains.pop(whole), None
+        if gain is not None:
+            acting = [row for row in parts if row in alive]
+            rest = kept.combined(world, {whole: 1, **dict.fromkeys(acting, -1), BASE: len(acting) - 1})
+        return Split(world, method, gains, gain, rest)
 
 
 def _all(tasks: Mapping[str, Sequence[float]]) -> list[float]:
     return [value for values in tasks.values() for value in values]
-
-
-def _by_task(seeds: Sequence[Mapping[str, Sequence[float]]]) -> dict[str, list[float]]:
-    return {task: [value for found in seeds for value in found[task]] for task in seeds[0]}
 
 
 def one_sided_p(each: Sequence[float], sign: str) -> float:
@@ -134,7 +147,9 @@ def judged(results: Results) -> Iterator[tuple[Mapping[str, Any], Difference, fl
     for h, difference, whole, p, adjusted in zip(
         written["hypotheses"], found, complete, p_values, holm(p_values), strict=True
     ):
-        if not whole:
+        if (h["world"], h["row"]) in results.idle:
+            yield h, difference, 1.0, adjusted, "not shown: it did nothing"
+        elif not whole:
             yield h, difference, None, None, f"open: {difference.seeds} of {written['seeds']} seeds"
         else:
             yield h, difference, p, adjusted, "shown" if adjusted <= written["level"] else "not shown"

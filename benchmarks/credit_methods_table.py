@@ -12,93 +12,71 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from credit_methods_figure import draw
-from credit_methods_lines import Line, cell_of, chosen_factor, read_lines, refused_beside
-from credit_methods_plan import (
-    BASE,
-    CHOICE_SEEDS,
-    FACTORS,
-    METHODS,
-    OWN,
-    WORLDS,
-    Cell,
-    choices,
-    hypotheses,
-    hypotheses_hash,
-    order,
-    parts_of,
-)
-from credit_methods_results import Results, judged
+from credit_methods_lines import Line, choice, read_lines
+from credit_methods_plan import METHODS, WORLDS, hypotheses_hash, order, seeds
+from credit_methods_results import Difference, Results, judged
 from provenance import RESULTS
 
 from manyturn.agents.statistics import Interval
 from manyturn.envs.contract.durable import replace_text
 
 
-def show(lines: Sequence[Line], refused: Sequence[Line] = ()) -> str:
-    """All tables as Markdown.
-
-    Args:
-        refused: lines of rows that did nothing in their world, and are therefore not missing.
-    """
+def show(lines: Sequence[Line]) -> str:
+    """All tables as Markdown. Raises ValueError where lines cannot stand in one table."""
     results = Results(lines)
     return "\n\n".join(
         [
-            _head(lines, results, refused),
+            _head(lines, results),
             "## Hypotheses\n\nOne-sided sign-flip tests over seeds, adjusted for all that are named (Holm).",
             _hypotheses(results),
-            "## Where a recipe's gain comes from\n\nMethod against method: the gain of a recipe on the base is the sum "
-            "of what its own stage gains and what its companions add. G-RA's companions, rewards for turns, come "
-            "before its gate; for all others the stage comes first. `stage, given companions` is the stage's "
-            "difference where both sides have the companions; it is empty where they would differ in the shape of "
-            "rollouts, too. Exploratory, but for what is named above.",
+            "## Where a method's gain comes from\n\nThe gain of a whole method on the base; what each of its parts "
+            "gains on the base alone; and the rest, which is the whole less the sum of its parts. G-RA's rest is its "
+            "gate, which acts on its reward. PPO's and Turn-PPO's rest holds their shape of rollouts. Exploratory, but "
+            "for what is named above.",
             _splits(results),
             "## All rows\n\nExploratory, but for what is named above.",
             _rows(results),
-            "## Recipe against recipe\n\nRecipes as published, against GRPO's. A difference is of everything that two "
-            "recipes set, not of a method. Exploratory.",
+            "## Recipe against recipe\n\nRecipes as published, but for the learning rate and its schedule, against "
+            "GRPO's. A difference is of everything that two recipes set, not of a method. Exploratory.",
             _recipes(results),
         ]
     )
 
 
-def _head(lines: Sequence[Line], results: Results, refused: Sequence[Line]) -> str:
-    idle = {(line["world"], line["row"]): line["beside"] for line in refused}
-    planned = [cell for world in WORLDS for cell in _planned(world) if (cell.world, cell.row) not in idle]
-    there = {cell_of(line) if line["seed"] in CHOICE_SEEDS else cell_of(line)._replace(factor=0.0) for line in lines}
-    missing = [cell for cell in planned if cell not in there]
+def _head(lines: Sequence[Line], results: Results) -> str:
     if any(line["hypotheses"] != hypotheses_hash() for line in lines):
         raise ValueError("the hypotheses are not those that the results were made for: take credit_methods.toml back")
-    made = {what: ", ".join(sorted({line[what] for line in lines})) for what in ("machine", "date", "commit")}
+    commits = sorted({line["commit"] for line in lines})
+    if len(commits) > 1 or commits[0].endswith("-dirty"):
+        raise ValueError(f"a table is made of one clean commit, and these lines are of {', '.join(commits)}")
+    made = {what: ", ".join(sorted({line[what] for line in lines})) for what in ("machine", "date", "plan")}
     hours = sum(line["cpu_seconds"] + line["warmup_seconds"] for line in lines) / 3600
-    status = f"Incomplete: {len(missing)} of {len(planned)} cells are missing" if missing else "Complete"
+    missing = list(_missing(results))
     told = [
         "# Credit methods, with everything else equal",
-        f"**{status}.** Made by `benchmarks/credit_methods.py` in {hours:.1f} hours of CPU. Machine: "
-        f"{made['machine']}. Dates: {made['date']}. Commits: {made['commit']}. Hypotheses: "
-        f"`benchmarks/credit_methods.toml`, {hypotheses_hash()}.",
-        *[f"`{row}` is left out of {at}: in its first cell it ended as `{end}`." for (at, row), end in idle.items()],
+        f"**{'Incomplete' if missing else 'Complete'}.** {len(lines)} cells, made by `benchmarks/credit_methods.py` in "
+        f"{hours:.1f} hours of CPU. Machine: {made['machine']}. Dates: {made['date']}. Commit: {commits[0]}. "
+        f"Hypotheses: `benchmarks/credit_methods.toml`, {hypotheses_hash()}. Plan: {made['plan']}.",
+        *[f"`{row}` does nothing in {world}: it does as `{peer}`." for (world, row), peer in results.idle.items()],
     ]
-    return "\n\n".join([*told, *(["Missing:\n\n" + "\n".join(_missing(missing))] if missing else [])])
+    return "\n\n".join([*told, *(["Missing:\n\n" + "\n".join(missing)] if missing else [])])
 
 
-def _planned(world: str) -> list[Cell]:
-    """The cells of a world; those that count have a factor of 0 here, whichever is chosen."""
-    counting = [Cell(world, row, seed, 0.0) for seed in range(hypotheses()["seeds"]) for row in order()]
-    return [*choices(world), *counting]
-
-
-def _missing(missing: Sequence[Cell]) -> Iterator[str]:
-    seeds = hypotheses()["seeds"]
+def _missing(results: Results) -> Iterator[str]:
     for world in WORLDS:
-        left = Counter(cell.row for cell in missing if cell.world == world and not cell.chooses)
-        unchosen = sum(cell.world == world and cell.chooses for cell in missing)
-        told = [f"{unchosen} cells that choose learning rates"] if unchosen else []
-        if set(left) == set(order()) and set(left.values()) == {seeds}:
-            told.append(f"all {seeds} seeds of all rows")
-        else:
-            told += [f"`{row}` {number} of {seeds} seeds" for row, number in left.items()]
+        rows = [row for row in order() if (world, row) not in results.idle]
+        unchosen = [row for row in rows if choice(results.choosing, world, row).missing]
+        there = Counter(line["row"] for line in results.lines if line["world"] == world)
+        short = {row: len(seeds()) - there[row] for row in rows if there[row] < len(seeds())}
+        told = [f"learning rates of {_listed(unchosen)}"] if unchosen else []
+        told += [f"{number} of {len(seeds())} seeds of {_listed([row for row in short if short[row] == number])}"
+                 for number in sorted(set(short.values()))]  # fmt: skip
         if told:
-            yield f"- {world}: {', '.join(told)}"
+            yield f"- {world}: {'; '.join(told)}"
+
+
+def _listed(rows: Sequence[str]) -> str:
+    return ", ".join(f"`{row}`" for row in rows)
 
 
 def _hypotheses(results: Results) -> str:
@@ -116,22 +94,19 @@ def _hypotheses(results: Results) -> str:
 
 def _splits(results: Results) -> str:
     def lines() -> Iterator[list[str]]:
-        for world in WORLDS:
-            for method in METHODS:
-                split = results.split(world, method)
-                if not split.gain.seeds:
-                    continue
-                told = [_told(one.by_seed) for one in (split.gain, split.stage, split.companions)]
-                given = results.difference(world, f"{method}/recipe", f"{method}/companions")
-                yield [world, method, str(split.gain.seeds), *told, "" if _has_shape(method) else _told(given.by_seed)]
+        for split in (results.split(world, method) for world in WORLDS for method in METHODS):
+            if split.whole is None or not split.whole.seeds:
+                continue
+            yield [split.world, split.method, str(split.whole.seeds), "**the whole**", _gain(split.whole)]
+            for row, gain in split.parts.items():
+                yield ["", "", "", row.partition("/")[2], _gain(gain)]
+            yield ["", "", "", "the gate" if split.method == "gra" else "the rest", _gain(split.rest)]
 
-    head = ["world", "recipe", "seeds", "gain on the base", "own stage", "companions", "stage, given companions"]
-    return _table(head, lines())
+    return _table(["world", "method", "seeds", "part", "gain"], lines())
 
 
-def _has_shape(method: str) -> bool:
-    """Whether a recipe sets the shape of its rollouts, which its companions' row leaves out."""
-    return method in OWN and bool(parts_of(method)[2])
+def _gain(gain: Difference | None) -> str:
+    return "does nothing" if gain is None else _told(gain.by_seed)
 
 
 def _rows(results: Results) -> str:
@@ -142,12 +117,12 @@ def _rows(results: Results) -> str:
                 if not success.n_tasks:
                     continue
                 found = [line for line in results.lines if (line["world"], line["row"]) == (world, row)]
-                factor = chosen_factor(results.choosing, world, row)
-                edge = " (edge)" if factor in (FACTORS[0], FACTORS[-1]) else ""
+                chosen = choice(results.choosing, world, row)
+                bound = " (bound)" if chosen.at_bound else ""
                 before = sum(line["before"] for line in found) / len(found)
-                difference = results.difference(world, row, BASE)
-                told = [_told(difference.by_seed), _told(difference.by_task)] if row != BASE else ["", ""]
-                yield [world, f"`{row}`", f"{factor:g}{edge}", str(success.n_tasks), f"{before:.3f}",
+                difference = results.difference(world, row, "base")
+                told = [_told(difference.by_seed), _told(difference.by_task)] if row != "base" else ["", ""]
+                yield [world, f"`{row}`", f"{found[0]['factor']:g}{bound}", str(success.n_tasks), f"{before:.3f}",
                        _told(success, ""), *told]  # fmt: skip
 
     head = ["world", "row", "learning rate", "seeds", "warmed up", "success", "against base, over seeds", "over tasks"]
@@ -157,10 +132,10 @@ def _rows(results: Results) -> str:
 def _recipes(results: Results) -> str:
     def lines() -> Iterator[list[str]]:
         for world in WORLDS:
-            for method in (name for name in METHODS if name in OWN):  # G-RA's row is its gate alone, not its recipe
-                found = results.difference(world, f"{method}/recipe", "grpo/recipe")
-                if found.seeds:
-                    yield [world, method, str(found.seeds), _told(found.by_seed), _told(found.by_task)]
+            for row in order():
+                found = results.difference(world, row, "grpo/recipe")
+                if row.endswith("/recipe") and row != "grpo/recipe" and found.seeds:
+                    yield [world, row.partition("/")[0], str(found.seeds), _told(found.by_seed), _told(found.by_task)]
 
     return _table(["world", "recipe", "seeds", "against GRPO's recipe, over seeds", "over tasks"], lines())
 
@@ -179,10 +154,9 @@ def _told(interval: Interval, sign: str = "+") -> str:
 
 def publish(lines: Sequence[Line], path: Path) -> None:
     """Write tables and figure next to the results."""
-    results, refused = Results(lines), read_lines(refused_beside(path))
-    replace_text(path.with_suffix(".md"), show(lines, refused) + "\n")
-    idle = {(line["world"], line["row"].partition("/")[0]) for line in refused}
-    draw([results.split(world, method) for world in WORLDS for method in METHODS], path.with_suffix(".png"), idle)
+    results = Results(lines)
+    replace_text(path.with_suffix(".md"), show(lines) + "\n")
+    draw([results.split(world, method) for world in WORLDS for method in METHODS], path.with_suffix(".png"))
 
 
 def main() -> None:

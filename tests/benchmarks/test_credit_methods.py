@@ -15,12 +15,14 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import credit_methods
 import credit_methods_table as table
-from credit_methods_lines import append, cell_of, chosen_factor, idle_beside, read_lines
+from credit_methods_lines import Choice, append, cell_of, choice, idle_as, read_lines
 from credit_methods_plan import (
     BASE,
+    BOUNDS,
     CHOICE_SEEDS,
     FACTORS,
-    OWN,
+    PARTS,
+    PLAN_FILES,
     WORLDS,
     Cell,
     choices,
@@ -29,7 +31,9 @@ from credit_methods_plan import (
     hypotheses_hash,
     order,
     peers,
+    plan_hash,
     rows,
+    seeds,
     warmup_of,
 )
 from credit_methods_results import Results, judged, one_sided_p
@@ -53,20 +57,21 @@ def differing(one, other, path=()):
     return set() if one == other else {path}
 
 
-@pytest.mark.parametrize(("world", "method"), list(product(WORLDS, ("gigpo", "ppo", "turn-ppo"))))
-def test_a_stage_differs_from_the_base_in_its_own_sections_alone(world, method):
-    found = differing(settings(world, BASE), settings(world, f"{method}/stage"))
-    assert found and all(any(path[: len(own)] == own for own in OWN[method]) for path in found), found
+@pytest.mark.parametrize(("method", "part"), [(method, part) for method in PARTS for part in PARTS[method]])
+def test_a_part_differs_from_the_base_in_its_own_settings_alone(method, part):
+    for world in WORLDS:
+        found = differing(settings(world, BASE), settings(world, f"{method}/{part}"))
+        assert found and all(any(path[: len(own)] == own for own in PARTS[method][part]) for path in found), found
 
 
-@pytest.mark.parametrize("method", [row.partition("/")[0] for row in rows() if row.endswith("/companions")])
-def test_companions_leave_the_stage_of_the_base(method):
-    base, companions = (settings("tempting", row) for row in (BASE, f"{method}/companions"))
-    assert companions["credit"]["advantage"] == base["credit"]["advantage"] and companions["value"] is None
-    assert companions["rollout"] == base["rollout"] and differing(base, companions)
+@pytest.mark.parametrize("method", PARTS)
+def test_the_parts_and_the_shape_of_rollouts_are_all_of_a_recipe(method):
+    base, whole = settings("long", BASE), settings("long", f"{method}/recipe")
+    parts = set().union(*[differing(base, settings("long", f"{method}/{part}")) for part in PARTS[method]])
+    assert {path for path in differing(base, whole) - parts if path[0] != "rollout"} == set()
 
 
-@pytest.mark.parametrize("method", OWN)
+@pytest.mark.parametrize("method", ["grpo", *PARTS])
 def test_the_full_row_is_the_recipe_as_it_is_published(method):
     """A setting that the base brings and the recipe does not name would be neither its own nor a companion's."""
     ours = settings("long", f"{method}/recipe")
@@ -90,8 +95,7 @@ def test_all_rows_have_one_budget_and_one_warm_up(world, row):
     same = ("env", "model", "agent", "sampling", "warmup", "evaluation", "seed")
     assert [getattr(config, name) for name in same] == [getattr(warmup, name) for name in same]
     own = differing(config.learner.model_dump(), base.learner.model_dump())
-    published = load_recipe(row.partition("/")[0]).get("learner", {}) if row != BASE else {}
-    assert {name for name, *_ in own} <= published.keys() - {"lr"}, "a schedule is a companion; the rate is chosen"
+    assert own == set() and config.learner.lr_schedule == "constant", "rows differ in the size of their steps"
     assert config.learner.lr == 2 * config_of(cell._replace(factor=1.0)).learner.lr
 
 
@@ -101,7 +105,7 @@ def test_outcomes_alone_count_but_for_rewards_of_turns_and_their_gate(world):
     for row in rows():
         stages = {stage["name"]: stage for stage in settings(world, row)["credit"]["rewards"]}
         assert stages.get("part_weights", {}).get("weights") == (None if row.startswith("gra/") else weights), row
-        assert ("gated" in stages) == (row == "gra/recipe")
+        assert ("gated" in stages) == (row == "gra/gate")
     parts = mt.make(f"{BENCHMARKS}/{WORLDS[world][0]}").unwrapped.part_names
     assert set(parts) == set(weights), "a part that is not named would count in all rows"
 
@@ -159,56 +163,93 @@ def test_hypotheses_are_few_and_about_what_is_run():
     assert len(written["hypotheses"]) / 2 ** written["seeds"] <= written["level"]
 
 
-def test_hypotheses_are_older_than_the_results():
-    """Each line names the file's hash, and the commit that it was made from has that file."""
+def test_hypotheses_and_plan_are_older_than_the_results():
+    """Each line names the files' hashes, and the commit that it was made from has these files."""
     found = read_lines(credit_methods.OUT)
-    for commit, stated in {(li["commit"], li["hypotheses"]) for li in found}:
-        command = ["git", "show", f"{commit}:benchmarks/credit_methods.toml"]
-        shown = subprocess.run(command, cwd=BENCHMARKS, capture_output=True, check=False)
-        if shown.returncode:
-            pytest.skip("no history here: results name commits, which only a full clone has")
-        assert hashlib.sha256(shown.stdout).hexdigest()[:16] == stated == hypotheses_hash()
+    for commit, stated, plan in {(li["commit"], li["hypotheses"], li["plan"]) for li in found}:
+        hashes = [committed(commit, ["credit_methods.toml"]), committed(commit, PLAN_FILES)]
+        assert hashes == [stated, plan] and stated == hypotheses_hash()
+
+
+def committed(commit, names):
+    shown = [
+        subprocess.run(["git", "show", f"{commit}:benchmarks/{name}"], cwd=BENCHMARKS, capture_output=True, check=False)
+        for name in names
+    ]
+    if any(one.returncode for one in shown):
+        pytest.skip("no history here: results name commits, which only a full clone has")
+    return hashlib.sha256(b"".join(one.stdout for one in shown)).hexdigest()[:16]
 
 
 def test_rates_are_chosen_on_seeds_that_do_not_count():
-    assert not set(CHOICE_SEEDS) & set(range(hypotheses()["seeds"])) and len(CHOICE_SEEDS) >= 2
-    assert {cell.seed for world in WORLDS for cell in choices(world)} == set(CHOICE_SEEDS)
+    assert not set(CHOICE_SEEDS) & set(seeds()) and len(CHOICE_SEEDS) >= 2
+    assert {cell.seed for world in WORLDS for row in rows() for cell in choices(world, row)} == set(CHOICE_SEEDS)
     ran = []
     for row in order():
         assert set(peers(row)) <= set(ran), "a row is run after those that it has to differ from"
         ran.append(row)
 
 
-def line(world, row, seed, successes="0120", factor=1.0, **other):
+def line(world, row, seed, successes="0120", factor=FACTORS[0], **other):
     return {
         "world": world, "row": row, "seed": seed, "factor": factor, "panel": "p", "repeats": 2, "successes": successes,
         "before": 0.3, "training": [0.3, 0.4], "trained_tokens": len(row), "weights": f"{world} {row} {seed} {factor}",
-        "hypotheses": hypotheses_hash(), "commit": "abc1234", "machine": "m", "date": "2026-11-23", "cpu_seconds": 9.0,
-        "warmup_seconds": 0.0, "command": "python benchmarks/credit_methods.py RUN-FOLDER",
+        "hypotheses": hypotheses_hash(), "plan": plan_hash(), "commit": "abc1234", "machine": "m",
+        "date": "2026-11-23", "cpu_seconds": 9.0, "warmup_seconds": 0.0,
+        "command": "python benchmarks/credit_methods.py RUN-FOLDER", **other,
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("alike", [{"weights": "same"}, {"training": [0.1], "successes": "0000", "trained_tokens": 77}])
-def test_a_method_that_did_nothing_is_known_by_its_weights_or_by_its_play(alike):
-    base = line("long", BASE, 0) | alike
-    assert idle_beside(line("long", "gigpo/stage", 0) | alike, [base]) == BASE
-    assert idle_beside(line("long", "gigpo/stage", 0), [base]) is None
-    for other in ({"seed": 1}, {"factor": 2.0}, {"world": "manners"}):
-        assert idle_beside(line("long", "gigpo/stage", 0) | alike | other, [base]) is None
-    companions = line("long", "gigpo/companions", 0) | alike
-    assert idle_beside(line("long", "gigpo/recipe", 0) | alike, [companions]) == "gigpo/companions", "an idle stage"
-    assert idle_beside(line("long", "ppo/recipe", 0) | alike, [companions]) is None
+def choosing(world, row, scores=(0.4, 0.5, 0.4), factors=FACTORS, **other):
+    """The lines that choose a rate, by the success of the last step at each factor."""
+    return [
+        line(world, row, seed, factor=factor, training=[0.1, *[score] * 3], **other)
+        for seed in CHOICE_SEEDS
+        for factor, score in zip(factors, scores, strict=True)
+    ]
 
 
-def test_a_rate_is_chosen_by_the_last_steps_once_all_are_there():
-    def choosing(factor, last):
-        return [line("long", BASE, seed, factor=factor, training=last) | {"training": last} for seed in CHOICE_SEEDS]
+def test_a_method_that_did_nothing_is_known_by_its_weights_or_by_all_of_its_play():
+    base, stage = choosing("long", BASE), choosing("long", "gigpo/stage", trained_tokens=9)
+    assert idle_as([*base, *stage], "long", "gigpo/stage") is None
+    once = [stage[0] | {"weights": base[0]["weights"]}, *stage[1:]]
+    assert idle_as([*base, *once], "long", "gigpo/stage") == BASE, "the same weights of one cell are enough"
+    played = [ours | {"trained_tokens": theirs["trained_tokens"]} for ours, theirs in zip(stage, base, strict=True)]
+    assert idle_as([*base, *played], "long", "gigpo/stage") == BASE
+    for other in (stage[0], played[0] | {"training": [0.2]}, played[0] | {"successes": "1111"}):
+        found = [*base, other, *played[1:]]
+        assert idle_as(found, "long", "gigpo/stage") is None, "one cell in which it plays otherwise"
+    assert idle_as([*base, *played[1:]], "long", "gigpo/stage") is None, "as long as a cell is missing"
+    assert idle_as([*base, *played], "manners", "gigpo/stage") is None
 
-    found = [*choosing(1.0, [0.9, *[0.5] * 3]), *choosing(2.0, [0.1, *[0.6] * 3]), *choosing(4.0, [0.0, *[0.6] * 3])]
-    assert chosen_factor(found, "long", BASE) == 2.0, "of equal ones the smallest"
-    assert chosen_factor(found[:-1], "long", BASE) is None and chosen_factor(found, "manners", BASE) is None
-    counting = [line("long", BASE, 0, factor=0.5) | {"training": [1.0]}]
-    assert chosen_factor([*found, *counting], "long", BASE) == 2.0, "seeds that count do not choose"
+
+def test_a_recipe_is_idle_beside_its_own_parts_alone():
+    base, whole = choosing("long", BASE), choosing("long", "gigpo/recipe", weights="same")
+    assert idle_as([*base, *whole, *choosing("long", "gigpo/kl", weights="same")], "long", "gigpo/recipe") == "gigpo/kl"
+    assert idle_as([*base, *whole, *choosing("long", "ppo/stage", weights="same")], "long", "gigpo/recipe") is None
+
+
+def test_a_rate_is_chosen_by_the_last_steps_and_is_not_the_last_that_was_tried():
+    assert choice(choosing("long", BASE), "long", BASE) == Choice(FACTORS[1])
+    assert choice(choosing("long", BASE), "manners", BASE).factor is None
+    short = choice(choosing("long", BASE)[:-1], "long", BASE)
+    assert short.factor is None and short.missing == [Cell("long", BASE, CHOICE_SEEDS[-1], FACTORS[-1])]
+    rising = choosing("long", BASE, (0.4, 0.5, 0.6))
+    asked = choice(rising, "long", BASE)
+    assert asked.factor is None and asked.missing == choices("long", BASE, [2 * FACTORS[-1]])
+    more = choosing("long", BASE, [0.6], [2 * FACTORS[-1]])
+    assert choice([*rising, *more], "long", BASE).factor == FACTORS[-1], "of equal ones the smallest"
+    falling = choosing("long", BASE, (0.6, 0.5, 0.4))
+    assert choice(falling, "long", BASE).missing == choices("long", BASE, [FACTORS[0] / 2])
+    counting = [line("long", BASE, 20, factor=FACTORS[2], training=[1.0])]
+    assert choice([*choosing("long", BASE), *counting], "long", BASE).factor == FACTORS[1]
+
+
+def test_the_search_for_a_rate_ends_at_its_bounds_and_says_so():
+    factors = [2.0**power for power in range(1, 7)]
+    assert factors[-1] == BOUNDS[1]
+    found = choosing("long", BASE, [power / 10 for power in range(1, 7)], factors)
+    assert choice(found, "long", BASE) == Choice(BOUNDS[1], at_bound=True)
 
 
 def test_a_line_that_was_cut_off_is_removed_by_the_next(tmp_path):
@@ -222,50 +263,66 @@ def test_a_line_that_was_cut_off_is_removed_by_the_next(tmp_path):
 
 
 def all_seeds(world, row, successes):
-    chosen = [line(world, row, seed, factor=factor) for seed in CHOICE_SEEDS for factor in FACTORS]
-    return chosen + [line(world, row, seed, text) for seed, text in enumerate(successes)]
+    counting = [line(world, row, seed, text) for seed, text in zip(seeds(), successes, strict=False)]
+    return [*choosing(world, row), *counting]
+
+
+def whole_table(skip=()):
+    cells = [(world, row) for world in WORLDS for row in rows() if (world, row) not in skip]
+    return [li for world, row in cells for li in all_seeds(world, row, ["0120"] * 12)]
 
 
 def test_nothing_is_judged_without_its_seeds_and_what_is_missing_is_named():
-    found = [*all_seeds("repeated", BASE, ["0000"] * 8), *all_seeds("repeated", "gigpo/stage", ["1111"] * 8)]
+    found = [*all_seeds("repeated", BASE, ["0000"] * 12), *all_seeds("repeated", "gigpo/stage", ["1111"] * 12)]
     by_name = {h["name"]: (p, adjusted, verdict) for h, _, p, adjusted, verdict in judged(Results(found))}
-    assert by_name["H1"] == (1 / 256, len(by_name) / 256, "shown"), "those that are open count in Holm's number"
-    assert all(verdict[2] == "open: 0 of 8 seeds" for name, verdict in by_name.items() if name != "H1")
-    short = table.show([li for li in found if (li["row"], li["seed"]) != ("gigpo/stage", 7)])
-    assert "open: 7 of 8 seeds" in short and "shown" not in short
-    assert "**Incomplete: 645 of 672 cells are missing.**" in short
-    assert (
-        "`gigpo/stage` 1 of 8 seeds" in short and "manners: 72 cells that choose learning rates, all 8 seeds" in short
-    )
+    assert by_name["H1"] == (2**-12, len(by_name) * 2**-12, "shown"), "those that are open count in Holm's number"
+    assert all(verdict[2] == "open: 0 of 12 seeds" for name, verdict in by_name.items() if name != "H1")
+    short = table.show([li for li in found if (li["row"], li["seed"]) != ("gigpo/stage", 31)])
+    assert "open: 11 of 12 seeds" in short and "shown" not in short and "**Incomplete.**" in short
+    assert "1 of 12 seeds of `gigpo/stage`" in short and "- manners: learning rates of `base`, " in short
 
 
-def test_a_row_that_did_nothing_is_named_and_not_missing():
-    found = [li for world in WORLDS for row in rows() for li in all_seeds(world, row, ["0120"] * 8)]
+def test_a_row_that_did_nothing_is_named_and_counts_nowhere():
+    found = whole_table()
     assert "**Complete.**" in table.show(found) and "Missing" not in table.show(found)
-    left = [li for li in found if (li["world"], li["row"]) != ("long", "gra/recipe")]
-    idle = line("long", "gra/recipe", CHOICE_SEEDS[0], factor=0.5) | {"beside": BASE}
-    shown = table.show(left, [idle])
-    assert "**Complete.**" in shown
-    assert "`gra/recipe` is left out of long: in its first cell it ended as `base`." in shown
-    assert "**Incomplete: 14 of 672 cells are missing.**" in table.show(left)
+    left = whole_table(skip=[("manners", "turn-ppo/stage")])
+    assert "12 of 12 seeds of `turn-ppo/stage`" in table.show(left)
+    base = {(li["seed"], li["factor"]): li["weights"] for li in found if (li["world"], li["row"]) == ("manners", BASE)}
+    idle = [
+        li | {"weights": base[li["seed"], li["factor"]]}
+        for li in found
+        if (li["world"], li["row"]) == ("manners", "turn-ppo/stage")
+    ]
+    shown = table.show([*left, *idle])
+    assert "**Complete.**" in shown and "`turn-ppo/stage` does nothing in manners: it does as `base`." in shown
+    assert "not shown: it did nothing" in shown and "| stage | does nothing |" in shown
 
 
 def test_a_difference_to_the_other_side_is_not_shown():
-    found = [*all_seeds("repeated", BASE, ["1111"] * 8), *all_seeds("repeated", "gigpo/stage", ["0000"] * 8)]
+    found = [*all_seeds("repeated", BASE, ["1111"] * 12), *all_seeds("repeated", "gigpo/stage", ["0000"] * 12)]
     [(_, difference, p, _, verdict)] = [each for each in judged(Results(found)) if each[0]["name"] == "H1"]
     assert difference.by_seed.mean == -0.5 and (p, verdict) == (1.0, "not shown")
     assert one_sided_p([-0.1] * 8, "-") == 1 / 256
 
 
-def test_a_gain_is_the_sum_of_its_parts_over_the_seeds_that_have_all_rows():
-    found = [*all_seeds("long", BASE, ["0000"] * 3), *all_seeds("long", "gigpo/stage", ["0011"] * 3)]
-    found += all_seeds("long", "gigpo/recipe", ["1111"] * 2)
-    split = Results(found).split("long", "gigpo")
-    assert (split.gain.seeds, split.gain.by_seed.mean) == (2, 0.5)
-    assert (split.stage.by_seed.mean, split.companions.by_seed.mean) == (0.25, 0.25)
-    gated = [*all_seeds("long", BASE, ["1111"]), *all_seeds("long", "gra/companions", ["0000"])]
-    split = Results([*gated, *all_seeds("long", "gra/recipe", ["2222"])]).split("long", "gra")
-    assert (split.stage.by_seed.mean, split.companions.by_seed.mean) == (1.0, -0.5), "the gate acts on its companions"
+def test_a_gain_is_the_sum_of_its_parts_and_a_rest_over_the_seeds_that_have_all_rows():
+    found = [*all_seeds("long", BASE, ["0000"] * 3), *all_seeds("long", "turn-ppo/stage", ["0011"] * 3)]
+    found += [*all_seeds("long", "turn-ppo/ratio", ["0001"] * 3), *all_seeds("long", "turn-ppo/recipe", ["1122"] * 2)]
+    split = Results(found).split("long", "turn-ppo")
+    assert (split.whole.seeds, split.whole.by_seed.mean) == (2, 0.75)
+    assert [gain.by_seed.mean for gain in split.parts.values()] == [0.25, 0.125] and split.rest.by_seed.mean == 0.375
+    gated = [*all_seeds("long", BASE, ["1111"]), *all_seeds("long", "gra/reward", ["0000"])]
+    split = Results([*gated, *all_seeds("long", "gra/gate", ["2222"])]).split("long", "gra")
+    assert split.parts["gra/reward"].by_seed.mean == -0.5 and split.rest.by_seed.mean == 1.0, "the gate on its reward"
+    assert split.whole.by_seed.mean == 0.5
+
+
+def test_a_part_that_did_nothing_adds_nothing_to_the_sum():
+    base, idle = all_seeds("long", BASE, ["0000"] * 3), all_seeds("long", "turn-ppo/ratio", ["2222"] * 3)
+    idle = [li | {"weights": theirs["weights"]} for li, theirs in zip(idle, base, strict=True)]
+    stage, whole = (all_seeds("long", f"turn-ppo/{part}", ["0011"] * 3) for part in ("stage", "recipe"))
+    split = Results([*base, *idle, *stage, *whole]).split("long", "turn-ppo")
+    assert split.parts["turn-ppo/ratio"] is None and split.rest.by_seed.mean == 0.0 and split.whole.seeds == 3
 
 
 def test_an_interval_over_tasks_counts_tasks():
@@ -275,17 +332,23 @@ def test_an_interval_over_tasks_counts_tasks():
     assert difference.by_task.n_tasks == 4 and difference.by_task.low < 0 < difference.by_task.high
 
 
+@pytest.mark.parametrize("commits", [("abc1234", "def5678"), ("abc1234-dirty",)])
+def test_a_table_is_of_one_clean_commit(commits):
+    with pytest.raises(ValueError, match="a table is made of one clean commit"):
+        table.show([line("long", BASE, seed, commit=commit) for seed, commit in enumerate(commits, 20)])
+
+
 def test_the_tables_of_other_hypotheses_are_not_made():
     with pytest.raises(ValueError, match=r"take credit_methods\.toml back"):
         table.show([line("long", BASE, 0) | {"hypotheses": "other"}])
 
 
 def test_the_figure_is_drawn_of_what_is_there(tmp_path):
-    found = [*all_seeds("long", BASE, ["0000"] * 3), *all_seeds("long", "gigpo/stage", ["0011"] * 3)]
-    found += all_seeds("long", "gigpo/recipe", ["1111"] * 2)
+    found = [li for row in ("base", "turn-ppo/stage", "turn-ppo/ratio", "turn-ppo/recipe")
+             for li in all_seeds("long", row, ["0011"] * 3)]  # fmt: skip
     table.publish(found, tmp_path / "found.jsonl")
     assert (tmp_path / "found.png").stat().st_size > 10_000
-    assert "| long | gigpo | 2 | +0.500 " in (tmp_path / "found.md").read_text()
+    assert "| long | turn-ppo | 3 | **the whole** | +0.000 " in (tmp_path / "found.md").read_text()
 
 
 def begin(folder, out, *words):
@@ -298,7 +361,7 @@ def begin(folder, out, *words):
 
 @pytest.mark.slow
 def test_a_plan_that_is_killed_and_shared_by_processes_has_each_cell_once_and_the_same(tmp_path):
-    asked = ("--worlds", "tempting", "--rows", "gra/recipe", "--seeds", "1")
+    asked = ("--worlds", "tempting", "--rows", "gigpo/penalty", "--seeds", "1")
     killed = begin(tmp_path / "a", tmp_path / "a.jsonl", *asked)
     next(text for text in killed.stdout if "cells are left" in text)
     killed.kill()
@@ -307,15 +370,17 @@ def test_a_plan_that_is_killed_and_shared_by_processes_has_each_cell_once_and_th
     said = [process.communicate()[0] for process in shared]
     assert [process.returncode for process in shared] == [0, 0], said
     alone = begin(tmp_path / "b", tmp_path / "b.jsonl", *asked)
-    assert "refused, since the method did nothing: tempting gra/recipe" in alone.communicate()[0]
+    assert "does not count, since it did nothing: gigpo/penalty in tempting does as base" in alone.communicate()[0]
 
     volatile = {"cpu_seconds", "warmup_seconds", "date", "commit"}  # the tree may change while a test runs
     found = [
         {cell_of(li): {k: v for k, v in li.items() if k not in volatile} for li in read_lines(tmp_path / name)}
         for name in ("a.jsonl", "b.jsonl")
     ]
-    assert len(read_lines(tmp_path / "a.jsonl")) == len(found[0]) == 2 * len(FACTORS) * len(CHOICE_SEEDS) + 2
-    assert found[0] == found[1] and {cell.row for cell in found[0]} == {BASE, "gra/companions"}
+    assert len(read_lines(tmp_path / "a.jsonl")) == len(found[0])
+    alone, shared = ({key for key in some if key.row == BASE} for some in found)
+    assert alone == shared and len([cell for cell in alone if not cell.chooses]) == 1
+    assert all(found[0][cell] == found[1][cell] for cell in found[0].keys() & found[1].keys())
 
     spoiled = [li | {"commit": "0000000"} for li in read_lines(tmp_path / "b.jsonl")]
     (tmp_path / "b.jsonl").write_text("".join(json.dumps(li) + "\n" for li in spoiled))
