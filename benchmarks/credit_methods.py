@@ -122,7 +122,7 @@ def _time_left(lines: Sequence[Line], wanted: Wanted) -> str:
     opened = {(cell.world, cell.row) for cell in cells if cell.chooses}
     numbers = [len(cells), len(wanted.seeds) * len(opened)]
     mean = sum(line["cpu_seconds"] for line in lines) / len(lines)
-    return f"{sum(numbers)} cells or a few more are left, about {mean * sum(numbers) / 3600:.1f} h of CPU"
+    return f"about {sum(numbers)} cells are left, {mean * sum(numbers) / 3600:.1f} h of CPU"
 
 
 def check(path: Path, tiny: bool) -> None:
