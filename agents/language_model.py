@@ -25,6 +25,7 @@ from transformers import (
 )
 
 from manyturn.agents.model_config import ModelError
+from manyturn.agents.model_layers import check_layers
 from manyturn.agents.template import ChatTemplate
 from manyturn.agents.torch_models import move, output_head
 
@@ -224,12 +225,14 @@ def _check_template(path: str, template: ChatTemplate) -> None:
 
 def _weights(path: str, dtype: torch.dtype) -> PreTrainedModel:
     """A model's weights; a folder with adapters gets them on top of the model that it names."""
+    check_layers(Path(path))
     adapters = Path(path) / "adapter_config.json"
     if not adapters.is_file():
         return AutoModelForCausalLM.from_pretrained(path, dtype=dtype, trust_remote_code=False, use_safetensors=True)
     if not adapters.with_name("adapter_model.safetensors").is_file():
         raise ModelError(f"{path} has no adapter_model.safetensors: save the adapters so, for pickles are not read")
     base = json.loads(adapters.read_text())["base_model_name_or_path"]
+    check_layers(Path(base))
     model = AutoModelForCausalLM.from_pretrained(base, dtype=dtype, trust_remote_code=False, use_safetensors=True)
     return PeftModel.from_pretrained(model, path).merge_and_unload()
 

@@ -198,6 +198,16 @@ def test_a_chat_template_that_never_ends_is_refused_in_time(model_folder, tmp_pa
         load_pretrained(str(folder), CPU)
 
 
+def test_a_model_that_asks_for_layers_without_weights_is_refused_and_not_built(model_folder, tmp_path):
+    """Five million layers were built until the machine killed the process; three of two had one that was random."""
+    folder = shutil.copytree(model_folder, tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text())
+    for layers in (5_000_000, config["num_hidden_layers"] + 1):
+        (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": layers}))
+        with pytest.raises(ModelError, match=f"asks for {layers:,} layers, and its weights hold at most"):
+            load_pretrained(str(folder), CPU)
+
+
 @pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "tokenizer_config.json"])
 @pytest.mark.parametrize("text", ["", "[]", '{"model_type": "llama", "vocab_size": "many"}', '{"auto_map": 3'])
 def test_a_model_folder_with_a_broken_file_costs_one_error_of_ours(model_folder, tmp_path, file, text):
