@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 
 from manyturn.envs.software.edits import Edit, Places, Span, applied
+from manyturn.envs.software.syntax import parse
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = ast.FunctionDef, ast.AsyncFunctionDef
@@ -51,7 +52,7 @@ def altered(source: bytes, tests: Iterable[str], copy: int, rng: np.random.Gener
 @lru_cache(4)
 def _read(source: bytes) -> tuple[ast.Module, Places]:
     """A file, which is copied many times in a row."""
-    return ast.parse(source), Places(source)
+    return parse(source), Places(source)
 
 
 @lru_cache(64)

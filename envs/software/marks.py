@@ -3,6 +3,8 @@
 import ast
 from collections.abc import Collection, Mapping
 
+from manyturn.envs.software.syntax import parse
+
 
 def expected_to_fail(tests: Mapping[str, bytes], ids: Collection[str]) -> frozenset[str]:
     """Those ids whose function, class or file is marked with ``xfail``.
@@ -22,7 +24,7 @@ def _names(test: str) -> set[str]:
 def _marked(content: bytes) -> frozenset[str]:
     """Names of functions and classes with the mark, and ``pytestmark`` if the whole file has it."""
     try:
-        nodes = list(ast.walk(ast.parse(content)))
+        nodes = list(ast.walk(parse(content)))
     except (SyntaxError, ValueError):
         return frozenset()
     names = set[str]()

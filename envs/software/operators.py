@@ -11,6 +11,7 @@ from functools import cache
 from itertools import pairwise
 
 from manyturn.envs.software.edits import Edit, Piece, Places, Span
+from manyturn.envs.software.syntax import parse
 
 Found = Iterator[tuple[Span, tuple[Piece, ...]]]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -52,7 +53,7 @@ def operator(act: Operator) -> Operator:
 def edits(source: bytes) -> list[Edit]:
     """Every edit that an operator can make in a file, in the order of the text."""
     places, found = Places(source), []
-    for name, function in functions(ast.parse(source)):
+    for name, function in functions(parse(source)):
         scope = Scope(places, name, function)
         for node in _own(function):
             for title, act in OPERATORS.items():

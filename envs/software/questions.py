@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from manyturn.envs.software.edits import Edit, Piece, Places, applied
+from manyturn.envs.software.syntax import parse
 
 VALUE, BOTH, TRUTH, RAISES, SEEN = "value", "both", "truth", "raises", "seen"
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -60,7 +61,7 @@ class Questions(NamedTuple):
 def questions(source: bytes) -> Questions:
     """The questions of a file of tests."""
     try:
-        tree = ast.parse(source)
+        tree = parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return Questions(source, {}, {})
     asker = _Asker(Places(source))

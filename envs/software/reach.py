@@ -13,6 +13,7 @@ from typing import Any
 from manyturn.envs.software.agreement import agree, same
 from manyturn.envs.software.checked_run import CheckedRun
 from manyturn.envs.software.questions import BOTH, Questions
+from manyturn.envs.software.syntax import parse
 
 
 class Reach:
@@ -69,7 +70,7 @@ def _written(text: bytes) -> Mapping[int, Sequence[str]]:
     {1: ['f(2)', 'x']}
     """
     found: dict[int, Sequence[str]] = {}
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parse(text)):
         match node:
             case ast.Call(
                 func=ast.Attribute(value=ast.Name(id="__ask__"), attr="value" | "both"),

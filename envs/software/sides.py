@@ -18,6 +18,7 @@ import numpy as np
 from manyturn.envs.software.agreement import UNSTEADY
 from manyturn.envs.software.edits import Edit, Places, applied
 from manyturn.envs.software.questions import BOTH, VALUE
+from manyturn.envs.software.syntax import parse
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Naming = ast.Assign | ast.AnnAssign | ast.AugAssign
@@ -55,7 +56,7 @@ def divided(text: bytes, together: Collection[int], rng: np.random.Generator) ->
         rng: decides which side is asked first.
     """
     try:
-        tree = ast.parse(text)
+        tree = parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return Divided((text, text), {})
     found = dict[int, tuple[_Scope, ast.Call]]()

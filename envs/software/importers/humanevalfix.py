@@ -19,6 +19,7 @@ from manyturn.envs.software.importers.checkout import (
     warn_of_other,
 )
 from manyturn.envs.software.problem import Problem
+from manyturn.envs.software.syntax import parse
 
 SOURCE = "HumanEvalFix's Python (humanevalpack.jsonl of github.com/bigcode-project/octopack)"
 SHA256 = "b1376d72be4bd016a62ad043d9de3846edb8d63edf1222da802a31330c14c3a7"
@@ -72,7 +73,7 @@ def _statement(row: Mapping[str, Any], entry: str, docstring: str) -> str:
 def _tests(text: str, entry: str, where: str) -> str:
     """The row's ``check`` and, in place of its call when the file is imported, a test that pytest finds."""
     try:
-        body = ast.parse(text).body
+        body = parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise DataError(f"{where}: its test is no Python: give {SOURCE}") from None
     last = body[-1] if body else None

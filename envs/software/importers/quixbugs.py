@@ -15,6 +15,7 @@ from manyturn.envs.software.importers.checkout import Checkout, DataError, warn_
 from manyturn.envs.software.importers.measured import QUIXBUGS, divided
 from manyturn.envs.software.importers.testnames import names_of_tests
 from manyturn.envs.software.problem import Problem
+from manyturn.envs.software.syntax import parse
 
 SOURCE = "github.com/jkoppel/QuixBugs"
 COUNT = 40
@@ -73,7 +74,7 @@ def _parameters(checkout: Checkout, path: str) -> list[Any] | None:
 
 def _written_out(test: bytes, parameters: list[Any]) -> bytes:
     """A file of tests with its cases in place of the call that loads them: what grades it reads what is in the file."""
-    tree, places = ast.parse(test), Places(test)
+    tree, places = parse(test), Places(test)
     loaders = {
         alias.asname or alias.name
         for node in ast.walk(tree)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from manyturn.envs.software.importers.checkout import DataError
+from manyturn.envs.software.syntax import parse
 
 
 def names_of_tests(text: str, where: object, parameters: Sequence[Sequence[Any]] | None = None) -> list[str]:
@@ -22,7 +23,7 @@ def names_of_tests(text: str, where: object, parameters: Sequence[Sequence[Any]]
         DataError: the text is no Python, or has no tests.
     """
     try:
-        body = ast.parse(text).body
+        body = parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise DataError(f"{where} is no Python: fetch the files again") from None
     names: list[str] = []
