@@ -1,4 +1,4 @@
-"""What the types of transformers leave open: a model's output head, and where its weights are."""
+"""What the types of transformers leave open: a model's output head, its layers, and where its weights are."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,17 @@ def output_head(model: "PreTrainedModel") -> "torch.nn.Linear":
     if head is None:
         raise TypeError(f"{type(model).__name__} has no output head: take a causal language model")
     return head
+
+
+def layers_of(decoder: "PreTrainedModel") -> "tuple[str, torch.nn.ModuleList]":
+    """The layers of a model without output head, in order, and their name in it. Raises TypeError if it has none."""
+    from torch import nn
+
+    count = decoder.config.get_text_config().num_hidden_layers
+    for name, child in decoder.named_children():
+        if isinstance(child, nn.ModuleList) and len(child) == count:
+            return name, child
+    raise TypeError(f"{type(decoder).__name__} has no list of its {count} layers: leave learner.lora_layers out")
 
 
 def move(model: "PreTrainedModel", target: "torch.device | torch.dtype | str") -> None:

@@ -19,6 +19,7 @@ _MODELS = (  # parameters, and numbers in the keys and values of a token
 )
 _EPISODE = 2048  # tokens
 _ROOM = 0.7  # the share of memory that weights and optimiser may take, because activations come on top
+_STATES = 1e9  # bytes; the default of learner.states_gb
 _LITTLE_DISK = 2e9  # bytes; a few checkpoints of a 135M model
 
 
@@ -67,6 +68,7 @@ def fits(name: str, parameters: int, memory: float, on_gpu: bool, kept: int) -> 
     if adapters <= _ROOM * memory:
         fix = f"--learner.lora_rank 16 keeps {size(adapters)} of frozen weights instead"
         fix += _beside(memory, adapters, on_gpu, kept)
+        fix += f"; with learner.lora_layers, up to {size(_STATES)} more of hidden states (learner.states_gb)"
         return Diagnosis("note", f"fits {name}", f"{what}: too much for {where}; {fix}")
     return Diagnosis("note", f"fits {name}", f"{what}: too much for {where}, with LoRA too; take a larger machine")
 

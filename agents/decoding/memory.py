@@ -40,9 +40,11 @@ def cache_bytes(context: EngineContext, asked_gb: float | None, max_batch: int, 
     device, on_gpu = context.model.device, context.model.device.type != "cpu"
     total, training = _device_bytes(device), _beside(context, on_gpu)
     if training > total and context.learns:
+        fix = "set learner.lora_rank to 16, or take a smaller model"
+        if training - context.beside < total:
+            fix = f"lower learner.states_gb = {context.beside / 1e9:g}"
         raise ConfigError(
-            f"training takes {size(training)}, activations apart, and the device has {size(total)}: set "
-            "learner.lora_rank to 16, or take a smaller model"
+            f"training takes {size(training)}, activations apart, and the device has {size(total)}: {fix}"
         )
     page = PAGE * cache_shape(context.model.config, dtype).position_bytes
     one = -(-context.max_context // PAGE) * page
@@ -75,7 +77,7 @@ def _beside(context: EngineContext, on_gpu: bool) -> float:
     """Bytes of a device that the model takes, with its training if it is trained."""
     trained = sum(p.numel() for p in context.model.parameters() if context.learns and p.requires_grad)
     others = sum(p.nbytes for p in context.model.parameters() if not (context.learns and p.requires_grad))
-    return training_bytes(trained, trained, on_gpu) + others
+    return training_bytes(trained, trained, on_gpu) + others + context.beside
 
 
 def ran_out(error: BaseException) -> bool:

@@ -12,6 +12,7 @@ from manyturn.agents import device_memory
 from manyturn.agents.device_memory import size
 from manyturn.doctor import dependencies, engines, examine, extras, print_findings, python, within
 from manyturn.machine import Diagnosis, fits, folders, hub
+from manyturn.trainers.learn.learner_config import LearnerConfig
 
 REQUIRES = [
     "gymnasium<1.5,>=1.2",
@@ -92,6 +93,9 @@ def test_what_fits_counts_weights_gradients_and_both_moments():
     assert fits("tiny", 150_000, 1e9, False, 256).status == "ok"
     small = fits("1.5B", 1_540_000_000, 16e9, False, 14_336)
     assert small.status == "note" and "24.6 GB" in small.text and "lora_rank" in small.text
+    assert small.text.endswith(
+        f"up to {size(LearnerConfig().states_gb * 1e9)} more of hidden states (learner.states_gb)"
+    )
     assert "larger machine" in fits("1.5B", 1_540_000_000, 4e9, False, 14_336).text
     large = fits("1.5B", 1_540_000_000, 80e9, True, 14_336)
     assert large.status == "ok" and large.text.endswith("keys and values of 685 episodes of 2048 tokens")

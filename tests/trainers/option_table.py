@@ -54,6 +54,7 @@ EXPLORER = {"body": "own", "lr": UNSET}
 EXPLORING: World = {"progress": {**EXPLORER, "exploration": EXPLORES}}
 LEARNT: World = {"model": {**TINY}, "warmup": {**TEACHING, "max_updates": 6, "check_every": 6, "until_success": 0.0}}
 TWELVE: World = {"env.args": {"copies": 1}, "rollout.tasks": 8}  # of 12 tasks, so that they come again
+DEEP: World = {**LEARNT, "model": {**TINY, "layers": 2}, "learner.lora_rank": 4}
 MANY: World = {"env.args": {"copies": 9}, "rollout.tasks": 2}  # of 108 tasks
 ALL: World = {"env.args": {"copies": 1}, "rollout.tasks": 12}
 UNSCORED: World = {
@@ -306,6 +307,10 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "learner.old_logprobs": Matters("engine", COARSE),
     "learner.lora_rank": Matters(4),
     "learner.lora_alpha": Matters(4, {"learner.lora_rank": 4}),
+    "learner.lora_layers": Matters([1, 2], DEEP),
+    "learner.states_gb": Unchanged(
+        0.0, {**DEEP, "learner.lora_layers": [1, 2]}, why="of what is kept, and what is computed again"
+    ),
     "learner.gradient_checkpointing": Unchanged(True, why="of what is kept for the backward pass"),
     "value": Matters({"lr": 0.1, "clip": None}, {"credit.advantage": "turn_gae"}, first={"fit": "least_squares"}),
     "value.fit": Matters("gradient", {"value": {"lr": UNSET, "clip": UNSET}}, first="least_squares"),

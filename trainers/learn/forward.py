@@ -9,6 +9,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from manyturn.agents.torch_models import output_head
+from manyturn.trainers.learn.frozen_states import FrozenStates
 from manyturn.trainers.learn.samples import Rows, Sample, micro_batches, padded
 
 _LOGITS_AT_ONCE = 2**27  # floats; more positions than this allows are computed in pieces and recomputed backwards
@@ -62,8 +63,14 @@ def by_row(values_T: torch.Tensor, row_T: torch.Tensor, rows: int) -> list[torch
     return list(values_T.split(torch.bincount(row_T, minlength=rows).tolist()))
 
 
-def encoded(decoder: PreTrainedModel, samples: Sequence[Sample]) -> tuple[torch.Tensor, Reading]:
-    """One forward pass of a body without output head: token ids (B, T), and a reading without probabilities."""
+def encoded(
+    decoder: PreTrainedModel, samples: Sequence[Sample], frozen: FrozenStates | None = None
+) -> tuple[torch.Tensor, Reading]:
+    """One forward pass of a body without output head: token ids (B, T), and a reading without probabilities.
+
+    Args:
+        frozen: keeps what its lower layers compute.
+    """
 
     def together(rows: Sequence[torch.Tensor], padding: int = 0) -> torch.Tensor:
         return padded(rows, padding).to(decoder.device)
@@ -71,14 +78,19 @@ def encoded(decoder: PreTrainedModel, samples: Sequence[Sample]) -> tuple[torch.
     ids = together([torch.from_numpy(sample.ids).long() for sample in samples])
     said = together([torch.from_numpy(sample.said).bool() for sample in samples])
     reply = together([torch.from_numpy(sample.reply).long() for sample in samples], -1)
-    hidden = decoder(input_ids=ids, use_cache=False).last_hidden_state
+    if frozen is None:
+        hidden = decoder(input_ids=ids, use_cache=False).last_hidden_state
+    else:
+        hidden = frozen.last_hidden(decoder, ids, samples)
     nothing = torch.zeros(ids.shape, device=hidden.device, dtype=torch.promote_types(hidden.dtype, torch.float32))
     return ids, Reading(said, reply, nothing, nothing, hidden)
 
 
-def read(model: PreTrainedModel, samples: Sequence[Sample], temperature: float) -> Reading:
+def read(
+    model: PreTrainedModel, samples: Sequence[Sample], temperature: float, frozen: FrozenStates | None = None
+) -> Reading:
     """One forward pass; the output head is applied where something was said and nowhere else."""
-    ids, body = encoded(model.get_decoder(), samples)
+    ids, body = encoded(model.get_decoder(), samples, frozen)
     said, hidden = body.said, body.hidden
     place = said.nonzero(as_tuple=True)
     states, targets = hidden[place[0], place[1] - 1], ids[place]
@@ -128,15 +140,22 @@ class Reader:
     Args:
         micro_tokens: most padded tokens in one pass.
         temperature: of the distributions that log-probabilities and entropies are of, greater than 0.
+        frozen: keeps what lower layers compute, for other passes over the same tokens.
     """
 
-    def __init__(self, model: PreTrainedModel, micro_tokens: int, temperature: float):
+    def __init__(
+        self, model: PreTrainedModel, micro_tokens: int, temperature: float, frozen: FrozenStates | None = None
+    ):
         if temperature <= 0:
             raise ValueError(
                 f"temperature = {temperature} gives every token but the likeliest a log-probability of minus "
                 "infinity, from which nothing can be learnt: set sampling.temperature above 0"
             )
-        self.model, self.micro_tokens, self.temperature = model, micro_tokens, temperature
+        self.model, self.micro_tokens, self.temperature, self._frozen = model, micro_tokens, temperature, frozen
+
+    def keeping_nothing(self) -> "Reader":
+        """The same for tokens that are read once."""
+        return Reader(self.model, self.micro_tokens, self.temperature)
 
     def readings(self, samples: Sequence[Sample], indices: Sequence[int]) -> Iterator[tuple[list[int], Reading]]:
         """Forward passes over the samples with these indices, in groups: the indices of each group and its reading."""
@@ -147,7 +166,7 @@ class Reader:
     def read(self, samples: Sequence[Sample]) -> Reading:
         """One forward pass over samples that fit into one."""
         with precision(self.model):
-            return read(self.model, samples, self.temperature)
+            return read(self.model, samples, self.temperature, self._frozen)
 
     @torch.no_grad()
     def over(self, samples: Sequence[Sample], watches: Mapping[str, Watch]) -> dict[str, Rows]:
@@ -164,9 +183,9 @@ class Reader:
 class BodyReader(Reader):
     """Reads with a model that has no output head: only hidden states are found."""
 
-    def __init__(self, decoder: PreTrainedModel, micro_tokens: int):
-        super().__init__(decoder, micro_tokens, temperature=1.0)
+    def __init__(self, decoder: PreTrainedModel, micro_tokens: int, frozen: FrozenStates | None = None):
+        super().__init__(decoder, micro_tokens, temperature=1.0, frozen=frozen)
 
     def read(self, samples: Sequence[Sample]) -> Reading:
         with precision(self.model):
-            return encoded(self.model, samples)[1]
+            return encoded(self.model, samples, self._frozen)[1]

@@ -3,6 +3,7 @@
 from transformers import PreTrainedModel
 
 from manyturn.agents.torch_models import output_head
+from manyturn.trainers.learn.frozen_states import FrozenStates
 from manyturn.trainers.learn.head_config import HeadConfig, ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.learn.heads import LearnerHead, ProgressHead, ValueHead
 from manyturn.trainers.learn.learner_config import LearnerConfig
@@ -13,8 +14,14 @@ from manyturn.trainers.learn.own_heads import FixedEstimator, OwnCritic
 _CRITIC, _ESTIMATOR = 5, 2
 
 
-def head_of(config: HeadConfig, policy: PreTrainedModel, learner: LearnerConfig) -> LearnerHead:
-    """The head, on the policy's hidden states or on a body of its own."""
+def head_of(
+    config: HeadConfig, policy: PreTrainedModel, learner: LearnerConfig, frozen: FrozenStates | None
+) -> LearnerHead:
+    """The head, on the policy's hidden states or on a body of its own.
+
+    Args:
+        frozen: what is kept of the policy's layers that do not learn.
+    """
     width, like = policy.config.get_text_config().hidden_size, output_head(policy).weight
     match config:
         case ValueHeadConfig(body="policy"):
@@ -23,9 +30,9 @@ def head_of(config: HeadConfig, policy: PreTrainedModel, learner: LearnerConfig)
             return ProgressHead(config, width, like)
         case ValueHeadConfig(own=own):
             lr = own.lr or _CRITIC * learner.lr
-            return OwnCritic(own, OwnBody(ValueHead.name, policy, own.hidden, lr, learner.micro_tokens))
+            return OwnCritic(own, OwnBody(ValueHead.name, policy, own.hidden, lr, learner.micro_tokens, frozen=frozen))
         case ProgressHeadConfig(exploration=made):
             lr, trains_copy = made.lr or _ESTIMATOR * learner.lr, made.trains == "all"
-            body = OwnBody(ProgressHead.name, policy, made.hidden, lr, learner.micro_tokens, trains_copy)
+            body = OwnBody(ProgressHead.name, policy, made.hidden, lr, learner.micro_tokens, trains_copy, frozen)
             return FixedEstimator(made, body)
     raise TypeError(f"{type(config).__name__} belongs to no head")

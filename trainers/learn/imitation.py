@@ -29,7 +29,7 @@ def imitate(learner: Learner, samples: Sequence[Sample], lr: float, observed: fl
     whole = sum(float(weight[sample.said].sum()) for sample, weight in zip(samples, weights, strict=True))
     learner.optimizer.begin_step(lr)
     total = 0.0
-    reader = Reader(learner.model, learner.config.micro_tokens, temperature=1.0)
+    reader = Reader(learner.model, learner.config.micro_tokens, temperature=1.0, frozen=learner.frozen)
     for chosen, reading in reader.readings(samples, range(len(samples))):
         weight_BT = padded([torch.from_numpy(weights[i]).float() for i in chosen]).to(reading.said.device)
         loss = -(reading.logprob * reading.said * weight_BT).sum() / whole

@@ -17,6 +17,7 @@ from manyturn.envs.contract.keys import generator
 from manyturn.trainers.learn.aggregate import Denominators
 from manyturn.trainers.learn.before_update import BeforeUpdate, engine_gap, mismatch_of
 from manyturn.trainers.learn.forward import Place, Reader, Watch, recompute_activations
+from manyturn.trainers.learn.frozen_states import FrozenStates
 from manyturn.trainers.learn.head_choice import head_of
 from manyturn.trainers.learn.head_config import HeadConfig
 from manyturn.trainers.learn.learner_config import LearnerConfig
@@ -54,14 +55,17 @@ class Learner:
         steps: int | None = None,
     ):
         self.model, self.config, self.objective = language.model, config, objective
-        self.reader = Reader(self.model, config.micro_tokens, temperature)
+        self.frozen: FrozenStates | None = None
+        if config.states_bytes:
+            self.frozen = FrozenStates(self.model, config.lowest_layer, config.states_bytes)
+        self.reader = Reader(self.model, config.micro_tokens, temperature, self.frozen)
         self.optimizer = PolicyOptimizer(self.model, config)
         self.memory = ObjectiveMemory(objective, steps)
         self.reference = Reference(self.optimizer.trained) if objective.kl else None
         self._gap: float | None = None
         if config.gradient_checkpointing:
             recompute_activations(self.model)
-        self.heads = [head_of(head, self.model, config) for head in heads]
+        self.heads = [head_of(head, self.model, config, self.frozen) for head in heads]
 
     @property
     def updates(self) -> int:
@@ -70,11 +74,17 @@ class Learner:
 
     def begin_reinforcement(self) -> None:
         """The warm-up is over: forget the momentum, and copy the weights for what begins with them."""
+        self._forget_states()
         self.optimizer.forget()
         if self.reference:
             self.reference.keep()
         for body in self._bodies:
             body.copy_policy()
+
+    def _forget_states(self) -> None:
+        """What comes next reads other tokens."""
+        if self.frozen is not None:
+            self.frozen.forget()
 
     @property
     def _bodies(self) -> list[OwnBody]:
@@ -91,6 +101,7 @@ class Learner:
         Args:
             places: where hidden states are kept.
         """
+        self._forget_states()
         shared, others = dict[str, Watch](), dict[str, Callable[[Sequence[Sample]], Rows]]()
         for head in self.heads:
             if isinstance(head.fit, OwnBody):
@@ -136,6 +147,7 @@ class Learner:
         means = self._updates(before, now, key, kept_E)
         for head in self.heads:
             head.fit.finish()
+        self._forget_states()
         sequences = Denominators.of(*(self.objective.sequences(torch.from_numpy(s.reply))[None] for s in samples))
         self.memory.end(means.get("reference_kl"), sequences.sequences)
         return (

@@ -38,9 +38,15 @@ class LearnerConfig(Options):
     engine_alarm: Literal["stop", "note"] = "stop"
     """What happens where the engine's log-probabilities are not the learner's, for another cause than precision."""
     lora_rank: int = Field(default=0, ge=0)
-    """Rank of LoRA adapters (peft) on all linear layers; 0 trains all weights."""
+    """Rank of LoRA adapters (peft) on all linear layers but the head; 0 trains all weights."""
     lora_alpha: Annotated[int, OnlyWith("lora_rank", may_wait=True)] = Field(default=32, ge=1)
     """Scale of the adapters."""
+    lora_layers: Annotated[tuple[int, int] | None, OnlyWith("lora_rank", may_wait=True)] = None
+    """First layer with adapters, and the first one above that has none again: [15, 30] are the upper half of 30 layers;
+    unset: all of them."""
+    states_gb: Annotated[float, OnlyWith("lora_layers", may_wait=True)] = Field(default=1.0, ge=0)
+    """Most memory for hidden states below the lowest layer with adapters, in 10^9 bytes; what is kept there is computed
+    once for a step, or for the warm-up; 0 keeps none."""
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass to save memory."""
 
@@ -51,8 +57,36 @@ class LearnerConfig(Options):
             raise ValueError(f"{lr_warmup:g} is neither a share of the run, which is below 1, nor a number of steps")
         return lr_warmup
 
+    @field_validator("lora_layers")
+    @classmethod
+    def _is_a_range(cls, layers: tuple[int, int] | None) -> tuple[int, int] | None:
+        if layers is not None and not 0 <= layers[0] < layers[1]:
+            raise ValueError(f"[{layers[0]}, {layers[1]}] holds no layer: give the first one and the first one after")
+        return layers
+
+    @property
+    def lowest_layer(self) -> int:
+        """The lowest layer that learns; 0 where the embeddings may learn too."""
+        return self.lora_layers[0] if self.lora_rank and self.lora_layers is not None else 0
+
+    @property
+    def states_bytes(self) -> float:
+        """Most bytes that the learner keeps of layers that do not learn."""
+        return 1e9 * self.states_gb if self.lowest_layer else 0.0
+
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
-        return self._refuse_warmup(run.steps) or self._refuse_stop(run) or self._refuse_older_samples(run)
+        return (
+            self._refuse_states()
+            or self._refuse_warmup(run.steps)
+            or self._refuse_stop(run)
+            or self._refuse_older_samples(run)
+        )
+
+    def _refuse_states(self) -> str | None:
+        changed = self.states_gb != type(self).model_fields["states_gb"].default
+        if not changed or self.lora_layers is None or self.lowest_layer:
+            return None
+        return "learner.states_gb has no effect: layer 0 learns, and there is nothing below it; leave it out"
 
     def _refuse_warmup(self, steps: int) -> str | None:
         if not 0 < steps <= self.lr_warmup:

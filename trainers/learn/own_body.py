@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 
 from manyturn.agents.torch_models import output_head
 from manyturn.trainers.learn.forward import BodyReader, Reading
+from manyturn.trainers.learn.frozen_states import FrozenStates
 from manyturn.trainers.learn.head_fits import Tensors, layers_on, own_tensors
 from manyturn.trainers.learn.optimizer_state import load_optimizer, optimizer_tensors
 from manyturn.trainers.learn.samples import Rows, Sample
@@ -28,6 +29,7 @@ class OwnBody:
         lr: learning rate of AdamW.
         micro_tokens: most padded tokens in one pass.
         trains_copy: whether more than the layers on top learns.
+        frozen: what the policy keeps of layers that do not learn, which are the same in the copy.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class OwnBody:
         lr: float,
         micro_tokens: int,
         trains_copy: bool = True,
+        frozen: FrozenStates | None = None,
     ):
         self._name, self._policy = name, policy
         decoder = copy.deepcopy(policy.get_decoder())
@@ -48,7 +51,7 @@ class OwnBody:
             weights.requires_grad_(trains_copy)
         self._trained = [*(self._copied if trains_copy else ()), *self.module.parameters()]
         self._optimizer = torch.optim.AdamW(self._trained, lr=lr, weight_decay=0.0)
-        self.reader = BodyReader(decoder, micro_tokens)
+        self.reader = BodyReader(decoder, micro_tokens, frozen)
 
     @torch.no_grad()
     def copy_policy(self) -> None:

@@ -104,7 +104,7 @@ class StepReading:
 
     def of(self, samples: Sequence[Sample]) -> "StepReading":
         """The same policy's reading of other samples; a pass of its own."""
-        return StepReading(self.reader, samples)
+        return StepReading(self.reader.keeping_nothing(), samples)
 
     def close(self) -> None:
         """The weights are about to move."""

@@ -22,6 +22,7 @@ from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.refusals import refuse_unfit
 from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.seats import Seats, open_seats
+from manyturn.trainers.learn.adapters import add_adapters
 from manyturn.trainers.learn.learner import Learner
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.checkpoint import ONE_POLICY
@@ -202,14 +203,20 @@ def _trainee(
     name: str, roles: tuple[str, ...], config: RunConfig, device: torch.device, barrier: BatchBarrier, texts: list[str]
 ) -> Trainee:
     lora = bool(config.learner.lora_rank)
-    context = ModelContext(device, not lora, texts, config.seed, config.agent.max_context)
-    language: LanguageModel = MODELS.apply(config.model, context)
+    model = ModelContext(device, not lora, texts, config.seed, config.agent.max_context)
+    language: LanguageModel = MODELS.apply(config.model, model)
     if lora:
-        _add_adapters(language, config)
+        add_adapters(language, config.learner, config.seed)
     ends = language.template.end_ids
-    engine = build_engine(
-        config.engine, EngineContext(language.model, ends, lora, max_context=config.agent.max_context, barrier=barrier)
+    context = EngineContext(
+        language.model,
+        ends,
+        lora,
+        beside=config.learner.states_bytes,
+        max_context=config.agent.max_context,
+        barrier=barrier,
     )
+    engine = build_engine(config.engine, context)
     agent = Agent(
         config.agent, language.template, engine, config.sampling, name=config.env.id if name == ONE_POLICY else name
     )
@@ -217,14 +224,3 @@ def _trainee(
     temperature, steps = config.sampling.temperature, config.steps
     learner = Learner(language, config.learner, config.objective, temperature, heads, steps)
     return Trainee(name, roles, language, engine, agent, learner)
-
-
-def _add_adapters(language: LanguageModel, config: RunConfig) -> None:
-    """Freeze the model and put trainable LoRA adapters on all its linear layers but the head."""
-    from peft import LoraConfig, get_peft_model
-
-    learner = config.learner
-    settings = LoraConfig(r=learner.lora_rank, lora_alpha=learner.lora_alpha, target_modules="all-linear", bias="none")
-    with torch.random.fork_rng():
-        torch.manual_seed(config.seed)
-        language.model = get_peft_model(language.model, settings)  # type: ignore[assignment]

@@ -49,6 +49,14 @@ def test_what_cannot_fit_is_refused_with_what_would(tiny, monkeypatch, total, ca
     assert "\n" not in str(refusal.value)
 
 
+def test_what_the_learner_keeps_of_frozen_layers_counts_and_can_be_lowered(tiny, monkeypatch):
+    language = tiny()
+    monkeypatch.setattr(memory, "main_memory", lambda: (1e9, 0.0))
+    with pytest.raises(ConfigError, match=r"training takes 1.0 GB, .*: lower learner.states_gb = 1$"):
+        asked(language, None, max_context=64, beside=1e9)
+    assert asked(language, None, max_context=64, beside=0.5e9)
+
+
 def test_a_model_that_only_plays_takes_no_memory_for_training(tiny, monkeypatch):
     language = tiny()
     weights = sum(parameter.nbytes for parameter in language.model.parameters())
