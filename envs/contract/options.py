@@ -27,7 +27,13 @@ class OnlyWith:
         self.switch, self.values, self.may_wait = switch, values, may_wait
 
     def __str__(self) -> str:
-        return " or ".join(f"{self.switch} = {value!r}" for value in self.values) or self.switch
+        said = (f"{self.switch} unset" if value is None else f"{self.switch} = {value!r}" for value in self.values)
+        return " or ".join(said) or self.switch
+
+    @property
+    def fix(self) -> str:
+        """What to do where the option was given and does nothing."""
+        return "leave one of the two out" if None in self.values else "set that as well, or leave it out"
 
     def is_off(self, options: "Options") -> bool:
         value = getattr(options, self.switch)

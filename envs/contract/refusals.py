@@ -60,9 +60,7 @@ def refuse_idle(options: Options, change: Mapping[str, Any], section: str = "") 
     waiting = idle(options)
     for name, given in change.items():
         if marker := waiting.get(name):
-            raise ConfigError(
-                f"{section}{name} has no effect {marker.state(options, section)}: set that as well, or leave it out"
-            )
+            raise ConfigError(f"{section}{name} has no effect {marker.state(options, section)}: {marker.fix}")
         inner = getattr(options, name, None)
         if isinstance(inner, Options) and isinstance(given, Mapping):
             refuse_idle(inner, given, f"{section}{name}.")

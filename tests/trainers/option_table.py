@@ -126,6 +126,7 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "engine=vllm": Unchanged(why="of an engine that is in an environment of its own, and has its own tests"),
     "engine=vllm.*": Unchanged(why="see vllm"),
     # The warm-up.
+    "warmup.from_run": Unchanged(why="of the weights of the run that it names"),
     "warmup.episodes": Matters(12, LEARNT),
     "warmup.noise": Matters(0.0, LEARNT),
     "warmup.batch": Matters(4, LEARNT),

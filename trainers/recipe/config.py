@@ -37,6 +37,7 @@ from manyturn.trainers.recipe.logger import LOGGERS
 
 _WORKERS = OnlyWith("workers", may_wait=True)
 _EPISODES = OnlyWith("episodes", may_wait=True)
+_HERE = OnlyWith("from_run", None, may_wait=True)
 
 
 class EnvConfig(Options):
@@ -61,27 +62,34 @@ class EnvConfig(Options):
 
 
 class WarmupConfig(Options):
-    episodes: int = Field(default=1000, ge=0)
+    from_run: str | None = None
+    """Folder of a run whose warm-up is taken over: this run begins with the weights that it had at the end of it."""
+    episodes: Annotated[int, _HERE] = Field(default=1000, ge=0)
     """Demonstrations that are collected; 0 leaves the warm-up out."""
-    noise: Annotated[float, _EPISODES] = Field(default=0.3, ge=0, le=1)
+    noise: Annotated[float, _EPISODES, _HERE] = Field(default=0.3, ge=0, le=1)
     """Share of random moves in the demonstrations, to show recovery; only successful ones are learnt from."""
-    batch: Annotated[int, _EPISODES] = Field(default=8, ge=1)
+    batch: Annotated[int, _EPISODES, _HERE] = Field(default=8, ge=1)
     """Sequences in an update: episodes, or turns where the context is a window."""
-    lr: Annotated[float, _EPISODES] = Field(default=4e-3, gt=0)
+    lr: Annotated[float, _EPISODES, _HERE] = Field(default=4e-3, gt=0)
     """Learning rate, decayed to a tenth over max_updates."""
-    max_updates: Annotated[int, _EPISODES] = Field(default=1500, ge=1)
+    max_updates: Annotated[int, _EPISODES, _HERE] = Field(default=1500, ge=1)
     """Most updates."""
-    until_success: Annotated[float, _EPISODES] = Field(default=0.5, ge=0, le=1)
+    until_success: Annotated[float, _EPISODES, _HERE] = Field(default=0.5, ge=0, le=1)
     """Success on validation tasks at which the warm-up ends; steps and seconds mean different things on each seed."""
-    must_succeed: Annotated[bool, _EPISODES] = True
+    must_succeed: Annotated[bool, _EPISODES, _HERE] = True
     """Stop where the warm-up ends without any success; with until_success = 0 none is asked for."""
-    observed: Annotated[float, _EPISODES] = Field(default=0.0, ge=0)
+    observed: Annotated[float, _EPISODES, _HERE] = Field(default=0.0, ge=0)
     """What a token of the environment's text weighs, where one that is said weighs 1. A model that begins from nothing
     learns to copy from what it sees long before the few words that it says would teach it."""
-    check_every: Annotated[int, _EPISODES] = Field(default=50, ge=1)
+    check_every: Annotated[int, _EPISODES, _HERE] = Field(default=50, ge=1)
     """Updates between two measurements of success."""
-    check_episodes: Annotated[int, _EPISODES] = Field(default=64, ge=1)
+    check_episodes: Annotated[int, _EPISODES, _HERE] = Field(default=64, ge=1)
     """Validation tasks in a measurement."""
+
+    @property
+    def imitates(self) -> bool:
+        """Whether demonstrations are played and learnt from."""
+        return bool(self.episodes) and self.from_run is None
 
 
 class EvaluationConfig(Options):
@@ -141,7 +149,7 @@ class RunConfig(Options):
     checkpoint_every: int = Field(default=10, ge=1)
     """Steps between two checkpoints."""
     keep_checkpoints: int = Field(default=2, ge=1)
-    """How many checkpoints stay on disk."""
+    """How many checkpoints stay on disk, the newest ones; the end of a warm-up stays besides."""
 
     @model_validator(mode="after")
     def _defaults_fit_the_model(self) -> Self:

@@ -6,9 +6,12 @@ from manyturn.trainers.recipe.config import RunConfig
 
 
 def located(config: RunConfig) -> RunConfig:
-    """The configuration with the environment's file and the model's folder by their absolute paths."""
+    """The configuration with the environment's file and folders by their absolute paths."""
     env = config.env.model_copy(update={"id": _absolute(config.env.id)})
-    return config.model_copy(update={"env": env, "model": config.model.located()})
+    warmup = config.warmup
+    if warmup.from_run is not None:
+        warmup = warmup.model_copy(update={"from_run": str(Path(warmup.from_run).resolve())})
+    return config.model_copy(update={"env": env, "model": config.model.located(), "warmup": warmup})
 
 
 def _absolute(env: str) -> str:

@@ -18,6 +18,7 @@ from manyturn.agents.language_model import LanguageModel
 from manyturn.envs.contract.durable import clear_leftovers, sync
 
 MANIFEST = "manifest.json"
+WARMED_UP = "step_000000"  # the end of the warm-up
 FORMAT = 2  # of the files and of the state's entries; another number cannot be continued from
 ONE_POLICY = "policy"  # the policy of a run that trains only one
 _PACKAGES = ("manyturn", "torch", "transformers")  # what the bits of a run depend on
@@ -50,7 +51,7 @@ def beside(what: str, policy: str) -> str:
 
 
 def save_checkpoint(folder: Path, step: int, policies: Saved, state: dict[str, Any], keep: int) -> Path:
-    """Write ``folder/step_N`` and remove all but the newest ``keep``.
+    """Write ``folder/step_N`` and remove all but the newest ``keep``, and the end of a warm-up.
 
     Args:
         policies: name of each policy -> its model, and tensors such as the optimiser's state.
@@ -75,8 +76,10 @@ def save_checkpoint(folder: Path, step: int, policies: Saved, state: dict[str, A
         shutil.rmtree(target)
     aside.rename(target)
     sync(folder)
+    stays = WARMED_UP if state.get("warmup", {}).get("updates") else None  # other runs may begin from it
     for old in sorted(folder.glob("step_*"))[:-keep]:
-        shutil.rmtree(old)
+        if old.name != stays:
+            shutil.rmtree(old)
     return target
 
 

@@ -17,10 +17,10 @@ def plain(config: RunConfig) -> dict[str, Any]:
 
 def edits_since(checkpoint: Path | None, config: RunConfig) -> dict[str, tuple[Any, Any]]:
     """Entries that differ, by their place, with both values; none without a checkpoint."""
-    return {} if checkpoint is None else changes(_complete(read_state(checkpoint).get("config", {})), plain(config))
+    return {} if checkpoint is None else changes(complete(read_state(checkpoint).get("config", {})), plain(config))
 
 
-def _complete(stored: dict[str, Any]) -> dict[str, Any]:
+def complete(stored: dict[str, Any]) -> dict[str, Any]:
     """With the entries that did not exist yet when it was stored: they meant their defaults."""
     try:
         return plain(parse_config(stored, UNFINISHED))

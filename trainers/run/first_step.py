@@ -25,7 +25,7 @@ async def check_first_step(run: Run, episodes: Sequence[Episode]) -> None:
             "there is nothing to learn from; return a number"
         )
     config = run.config
-    begins_alone = not config.warmup.episodes and not config.model.vocabulary_tasks
+    begins_alone = not (config.warmup.episodes or config.warmup.from_run) and not config.model.vocabulary_tasks
     cut = describe(told)["cut"]
     if begins_alone and config.rollout.cut_share < 1 and cut is not None and cut >= config.rollout.cut_share:
         raise LearningFailed(await _cut(run, told, cut))

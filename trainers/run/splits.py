@@ -60,7 +60,7 @@ def _needed(config: RunConfig) -> dict[str, tuple[str, str]]:
     """Split -> what for, and what to do without it."""
     add = "return its tasks from tasks() and name it in splits"
     needed = {"train": ("which is learnt from", add)}
-    if config.warmup.episodes:
+    if config.warmup.imitates:
         needed["validation"] = ("on which the warm-up is measured", f"{add}, or set warmup.episodes = 0")
     elif config.evaluation.every:
         needed["validation"] = ("which evaluation.every asks for", f"{add}, or set evaluation.every = 0")
@@ -71,7 +71,7 @@ def _needed(config: RunConfig) -> dict[str, tuple[str, str]]:
 def _validated(config: RunConfig) -> int:
     """How many validation tasks are played at most."""
     asked = config.evaluation
-    return max(config.warmup.check_episodes if config.warmup.episodes else 0, asked.every_limit if asked.every else 0)
+    return max(config.warmup.check_episodes if config.warmup.imitates else 0, asked.every_limit if asked.every else 0)
 
 
 def _looked_at(tasks: Sequence[Task], config: RunConfig, split: str) -> Sequence[Task]:

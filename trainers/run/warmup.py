@@ -22,10 +22,11 @@ from manyturn.trainers.record.metrics import Log
 from manyturn.trainers.run.demonstrations import Demonstrations, demonstrations
 from manyturn.trainers.run.run import Run
 from manyturn.trainers.run.warmup_ending import Measurement, without_success
+from manyturn.trainers.run.warmup_from import take_warmup
 
 
 async def warm_up(run: Run, log: Log, note: Callable[[str], None]) -> tuple[dict[str, Any], set[str]]:
-    """Imitate.
+    """Imitate, or take over what another run has learnt by it.
 
     Args:
         log: takes a line of metrics at each measurement.
@@ -35,10 +36,14 @@ async def warm_up(run: Run, log: Log, note: Callable[[str], None]) -> tuple[dict
         What happened, and the contents of the tasks that were shown.
 
     Raises:
-        ConfigError: there is nothing to imitate, or the policy could not say or read what was demonstrated.
+        ConfigError: there is nothing to imitate or take over, or the policy could not say or read what was shown.
         LearningFailed: it ended without a success.
     """
     config = run.config.warmup
+    if config.from_run is not None:
+        taken, seen = take_warmup(run)
+        note(f"the warm-up is that of {config.from_run}, with {taken['updates']} updates")
+        return taken, seen
     if not config.episodes:
         return {"updates": 0, "demonstrations": 0}, set()
     shown = await demonstrations(run, note)
