@@ -27,7 +27,7 @@ from manyturn.trainers.learn.objectives.clip import ClipConfig
 from manyturn.trainers.learn.samples import Sample
 
 OUT = RESULTS / "frozen_layers.json"
-SMOLLM2 = {
+SMOLLM2: dict[str, Any] = {
     "vocab_size": 49_152,
     "hidden_size": 576,
     "intermediate_size": 1536,
@@ -36,11 +36,11 @@ SMOLLM2 = {
     "num_key_value_heads": 3,
     "max_position_embeddings": 8192,
 }
-TOY = {**SMOLLM2, "vocab_size": 512, "hidden_size": 72, "intermediate_size": 96, "num_hidden_layers": 4}
+TOY: dict[str, Any] = {**SMOLLM2, "vocab_size": 512, "hidden_size": 72, "intermediate_size": 96, "num_hidden_layers": 4}
 EPISODES, TOKENS, REPLY, TURNS = 8, 128, 6, 4
 
 
-def language_of(shape: dict[str, int]) -> LanguageModel:
+def language_of(shape: dict[str, Any]) -> LanguageModel:
     """A decoder of that shape; the tokenizer is never asked."""
     found = build_tiny(["word"], 0, TOKENS, torch.device("cpu"), width=8, layers=1, heads=1)
     with torch.random.fork_rng():
@@ -60,7 +60,7 @@ def episodes(vocabulary: int) -> list[Sample]:
     return found
 
 
-def measured(shape: dict[str, int], layers: tuple[int, int] | None, states_gb: float, epochs: int) -> dict[str, Any]:
+def measured(shape: dict[str, Any], layers: tuple[int, int] | None, states_gb: float, epochs: int) -> dict[str, Any]:
     """CPU seconds of a step's passes, after one step that is not timed."""
     options: dict[str, Any] = {"lora_layers": layers, "states_gb": states_gb} if layers else {}
     config = LearnerConfig(lora_rank=16, minibatch=EPISODES, epochs=epochs, micro_tokens=1024, **options)

@@ -1,5 +1,7 @@
 """LoRA adapters on a frozen model: on all its linear layers but the head, or on those of a range of decoder layers."""
 
+from typing import Any
+
 import torch
 from peft import LoraConfig, get_peft_model
 from transformers.pytorch_utils import Conv1D
@@ -19,14 +21,16 @@ def add_adapters(language: LanguageModel, learner: LearnerConfig, seed: int) -> 
     Raises:
         ConfigError: the range of layers is outside the model.
     """
-    where = {"target_modules": "all-linear"} if learner.lora_layers is None else _within(language, learner.lora_layers)
+    where: dict[str, Any] = (
+        {"target_modules": "all-linear"} if learner.lora_layers is None else _within(language, learner.lora_layers)
+    )
     settings = LoraConfig(r=learner.lora_rank, lora_alpha=learner.lora_alpha, bias="none", **where)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         language.model = get_peft_model(language.model, settings)  # type: ignore[assignment]
 
 
-def _within(language: LanguageModel, chosen: tuple[int, int]) -> dict[str, object]:
+def _within(language: LanguageModel, chosen: tuple[int, int]) -> dict[str, Any]:
     """What peft calls the linear layers inside the decoder layers of a range."""
     first, end = chosen
     name, layers = layers_of(language.model.get_decoder())

@@ -145,7 +145,7 @@ def test_something_that_learns_below_is_refused_by_its_name():
 def test_a_model_that_is_more_than_its_layers_is_refused():
     config = LearnerConfig(lora_rank=2, lora_layers=(2, 4))
     language = deep_model(config)
-    decoder = language.model.get_decoder()
+    decoder: Any = language.model.get_decoder()
     plain = decoder.forward
 
     def scaled(**given: Any) -> Any:
