@@ -63,15 +63,6 @@ def test_readme_environment_trains_and_evaluates_without_an_edit(stranger, comma
     assert elsewhere.code == 0, elsewhere.err
 
 
-def test_commands_of_readme_exist(stranger):
-    """A command that README shows and the program does not know would be found by the first reader."""
-    shown = {
-        line.split()[1] for block in readme_blocks("sh") for line in block.splitlines() if line.startswith("manyturn ")
-    }
-    told = manyturn("--help", cwd=stranger).stdout
-    assert shown and all(re.search(rf"\b{command}\b", told) for command in shown)
-
-
 def test_completion_offers_the_commands_and_their_options():
     """The script that --install-completion writes, asked by bash itself."""
     script = app.generate_completion(shell="bash")
