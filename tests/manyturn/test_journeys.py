@@ -37,7 +37,8 @@ def test_a_page_is_followed_in_its_order(journeys, tmp_path, capfd):
     page = (
         "This is all of `greet.py`:\n\n```python\nWORD = 'hello'\n```\n\n"
         "```sh\necho $NAME > name    # a comment\ntest \\\n  -s name\nmanyturn train DIR\n```\n\n"
-        "<!-- not run: it would fail -->\n```sh\nfalse\n```\n\n```python\nimport greet\nprint(greet.WORD, open('name').read())\n```\n"
+        "<!-- not run: it would fail -->\n```sh\nfalse\n```\n\n```python\nimport greet\n"
+        "print(greet.WORD, open('name').read())\n```\n"
     )
     journeys.follow(page, tmp_path, {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}", "NAME": "you"})
     printed = capfd.readouterr().out
@@ -80,8 +81,8 @@ def test_links_of_pages_lead_somewhere(journeys):
 
 
 def test_each_page_is_led_to_by_the_first():
-    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    told = {link.partition("#")[0] for link in LINK.findall(index)} | {"index.md", "package.md"}
+    index = (ROOT / "docs" / "pages.md").read_text(encoding="utf-8")
+    told = {link.partition("#")[0] for link in LINK.findall(index)} | {"pages.md", "package.md"}
     assert {page.name for page in (ROOT / "docs").glob("*.md")} == told
 
 
