@@ -1,6 +1,6 @@
 """The language-model agent: reply format, context and engine put together."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -15,6 +15,7 @@ from manyturn.agents.ledger import LastPrompt, Ledger
 from manyturn.agents.reply_format import FORMATS, ReplyFormat
 from manyturn.agents.template import ChatTemplate
 from manyturn.agents.usage import Usage
+from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import Options
 from manyturn.envs.hosting.host import Answer
 from manyturn.envs.hosting.seats import Seat
@@ -29,7 +30,10 @@ class AgentConfig(Options):
     context: Annotated[Any, CONTEXTS.field] = WholeConfig()
     """How much of the past is shown: whole, window, or a plugin's."""
     system: str = ""
-    """Text of your own that the agent is given first, before the environment's instructions."""
+    """Text of your own that the agent is given first, before the environment's instructions. It takes the place of a
+    system text that the model's chat template puts there where it is given none."""
+    template_system: Literal["keep", "remove"] = "keep"
+    """Whether that text of the template's own stays where the agent is given no system text; remove leaves it out."""
     instructions: bool = True
     """Give the agent the environment's instructions; a model trained on one environment alone can do without."""
     show_admissible: bool = False
@@ -51,6 +55,15 @@ class AgentConfig(Options):
         """The text that the agent is given once."""
         told = instructions if self.instructions else ""
         return "\n\n".join(part for part in (self.system, told, self.reply_format.hint()) if part)
+
+    def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        text = self.system_text("" if env is None else env.instructions)
+        if self.template_system == "keep" or not text:
+            return None
+        return (
+            f"agent.template_system has no effect: the agent is given a system text, {text!r:.60}, and the template "
+            "adds none of its own; leave it out"
+        )
 
     def check_text(self) -> None:
         """Raise ValueError where replies are more than text, which only an endpoint's are."""
@@ -82,6 +95,8 @@ class Agent:
     ):
         config.check_text()
         self.format, self.context = config.reply_format, CONTEXTS.apply(config.context)
+        if config.template_system == "remove":
+            template = template.without_own_system()
         self.context.check(template)
         self.config, self.template, self.sampling, self.name = config, template, sampling, name
         self.engine = Checked(engine, template)

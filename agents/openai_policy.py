@@ -39,10 +39,15 @@ class OpenAIPolicy:
         asking: the endpoint; it counts what was spent.
 
     Raises:
-        ValueError: no address is known, or address or key cannot be right.
+        ValueError: no address is known, address or key cannot be right, or an option is not an endpoint's.
     """
 
     def __init__(self, model: str, config: AgentConfig, sampling: EndpointSampling, endpoint: Endpoint | None = None):
+        if config.template_system != "keep":
+            raise ValueError(
+                "agent.template_system has no effect: an endpoint's server renders the template; give --agent.system, "
+                "which takes the place of the template's own text"
+            )
         self.name, self.model, self.config, self.sampling = model, model, config, sampling
         self.format, self.context = config.reply_format, CONTEXTS.apply(config.context)
         self.endpoint = endpoint or Endpoint()

@@ -4,11 +4,12 @@ An episode's tokens grow by appending: opening, reply, bridge to the next observ
 once. That is only right where the template keeps prefixes, which ``check`` proves at start-up.
 """
 
+import copy
 import re
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from manyturn.envs.tools.told import taken_out
 from manyturn.envs.tools.tool import Schema
@@ -42,6 +43,27 @@ def _file_of(tokenizer: "PreTrainedTokenizerBase") -> str:
     return f"chat_template.jinja in a local copy of {name or 'the tokenizer'}"
 
 
+class OwnSystem(NamedTuple):
+    """What a template puts in front of a conversation that has no system text.
+
+    Attributes:
+        begin: stays, such as a token that begins every text.
+        text: is left out.
+    """
+
+    begin: str
+    text: str
+
+    def taken_from(self, rendered: str) -> str:
+        """A conversation without it. Raises TemplateError where the template has not put it there."""
+        if not rendered.startswith(self.begin + self.text):
+            raise TemplateError(
+                f"the chat template no longer begins with {self.text!r:.60}, so that it cannot be left out: set "
+                "agent.template_system to keep"
+            )
+        return self.begin + rendered[len(self.begin) + len(self.text) :]
+
+
 class ChatTemplate:
     """A tokenizer's chat template, taken apart into opening and bridge.
 
@@ -63,6 +85,7 @@ class ChatTemplate:
         self._end = tokenizer.eos_token_id
         self.tokenizer = tokenizer
         self._pieces: dict[int, str] = {}
+        self._left_out: OwnSystem | None = None
 
     @cached_property
     def end_ids(self) -> frozenset[int]:
@@ -146,7 +169,44 @@ class ChatTemplate:
             following = exchanges[i + 1][0] if i + 1 < len(exchanges) else observation
             messages.append({"role": "assistant", "content": self.content(said)})
             messages.append({"role": "user", "content": self.content(following)})
-        return self.encode(self._render(messages, [self._harmless(tool) for tool in tools]))
+        text = self._render(messages, [self._harmless(tool) for tool in tools])
+        if self._left_out is not None and not rules and not tools:
+            text = self._left_out.taken_from(text)
+        return self.encode(text)
+
+    def without_own_system(self) -> "ChatTemplate":
+        """The same, which adds no system text of its own where none is given. A second time changes nothing.
+
+        Raises:
+            TemplateError: it adds none, or what it adds cannot be told from what belongs to the observation.
+        """
+        found = copy.copy(self)
+        found._left_out = self._left_out or self._own_system
+        return found
+
+    @property
+    def _own_system(self) -> OwnSystem:
+        """Found by what stands before an observation where a reply has come before it, and where nothing has."""
+        before = self._render([{"role": "user", "content": _MARK}]).partition(_MARK)[0]
+        turn = [{"role": "user", "content": "U"}, {"role": "assistant", "content": _SAID}]
+        ending = self._render(turn, asks=False).rpartition(_SAID)[2]
+        header = self._after_reply.partition(_MARK)[0].removeprefix(ending)
+        begin: Any = self.tokenizer.bos_token or ""
+        if not before.startswith(begin) or header.startswith(begin):
+            begin = ""
+        parted = [before]
+        if self._has_system:
+            told = [{"role": "system", "content": _SAID}, {"role": "user", "content": _MARK}]
+            parted.append(self._render(told).partition(_MARK)[0])
+        if not header.startswith(tuple(self._controls)) or not all(text.endswith(header) for text in parted):
+            raise TemplateError(
+                "what the chat template puts before the first observation cannot be told apart, so that it "
+                f"cannot be left out (agent.template_system): take its system text out of {_file_of(self.tokenizer)}"
+            )
+        own = before[len(begin) : len(before) - len(header)]
+        if not own.strip():
+            raise TemplateError("the chat template adds no system text of its own: leave agent.template_system out")
+        return OwnSystem(begin, own)
 
     def check(self) -> None:
         """Prove that pieces appended to each other equal the conversation rendered in one piece.
@@ -244,12 +304,13 @@ class ChatTemplate:
             return [{"role": "system", "content": system}, {"role": "user", "content": observation}]
         return [{"role": "user", "content": f"{system}\n\n{observation}"}]
 
-    def _render(self, messages: list[Message], tools: Sequence[Any] = ()) -> str:
+    def _render(self, messages: list[Message], tools: Sequence[Any] = (), asks: bool = True) -> str:
+        """A conversation as text; where it ``asks``, up to where a reply begins."""
         import jinja2
 
         try:
             text = self.tokenizer.apply_chat_template(
-                messages, tools=list(tools) or None, tokenize=False, add_generation_prompt=True
+                messages, tools=list(tools) or None, tokenize=False, add_generation_prompt=asks
             )
         except jinja2.TemplateError as error:
             line = f", line {error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else ""

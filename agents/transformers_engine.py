@@ -85,6 +85,7 @@ class TransformersEngine(Engine):
         self._runner = ThreadPoolExecutor(1, thread_name_prefix="engine")
         self._running: asyncio.Task[None] | None = None
         self.drawn_tokens = self.read_tokens = 0
+        self._told_seconds = (0.0, 0.0)
 
     @property
     def episodes(self) -> Set[EpisodeKey]:
@@ -130,7 +131,10 @@ class TransformersEngine(Engine):
 
     def figures(self) -> Mapping[str, float]:
         times, self._out_of_memory = self._out_of_memory, 0
-        return {"batch_limit": self._limit, "out_of_memory": times}
+        decoder, past = self._decoder, self._told_seconds
+        self._told_seconds = decoder.read_seconds, decoder.draw_seconds
+        read, draw = (round(now - then, 3) for now, then in zip(self._told_seconds, past, strict=True))
+        return {"batch_limit": self._limit, "out_of_memory": times, "read_seconds": read, "draw_seconds": draw}
 
     # Nothing in load, sleep and wake is awaited: no pass can begin, and no cancellation can come, in their middle.
 

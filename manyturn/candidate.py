@@ -191,6 +191,8 @@ def _model(word: str, asked: Asked) -> Candidate:
     usual = Sampling(max_tokens=config.reply_format.reply_tokens(tools=False))
     sampling = changed(usual, "sampling", asked.get("sampling", {}))
     config.check_text()
+    if reason := config.refuse(None, None):
+        raise ValueError(reason)
     drawing = chosen(ENGINES, _ENGINE, "engine", asked.get("engine", {}))
     language = _loaded(word)
     limit = getattr(language.model.config.get_text_config(), "max_position_embeddings", None) or LONGEST_CONTEXT

@@ -32,12 +32,15 @@ _SHOWN = {
 }
 _HEADS = {
     "vocabulary": "words of task {tasks} of {planned}",
+    "demonstrations": "shown {demonstrations:7d}",
+    "imitation": "imitate {updates:5d}",
     "warmup": "warm-up {updates:5d}",
     "exploration": "explore {played_episodes:5d}",
     "estimator": "estimate {updates:4d}",
     "train": "step {step:8d}",
     "validation": "valid {step:7d}",
 }
+_COST = {"demonstrations": ("rollout",), "imitation": ("learn",), "warmup": ("learn", "rollout")}
 _PARTS = 4  # parts of rewards in a line, at most
 _FIGURES = ("random", "before", "before_greedy", "after", "after_greedy", "difference", "expert")
 
@@ -80,6 +83,7 @@ class TrainingReport:
         head = _HEADS[line["phase"]].format(**line)
         shown = [form.format(line[key]) for key, form in _SHOWN.items() if line.get(key) is not None]
         shown += _parts(line)
+        shown += [f"{name} {line[f'{name}_seconds']:.0f} s" for name in _COST.get(line["phase"], ())]
         if line.get("errors"):
             shown.append(f"errors {line['errors']}")
         self._say(f"{head}  {line['seconds']:6.0f} s  {'  '.join(shown)}")

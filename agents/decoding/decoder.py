@@ -1,5 +1,6 @@
 """Computes replies pass by pass: every pass takes each row one token further, or reads a part of its prompt."""
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -29,6 +30,9 @@ class Decoder:
         model: any transformers causal language model with full attention and a plain output head.
         end_ids: tokens that end a reply.
         pool: where keys and values are.
+
+    Attributes:
+        read_seconds, draw_seconds: of all passes; one that reads prompts and draws is shared out by tokens.
     """
 
     def __init__(self, model: PreTrainedModel, end_ids: frozenset[int], pool: PagePool):
@@ -42,6 +46,7 @@ class Decoder:
         token_bytes = (8 * config.hidden_size + 3 * between) * model.dtype.itemsize
         fit = _CPU_PASS_BYTES // token_bytes if on_cpu else _PASS_TOKENS
         self.pass_tokens = min(_PASS_TOKENS, max(_FEW_TOKENS, fit))
+        self.read_seconds = self.draw_seconds = 0.0
 
     def advance(self, rows: Sequence[Row]) -> list[Row]:
         """Make one pass. A row's reply does not depend on the others, save for rounding.
@@ -52,6 +57,7 @@ class Decoder:
         Raises:
             EngineError: the model computes NaN.
         """
+        began = time.perf_counter()
         self._pool.hold(self.model.dtype)
         with _drawing(self.model):
             plan = self._plan(rows)
@@ -62,7 +68,12 @@ class Decoder:
             for row, count in zip(plan.rows, plan.counts, strict=True):
                 row.computed += count
             ready = [place for place, row in enumerate(plan.rows) if row.computed == row.length]
-            return self._draw([plan.rows[place] for place in ready], hidden[plan.ends[ready]]) if ready else []
+            ended = self._draw([plan.rows[place] for place in ready], hidden[plan.ends[ready]]) if ready else []
+        reading = sum(count for count in plan.counts if count > 1) / sum(plan.counts)
+        seconds = time.perf_counter() - began
+        self.read_seconds += reading * seconds
+        self.draw_seconds += (1 - reading) * seconds
+        return ended
 
     def read_less(self) -> bool:
         """Read prompts in pieces half as long from now on; False if they are short already."""

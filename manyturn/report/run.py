@@ -10,7 +10,7 @@ from manyturn.report.head import Head, Plain, ReportError, ends, figure, number,
 from manyturn.trainers.recipe.config import read_toml
 from manyturn.trainers.record.run_folder import RunFolderError, read_metrics
 
-_PHASES = ("warmup", "exploration", "estimator", "train", "validation")
+_PHASES = ("demonstrations", "imitation", "warmup", "exploration", "estimator", "train", "validation")
 # Title, unit, whether it is a share, and the metrics that are drawn together.
 _CURVES = (
     ("Return", "mean of an episode", False, {"return": "return"}),

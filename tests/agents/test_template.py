@@ -14,6 +14,13 @@ CHATML = (
 )
 FORGETS_THOUGHTS = CHATML.replace("m['content']", "m['content'].split('</think>')[-1]")
 NO_SYSTEM = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system role') }}{% endif %}" + CHATML
+OWN_TEXT = "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
+ADDS_TEXT = (  # as SmolLM2's does
+    "{% for m in messages %}{% if loop.first and m['role'] != 'system' %}{{ '"
+    + OWN_TEXT.replace("\n", "\\n")
+    + "' }}{% endif %}"
+    + CHATML.removeprefix("{% for m in messages %}")
+)
 CONTROLS = ("<|im_start|>", "<|im_end|>", "<|end|>", "<|user|>", "<|agent|>", "<|system|>")
 
 
@@ -43,6 +50,35 @@ def test_decoding_a_tiny_encoding_gives_back_any_text(tiny_template, text):
 def test_templates_that_keep_prefixes_pass_the_check(template):
     template.check()
     WholeConversation(WholeConfig()).check(template)
+
+
+@pytest.mark.parametrize("begin", ["", "<|eos|>", "<|im_start|>"], ids=["none", "begins", "is ChatML's"])
+def test_the_templates_own_system_text_is_left_out_and_nothing_else(begin):
+    template = chat_template(("{{ '<|eos|>' }}" if begin == "<|eos|>" else "") + ADDS_TEXT)
+    template.tokenizer.bos_token = begin or None
+    front, said = begin.replace("<|im_start|>", ""), [("Look.", "go"), ("A wall.", "stay")]
+    whole, without = template, template.without_own_system().without_own_system()
+    without.check()
+    for exchanges in ((), said):
+        kept, left = (one.tokenizer.decode(one.conversation("", exchanges, "A door.")) for one in (whole, without))
+        assert kept == front + OWN_TEXT + left.removeprefix(front) and left.startswith(f"{front}<|im_start|>user")
+    pieces = without.opening("", "Look.")
+    for (_, reply), following in zip(said, ("A wall.", "A door."), strict=True):
+        pieces = [*pieces, *without.reply(reply), *without.bridge(following, ended=True)]
+    assert pieces == without.conversation("", said, "A door.")
+    assert without.opening("Rules.", "Look.") == whole.opening("Rules.", "Look."), "what is given takes its place"
+
+
+def test_a_template_without_a_system_text_of_its_own_or_with_one_that_hides_is_refused():
+    with pytest.raises(TemplateError, match=r"adds no system text of its own: leave agent.template_system out"):
+        chat_template(CHATML).without_own_system()
+    inside = ADDS_TEXT.replace("<|im_end|>\\n' }}{% endif %}", "\\n' }}{% endif %}", 1).replace(
+        "{{ '<|im_start|>' + m['role']", "{{ (' ' if loop.first else '<|im_start|>') + m['role']"
+    )
+    with pytest.raises(
+        TemplateError, match=r"cannot be told apart, .* take its system text out of .*chat_template.jinja"
+    ):
+        chat_template(inside).without_own_system()
 
 
 @pytest.mark.parametrize("listed", [True, False])

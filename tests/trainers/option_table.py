@@ -110,6 +110,7 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "agent.context=window": Matters(),
     "agent.context=window.turns": Matters(0),
     "agent.system": Matters("red"),
+    "agent.template_system": Unchanged(why="of templates that add a system text; that of a tiny model adds none"),
     "agent.instructions": Matters(True),
     "agent.show_admissible": Matters(True),
     "agent.max_context": Matters(24),

@@ -1,6 +1,6 @@
 """Imitation: an update towards saying what demonstrations say, without credit."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +11,13 @@ from manyturn.trainers.learn.learner import Learner
 from manyturn.trainers.learn.samples import Sample, padded
 
 
-def imitate(learner: Learner, samples: Sequence[Sample], lr: float, observed: float = 0.0) -> dict[str, float]:
+def imitate(
+    learner: Learner,
+    samples: Sequence[Sample],
+    lr: float,
+    observed: float = 0.0,
+    between: Callable[[], None] = lambda: None,
+) -> dict[str, float]:
     """One update of the policy.
 
         loss = -sum over tokens of w log pi(token) / sum of w        w: 1 where the token was said, else ``observed``
@@ -19,6 +25,7 @@ def imitate(learner: Learner, samples: Sequence[Sample], lr: float, observed: fl
     Args:
         lr: learning rate.
         observed: what a token that was not said weighs; with 0 it is not read. The first token is never predicted.
+        between: called after each micro-batch; what it raises ends the update, of which nothing is applied.
 
     Returns:
         The loss, and the norm of the gradient.
@@ -35,4 +42,5 @@ def imitate(learner: Learner, samples: Sequence[Sample], lr: float, observed: fl
         loss = -(reading.logprob * reading.said * weight_BT).sum() / whole
         loss.backward()
         total += loss.item()
+        between()
     return {"loss": total, "grad_norm": learner.optimizer.update()}

@@ -15,9 +15,9 @@ Log = Callable[[dict[str, Any]], None]  # receives each line as it is written
 METRICS: dict[str, str] = {
     # --- where we are
     "step": "Reinforcement-learning step, from 1. Step 0 is the warmed-up policy.",
-    "phase": "'warmup' for a measurement during the warm-up, 'exploration' for what is played before the first step so "
-    "that an estimator can learn from it, 'estimator' for a pass of that, 'train' for a step, 'validation' for an "
-    "evaluation.",
+    "phase": "'demonstrations' once they are there, 'imitation' for the first update of the warm-up, 'warmup' for a "
+    "measurement during it, 'exploration' for what is played before the first step so that an estimator can learn from "
+    "it, 'estimator' for a pass of that, 'train' for a step, 'validation' for an evaluation.",
     "seconds": "Wall-clock seconds since this process began the run or resumed it.",
     "version": "Policy version: updates applied to the weights when the line was written.",
     # --- what the policy did
@@ -95,13 +95,19 @@ METRICS: dict[str, str] = {
     "outcome, in a step or a pass of the estimator's training; the share of the outcome's variance that it leaves is "
     "what contributions do not account for yet.",
     # --- speed
-    "rollout_seconds": "Seconds to play the step's episodes.",
-    "learn_seconds": "Seconds of credit and updates.",
+    "rollout_seconds": "Seconds to play the step's episodes; in the warm-up, the demonstrations or the measurement's.",
+    "rollout_cpu_seconds": "Seconds of the processor of this process meanwhile, all its threads together.",
+    "read_seconds": "Seconds in which the engine read prompts, of those in which it computed for the line's episodes.",
+    "draw_seconds": "Seconds in which it drew replies. A pass that does both is shared out by its tokens.",
+    "learn_seconds": "Seconds of credit and updates; in the warm-up, of the updates since the line before.",
+    "learn_cpu_seconds": "Seconds of the processor of this process meanwhile, all its threads together.",
     "batch_limit": "Replies that the engine computes together at most: engine.max_batch, or fewer once memory ran out.",
     "out_of_memory": "Times that the engine ran out of memory in the step: it began again in a smaller batch, and no "
     "episode was lost.",
     "drawn_tokens": "Tokens that the policy said in the step; what a branch repeats is not counted again.",
-    "trained_tokens": "Tokens in the sequences of the step; each is computed once for a forward pass.",
+    "trained_tokens": "Tokens in the sequences of the step, or of the updates since the line before; each is computed "
+    "once for a forward pass.",
+    "demonstrations": "Sequences to imitate: episodes, or turns where the context is a window.",
     "updates": "Gradient updates so far, of the policy in the warm-up, and of the estimator in its own phase.",
 }
 

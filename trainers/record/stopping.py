@@ -69,6 +69,11 @@ class Stopping:
         for name, handler in self._before.items():
             put_back(name, handler)
 
+    def check(self) -> None:
+        """Raise Stopped once a stop was asked for: for work of which nothing would be kept."""
+        if self.asked:
+            raise Stopped(self.asked, f"{self.asked.name}: what was not finished is left")
+
     async def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """The result of ``work``; once a stop is asked for, it has ``drain`` seconds before it is cancelled.
 

@@ -8,7 +8,7 @@ was killed continues from its last checkpoint to the same bits.
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -104,7 +104,7 @@ async def train(
             if not resume or steps is not None:
                 folder.write_config(settings)
             tell({"phase": "begin"})
-            state = await stopping.run(_begin(run, folder, checkpoint, loggers, log, note))
+            state = await stopping.run(_begin(run, folder, checkpoint, loggers, log, note, stopping.check))
             state.config = plain(settings)
             if edits:
                 for told in filter(None, (made(settings, edits, state.step) for made in (schedule_note, epo_note))):
@@ -179,7 +179,13 @@ def _refuse_edits(path: Path, checkpoint: Path | None, edits: Mapping[str, tuple
 
 
 async def _begin(
-    run: Run, folder: RunFolder, checkpoint: Path | None, loggers: RunLoggers, log: Log, note: Notices
+    run: Run,
+    folder: RunFolder,
+    checkpoint: Path | None,
+    loggers: RunLoggers,
+    log: Log,
+    note: Notices,
+    heed: Callable[[], None],
 ) -> State:
     """The state to go on from: that of the checkpoint, or the end of the warm-up."""
     if checkpoint is not None:
@@ -199,7 +205,7 @@ async def _begin(
     state = State(config=plain(run.config), notices=note.said)
     began = time.monotonic()
     try:
-        state.warmup, state.seen = await warm_up(run, log, note)
+        state.warmup, state.seen = await warm_up(run, log, note, heed)
     except ConfigError:
         folder.withdraw()
         raise

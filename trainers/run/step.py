@@ -1,6 +1,5 @@
 """One step of reinforcement learning: draw tasks, play groups of episodes, give credit to their turns, update."""
 
-import time
 from collections import Counter
 from typing import Any
 
@@ -16,6 +15,7 @@ from manyturn.trainers.play.refill import Refill
 from manyturn.trainers.play.rollouts import describe, is_learnable, plan_groups
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.state import State
+from manyturn.trainers.record.stopwatch import Stopwatch
 from manyturn.trainers.run.engine_alarm import check_engines
 from manyturn.trainers.run.first_step import check_first_step
 from manyturn.trainers.run.playing import play_groups, starts_of
@@ -25,10 +25,14 @@ from manyturn.trainers.run.run import Run
 
 async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any]:
     """The next step; returns its metrics. Until the update nothing of the run changes, and after it nothing waits."""
-    config, started, step = run.config, time.monotonic(), state.step + 1
+    config, clock, step = run.config, Stopwatch(), state.step + 1
+    earlier = run.engine_figures()
     async with run.drawing():
         refill, numbers, memory = await _play_rounds(run, state, folder)
-    played, episodes = time.monotonic(), refill.played
+    rollout, episodes = {**clock.lap("rollout"), **run.engine_figures()}, refill.played
+    for name in earlier:
+        if name.endswith("out_of_memory"):  # while held-out tasks were played, which have no line of their own
+            rollout[name] = rollout.get(name, 0) + earlier[name]
     if step == 1:
         await check_first_step(run, episodes)
     updates = policy_updates(run, episodes, refill.kept, memory)
@@ -60,10 +64,9 @@ async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any
     return {
         **describe(episodes, run.roles, run.seats.part_names),
         **figures,
-        **run.engine_figures(),
+        **rollout,
         "rounds": refill.round,
-        "rollout_seconds": round(played - started, 3),
-        "learn_seconds": round(time.monotonic() - played, 3),
+        **clock.lap("learn"),
         "drawn_tokens": drawn_tokens(_learnt(refill), begun),
         "trained_tokens": trained,
         **state.count(len(episodes), sum(len(episode.turns) for episode in episodes), drawn_tokens(episodes, begun)),

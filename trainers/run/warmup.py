@@ -19,18 +19,22 @@ from manyturn.trainers.learn.policy_optimizer import LearningFailed
 from manyturn.trainers.learn.samples import Sample
 from manyturn.trainers.play.rollouts import describe, plan_groups
 from manyturn.trainers.record.metrics import Log
+from manyturn.trainers.record.stopwatch import Stopwatch
 from manyturn.trainers.run.demonstrations import Demonstrations, demonstrations
 from manyturn.trainers.run.run import Run
 from manyturn.trainers.run.warmup_ending import Measurement, without_success
 from manyturn.trainers.run.warmup_from import take_warmup
 
 
-async def warm_up(run: Run, log: Log, note: Callable[[str], None]) -> tuple[dict[str, Any], set[str]]:
+async def warm_up(
+    run: Run, log: Log, note: Callable[[str], None], heed: Callable[[], None] = lambda: None
+) -> tuple[dict[str, Any], set[str]]:
     """Imitate, or take over what another run has learnt by it.
 
     Args:
-        log: takes a line of metrics at each measurement.
+        log: takes a line of metrics when demonstrations are there, after the first update, and at each measurement.
         note: takes what else there is to say.
+        heed: raises where the run was asked to stop, of which nothing would be kept.
 
     Returns:
         What happened, and the contents of the tasks that were shown.
@@ -46,22 +50,29 @@ async def warm_up(run: Run, log: Log, note: Callable[[str], None]) -> tuple[dict
         return taken, seen
     if not config.episodes:
         return {"updates": 0, "demonstrations": 0}, set()
+    clock = Stopwatch()
     shown = await demonstrations(run, note)
     told: dict[str, Any] = {"demonstrations": sum(map(len, shown.samples)), "updates": 0}
+    log({"phase": "demonstrations", "step": 0, "demonstrations": told["demonstrations"], **clock.lap("rollout")})
     batches = [_batches(len(own), config.batch, run.config.seed) for own in shown.samples]
-    history, since, played = list[Measurement](), list[float](), list[Episode]()
+    history, since, played, trained = list[Measurement](), list[float](), list[Episode](), 0
     for update in range(1, config.max_updates + 1):
         rate = config.lr * (1 - 0.9 * (update - 1) / config.max_updates)
-        losses = await _update(run, shown.samples, batches, rate)
+        losses, tokens = await _update(run, shown.samples, batches, rate, heed)
         since += losses.values()
+        trained += tokens
         told["updates"] = update
         if update == 1:
             history.append(Measurement(1, float(np.mean(since)), {}))
+            log({"phase": "imitation", "step": 0, "updates": 1, **losses, **_cost(clock, trained), "lr": rate})
+            trained = 0
         if update % config.check_every == 0 or update == config.max_updates:
+            cost, trained = _cost(clock, trained), 0
             played = await _validation(run, f"warmup/{update}", config.check_episodes)
+            cost |= clock.lap("rollout")
             found = describe(played, run.roles, run.seats.part_names)
             told["success"] = found["success"]
-            log({"phase": "warmup", "step": 0, "updates": update, **found, **losses, "lr": rate})
+            log({"phase": "warmup", "step": 0, "updates": update, **found, **losses, **cost, "lr": rate})
             history.append(Measurement(update, float(np.mean(since)), found))
             since.clear()
             if found["success"] is not None and found["success"] >= config.until_success:
@@ -71,15 +82,22 @@ async def warm_up(run: Run, log: Log, note: Callable[[str], None]) -> tuple[dict
 
 
 async def _update(
-    run: Run, samples: list[list[Sample]], batches: list[Iterator[list[int]]], rate: float
-) -> dict[str, Any]:
-    """One update of each policy; returns the losses."""
-    losses: dict[str, Any] = {}
+    run: Run, samples: list[list[Sample]], batches: list[Iterator[list[int]]], rate: float, heed: Callable[[], None]
+) -> tuple[dict[str, Any], int]:
+    """One update of each policy; returns the losses, and how many tokens they were over."""
+    losses, tokens = dict[str, Any](), 0
     for trainee, own, batch in zip(run.trainees, samples, batches, strict=True):
-        measured = imitate(trainee.learner, [own[i] for i in next(batch)], rate, run.config.warmup.observed)
+        chosen = [own[i] for i in next(batch)]
+        measured = imitate(trainee.learner, chosen, rate, run.config.warmup.observed, heed)
+        tokens += sum(map(len, chosen))
         losses |= trainee.labelled({"loss": measured["loss"]})
         await asyncio.sleep(0)  # lets a signal to stop be heard
-    return losses
+    return losses, tokens
+
+
+def _cost(clock: Stopwatch, trained: int) -> dict[str, float]:
+    """What the updates since the line before took, over so many tokens."""
+    return {**clock.lap("learn"), "trained_tokens": trained}
 
 
 def _judge(

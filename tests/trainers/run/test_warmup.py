@@ -1,14 +1,20 @@
 """A warm-up that taught nothing is not passed over in silence: reinforcement would begin from noise."""
 
 import asyncio
+import os
 import re
+import signal
+import time
 
 import pytest
+from learner_steps import episodes_of, equal, learner, weights
 from short_runs import short_run
 
 from manyturn.envs.contract.options import ConfigError
+from manyturn.trainers.learn.imitation import imitate
 from manyturn.trainers.learn.policy_optimizer import LearningFailed
 from manyturn.trainers.record.run_folder import read_metrics
+from manyturn.trainers.record.stopping import Stopped
 from manyturn.trainers.run.loop import train
 
 HOPELESS = """
@@ -67,6 +73,7 @@ class Hidden(mt.TextEnv):
 class Shown(Hidden):
     shows = True
 """
+TAUGHT = {"episodes": 12, "must_succeed": False, "batch": 4, "check_episodes": 2}
 NO_WARMUP = {"episodes": 0}
 SHORT_MAZE = {"id": "manyturn/Maze-v0", "args": {"max_turns": 1}}
 
@@ -109,7 +116,8 @@ def failed(folder, name, **warmup):
     told = str(stopped.value)
     assert "\n" not in told and "without a success on 16 validation tasks (invalid " in told
     assert "With --warmup.must-succeed false the run goes on all the same" in told
-    assert [line["phase"] for line in read_metrics(folder / "run")] == ["warmup"] * (warmup["max_updates"] // 20 or 1)
+    measured = ["warmup"] * (warmup["max_updates"] // 20 or 1)
+    assert [line["phase"] for line in read_metrics(folder / "run")] == ["demonstrations", "imitation", *measured]
     return told
 
 
@@ -152,3 +160,49 @@ def test_a_success_below_what_was_asked_for_is_a_line_of_the_summary_too(tmp_pat
     assert 0 < summary["warmup"]["success"] < 1
     [told] = [notice for notice in notices if "below warmup.until_success = 1" in notice]
     assert told in summary["notices"]
+
+
+def test_what_a_warm_up_costs_is_known_from_its_first_update_on(tmp_path):
+    config = short_run(steps=1, evaluation={"limit": 2}, warmup={**TAUGHT, "max_updates": 4, "check_every": 2})
+    asyncio.run(train(config, tmp_path / "run"))
+    shown, first, *measured, step = read_metrics(tmp_path / "run")
+    assert [shown["phase"], first["phase"]] == ["demonstrations", "imitation"]
+    assert shown["demonstrations"] > 0 and {"rollout_seconds", "rollout_cpu_seconds"} <= shown.keys()
+    assert first["updates"] == 1 and first["loss"] > 0 and first["trained_tokens"] > 0
+    assert [line["updates"] for line in measured] == [2, 4]
+    for line in measured:
+        assert line["learn_cpu_seconds"] > 0 < line["rollout_cpu_seconds"] and line["trained_tokens"] > 0
+    assert measured[1]["trained_tokens"] > first["trained_tokens"], "of both updates since the line before"
+    assert step["learn_cpu_seconds"] > 0 < step["rollout_cpu_seconds"]
+    assert 0 < step["read_seconds"] + step["draw_seconds"] <= step["rollout_seconds"] + 0.01
+    assert step["read_seconds"] > 0 < step["draw_seconds"]
+
+
+def test_a_signal_ends_a_warm_up_at_once(tmp_path):
+    """It used to be heard after 30 s, for which updates went on that nobody would keep."""
+    told: list[float] = []
+
+    def report(line):
+        if line["phase"] == "imitation":
+            told.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+
+    many = {**TAUGHT, "max_updates": 100_000, "check_every": 100_000}
+    with pytest.raises(Stopped, match="SIGINT: what was not finished is left"):
+        asyncio.run(train(short_run(warmup=many), tmp_path / "run", report=report))
+    assert time.monotonic() - told[0] < 20
+    assert not list((tmp_path / "run/checkpoints").iterdir())
+
+
+def test_an_update_that_is_to_stop_ends_after_its_micro_batch_and_changes_nothing():
+    made, passes = learner(micro_tokens=64), 0
+    before = weights(made)
+
+    def stop():
+        nonlocal passes
+        passes += 1
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        imitate(made, episodes_of(), 1e-2, between=stop)
+    assert passes == 1 and equal(before, weights(made)) and made.updates == 0
