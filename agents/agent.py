@@ -11,8 +11,9 @@ from manyturn.agents.engine import Engine, Reply, Sampling
 from manyturn.agents.episode import Act, ContextFull, Policy
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.formats.free_text import FreeTextConfig
-from manyturn.agents.ledger import LastPrompt, Ledger
+from manyturn.agents.ledger import ON_PURPOSE, LastPrompt, Ledger
 from manyturn.agents.reply_format import FORMATS, ReplyFormat
+from manyturn.agents.scripted import Mistake
 from manyturn.agents.template import ChatTemplate
 from manyturn.agents.usage import Usage
 from manyturn.envs.contract.facts import EnvFacts
@@ -193,16 +194,22 @@ class DemonstratorPlayer:
     async def act(self, step: Answer, seat: Seat) -> Act:
         act = await self._teacher.act(step, seat)
         prompt = self._memories[step.role].prompt(self._config.view(step))
-        text = self._format.render(act.action)
+        wrong = isinstance(act, Mistake)
+        text, action, kept = self._format.render(act.action), act.action, True
+        if wrong:
+            text = text if act.format_valid else act.reply
+            action, kept = self._format.parse(text)
         ids = self._template.reply(text)
         if len(prompt) + len(ids) > self._config.max_context:
             raise ContextFull(
                 f"a demonstration of {len(prompt) + len(ids)} tokens exceeds agent.max_context = "
                 f"{self._config.max_context}"
             )
-        self.ledger.record(prompt, ids, [0.0] * len(ids), version=0, role=step.role)
+        version = ON_PURPOSE if wrong else 0
+        self.ledger.record(prompt, ids, [0.0] * len(ids), version, role=step.role)
         self._memories[step.role].said(prompt, ids, text)
-        return Act(text, act.action, pieces=self._template.pieces(ids), usage=Usage(len(prompt), len(ids), cut=False))
+        usage = Usage(len(prompt), len(ids), cut=False)
+        return Act(text, action, kept, pieces=self._template.pieces(ids), usage=usage)
 
     def leave(self) -> None:
         self._teacher.leave()

@@ -12,6 +12,8 @@ import numpy as np
 
 from manyturn.envs.contract.roles import ONE_ROLE
 
+ON_PURPOSE = -1  # version of a reply that a demonstrator got wrong on purpose, from which nothing is learnt
+
 
 @dataclass
 class Branch:

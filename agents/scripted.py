@@ -1,16 +1,23 @@
 """Policies without a model: the expert, and random admissible commands."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from manyturn.agents.episode import Act, Player
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Ledger
+from manyturn.agents.mistakes import mistaken
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.roles import ONE_ROLE
 from manyturn.envs.hosting.host import Answer
 from manyturn.envs.hosting.seats import Seat
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake(Act):
+    """A reply that is wrong on purpose; ``format_valid`` is False where it is to break the reply format too."""
 
 
 class Scripted:
@@ -19,26 +26,29 @@ class Scripted:
     Args:
         noise: share of random moves: 0 is the expert, 1 a random policy. A demonstrator that errs and recovers shows a
             learner how to recover.
+        invalid: share of turns at which it says something that means nothing, at random in the reply format or out of
+            it; the next turn is as any other.
     """
 
     blocks = True
 
-    def __init__(self, noise: float = 0.0):
-        if not 0 <= noise <= 1:
-            raise ValueError(f"noise is a share between 0 and 1, not {noise}")
-        self.noise = noise
+    def __init__(self, noise: float = 0.0, invalid: float = 0.0):
+        for name, share in (("noise", noise), ("invalid", invalid)):
+            if not 0 <= share <= 1:
+                raise ValueError(f"{name} is a share between 0 and 1, not {share}")
+        self.noise, self.invalid = noise, invalid
         self.name = "expert" if noise == 0 else "random" if noise == 1 else f"expert with {noise:.0%} random moves"
 
     def player(self, key: EpisodeKey, instructions: str) -> Player:
-        return _ScriptedPlayer(self.noise, key)
+        return _ScriptedPlayer(self, key)
 
 
 SCRIPTS: Mapping[str, Scripted] = {"expert": Scripted(0.0), "random": Scripted(1.0)}
 
 
 class _ScriptedPlayer:
-    def __init__(self, noise: float, key: EpisodeKey):
-        self._noise, self._key = noise, key
+    def __init__(self, policy: Scripted, key: EpisodeKey):
+        self._noise, self._invalid, self._key = policy.noise, policy.invalid, key
         self._rngs: dict[str, np.random.Generator] = {}  # of each agent, so that it hangs on no other's turns
         self.ledger: Ledger | None = None
 
@@ -47,6 +57,8 @@ class _ScriptedPlayer:
             named = () if step.role == ONE_ROLE else (step.role,)
             self._rngs[step.role] = generator("scripted", *self._key, *named)
         rng = self._rngs[step.role]
+        if self._invalid and rng.random() < self._invalid:
+            return await self._mistake(step, seat, rng)
         if self._noise == 1 or rng.random() < self._noise:
             if step.admissible:
                 return _said(step.admissible[int(rng.integers(len(step.admissible)))])
@@ -55,6 +67,14 @@ class _ScriptedPlayer:
                 letters = rng.integers(ord("a"), ord("z") + 1, 8)
                 return _said("".join(map(chr, letters)))
         return _said(await seat.expert())
+
+    async def _mistake(self, step: Answer, seat: Seat, rng: np.random.Generator) -> Act:
+        if step.admissible:
+            meant = step.admissible[int(rng.integers(len(step.admissible)))]
+        else:
+            meant = "" if self._noise == 1 else await seat.expert()
+        said = mistaken(meant, step.admissible or (), rng)
+        return Mistake(said, said, format_valid=bool(rng.integers(2)))
 
     def leave(self) -> None:
         """Nothing is kept."""

@@ -130,6 +130,7 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "warmup.from_run": Unchanged(why="of the weights of the run that it names"),
     "warmup.episodes": Matters(12, LEARNT),
     "warmup.noise": Matters(0.0, LEARNT),
+    "warmup.invalid": Matters(0.3, LEARNT),
     "warmup.batch": Matters(4, LEARNT),
     "warmup.lr": Matters(3e-3, LEARNT),
     "warmup.max_updates": Matters(12, {**LEARNT, "warmup.until_success": 1.0}),

@@ -30,7 +30,8 @@ def imitate(
     Returns:
         The loss, and the norm of the gradient.
     """
-    weights = [np.where(sample.said, 1.0, observed) for sample in samples]
+    # A reply that is wrong on purpose is neither said nor the environment's: it weighs nothing.
+    weights = [np.where(sample.said, 1.0, np.where(sample.reply < 0, observed, 0.0)) for sample in samples]
     if observed:
         samples = [replace(sample, said=np.arange(len(sample)) > 0) for sample in samples]
     whole = sum(float(weight[sample.said].sum()) for sample, weight in zip(samples, weights, strict=True))

@@ -68,6 +68,9 @@ class WarmupConfig(Options):
     """Demonstrations that are collected; 0 leaves the warm-up out."""
     noise: Annotated[float, _EPISODES, _HERE] = Field(default=0.3, ge=0, le=1)
     """Share of random moves in the demonstrations, to show recovery; only successful ones are learnt from."""
+    invalid: Annotated[float, _EPISODES, _HERE] = Field(default=0.0, ge=0, lt=1)
+    """Share of turns in the demonstrations at which something is said that means nothing, such as half a command. That
+    is seen and not learnt; what is said next shows how to recover. Only successful demonstrations are learnt from."""
     batch: Annotated[int, _EPISODES, _HERE] = Field(default=8, ge=1)
     """Sequences in an update: episodes, or turns where the context is a window."""
     lr: Annotated[float, _EPISODES, _HERE] = Field(default=4e-3, gt=0)

@@ -8,9 +8,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from manyturn.agents.episode import Ending, Episode
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import gather
+from manyturn.agents.ledger import ON_PURPOSE
 from manyturn.agents.role_views import role_views
 from manyturn.agents.scripted import Scripted
 from manyturn.envs.contract.keys import generator
@@ -37,12 +40,14 @@ class Demonstrations:
         shown: contents of the tasks.
         longest: tokens of the longest reply.
         reply: a reply of them.
+        invalid: share of their turns that are invalid on purpose.
     """
 
     samples: list[list[Sample]]
     shown: set[str]
     longest: int
     reply: str
+    invalid: float = 0.0
 
 
 async def demonstrations(run: Run, note: Callable[[str], None]) -> Demonstrations:
@@ -67,11 +72,32 @@ async def demonstrations(run: Run, note: Callable[[str], None]) -> Demonstration
             note(told)
     good = [episode for episode in episodes if episode.success]
     parted = [view for episode in good for view in role_views(episode, run.roles)]
-    samples = [samples_of([view.episode for view in parted if view.role in t.roles]) for t in run.trainees]
+    views = [[view.episode for view in parted if view.role in t.roles] for t in run.trainees]
+    samples = [_learnt(own) for own in views]
     if not all(samples):
         raise ConfigError(_nothing_to_imitate(run, episodes))
-    reply = next(turn.reply for episode in good for turn in episode.turns)
-    return Demonstrations(samples, {episode.task.content for episode in good}, _longest(good), reply)
+    turns = [pair for own in views for view in own for pair in zip(view.turns, _wrong(view), strict=True)]
+    reply = next(turn.reply for turn, is_wrong in turns if not is_wrong)
+    share = sum(is_wrong for _, is_wrong in turns) / len(turns)
+    return Demonstrations(samples, {episode.task.content for episode in good}, _longest(good), reply, share)
+
+
+def _wrong(episode: Episode) -> list[bool]:
+    """Whether each turn's reply is wrong on purpose."""
+    if episode.ledger is None:
+        return [False] * len(episode.turns)
+    return [span.version == ON_PURPOSE for span in episode.ledger.spans[: len(episode.turns)]]
+
+
+def _learnt(episodes: Sequence[Episode]) -> list[Sample]:
+    """Their sequences in which something is said; what is wrong on purpose counts as read."""
+    found = []
+    for sample in samples_of(episodes):
+        wrong_K = np.array(_wrong(episodes[sample.episode]))
+        said = sample.said & ~wrong_K[sample.reply]  # where nothing was said the index is idle
+        if said.any():
+            found.append(replace(sample, said=said) if wrong_K.any() else sample)
+    return found
 
 
 async def expert_reply_tokens(run: Run) -> int | None:
@@ -88,7 +114,8 @@ def _key(run: Run, number: int) -> EpisodeKey:
 
 
 def _teacher(run: Run) -> Scripted:
-    return Scripted(run.config.warmup.noise if run.seats.has_expert else 1.0)
+    config = run.config.warmup
+    return Scripted(config.noise if run.seats.has_expert else 1.0, config.invalid)
 
 
 async def _play(run: Run, teacher: Scripted, plan: Plan, of: int, max_context: int | None = None) -> list[Episode]:
@@ -142,7 +169,13 @@ def _is_full(episode: Episode) -> bool:
 
 
 def _longest(episodes: Sequence[Episode]) -> int:
-    return max((n for episode in episodes for n in reply_lengths(episode)), default=0)
+    lengths = (
+        length
+        for episode in episodes
+        for length, is_wrong in zip(reply_lengths(episode), _wrong(episode), strict=True)
+        if not is_wrong
+    )
+    return max(lengths, default=0)
 
 
 def _needed(episode: Episode, room: int) -> int:
@@ -153,12 +186,15 @@ def _needed(episode: Episode, room: int) -> int:
 
 def _nothing_to_imitate(run: Run, episodes: Sequence[Episode]) -> str:
     config, has_expert = run.config.warmup, run.seats.has_expert
-    expert = f"the expert with warmup.noise = {config.noise}"
+    expert = f"the expert with warmup.noise = {config.noise}" + f" and warmup.invalid = {config.invalid}" * bool(
+        config.invalid
+    )
     by = expert if has_expert else "a random policy (there is no expert)"
     told = [episode for episode in episodes if not episode.ending.is_error]
     late = sum(episode.cause == "turns" for episode in told)
     odd = [episode for episode in told if math.isnan(episode.outcome)]
     fixes = ["give the environment an expert()"] if not has_expert else ["lower warmup.noise"] if config.noise else []
+    fixes += ["lower warmup.invalid"] if config.invalid else []
     if odd:
         why, fixes = f"rewards are not numbers: {unscorable(odd[0])}", ["return a number"]
     elif late > len(told) / 2:

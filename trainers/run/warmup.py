@@ -53,7 +53,9 @@ async def warm_up(
     clock = Stopwatch()
     shown = await demonstrations(run, note)
     told: dict[str, Any] = {"demonstrations": sum(map(len, shown.samples)), "updates": 0}
-    log({"phase": "demonstrations", "step": 0, "demonstrations": told["demonstrations"], **clock.lap("rollout")})
+    if config.invalid:
+        told["invalid"] = shown.invalid
+    log({"phase": "demonstrations", "step": 0, **told, **clock.lap("rollout")})
     batches = [_batches(len(own), config.batch, run.config.seed) for own in shown.samples]
     history, since, played, trained = list[Measurement](), list[float](), list[Episode](), 0
     for update in range(1, config.max_updates + 1):

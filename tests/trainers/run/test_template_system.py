@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from chat_model import CHATML, save_chat_model
 
-from manyturn.agents.agent import Agent, AgentConfig
+from manyturn.agents.agent import AgentConfig
 from manyturn.agents.endpoint.options import EndpointSampling
 from manyturn.agents.openai_policy import OpenAIPolicy
 from manyturn.candidate import find_policy
@@ -43,7 +43,7 @@ def run_config(folder: Path, **agent: Any) -> RunConfig:
     )
 
 
-def first_prompt(agent: Agent) -> str:
+def first_prompt(agent: Any) -> str:
     return agent.template.tokenizer.decode(agent.template.opening("", "Look."))
 
 
