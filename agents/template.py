@@ -4,7 +4,6 @@ An episode's tokens grow by appending: opening, reply, bridge to the next observ
 once. That is only right where the template keeps prefixes, which ``check`` proves at start-up.
 """
 
-import copy
 import re
 from collections.abc import Sequence
 from functools import cached_property
@@ -72,9 +71,10 @@ class ChatTemplate:
 
     Args:
         tokenizer: with ``chat_template`` set.
+        left_out: what of a conversation without system text is not rendered; see ``without_own_system``.
     """
 
-    def __init__(self, tokenizer: "PreTrainedTokenizerBase"):
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase", left_out: OwnSystem | None = None):
         if not tokenizer.chat_template:
             raise TemplateError(
                 f"{tokenizer.name_or_path or 'the tokenizer'} has no chat template: use an instruct model, "
@@ -85,7 +85,7 @@ class ChatTemplate:
         self._end = tokenizer.eos_token_id
         self.tokenizer = tokenizer
         self._pieces: dict[int, str] = {}
-        self._left_out: OwnSystem | None = None
+        self._left_out = left_out
 
     @cached_property
     def end_ids(self) -> frozenset[int]:
@@ -180,9 +180,7 @@ class ChatTemplate:
         Raises:
             TemplateError: it adds none, or what it adds cannot be told from what belongs to the observation.
         """
-        found = copy.copy(self)
-        found._left_out = self._left_out or self._own_system
-        return found
+        return ChatTemplate(self.tokenizer, self._left_out or self._own_system)
 
     @property
     def _own_system(self) -> OwnSystem:
