@@ -112,6 +112,11 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     ({"value": {}}, r"\[value\] has no effect: .*; leave it out", {"credit.advantage": "gae"}),
     (
+        {"learner.lora_rank": 4, "learner.lora_layers": [0, 1], "learner.states_gb": 2.0},
+        r"learner\.states_gb has no effect: layer 0 learns, and there is nothing below it; leave it out",
+        {"learner.lora_layers": [1, 2]},
+    ),
+    (
         {"learner.lr_warmup": 60},
         r"learner\.lr_warmup = 60 steps are not over in 60, .* lower it, such as to 0\.1",
         {"learner.lr_warmup": 0.1},
