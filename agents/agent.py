@@ -1,13 +1,15 @@
 """The language-model agent: reply format, context and engine put together."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from manyturn.agents.checked import Checked
+from manyturn.agents.choices import Allowed, Choices, NoChoice, ReplyChoices
 from manyturn.agents.context import CONTEXTS, Memory
 from manyturn.agents.contexts.whole import WholeConfig
-from manyturn.agents.engine import Engine, Reply, Sampling
+from manyturn.agents.engine import Engine, EngineRefused, Reply, Sampling
 from manyturn.agents.episode import Act, ContextFull, Policy
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.formats.free_text import FreeTextConfig
@@ -18,7 +20,7 @@ from manyturn.agents.template import ChatTemplate
 from manyturn.agents.usage import Usage
 from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import Options
-from manyturn.envs.hosting.host import Answer
+from manyturn.envs.hosting.host import Answer, EnvError
 from manyturn.envs.hosting.seats import Seat
 
 
@@ -39,6 +41,9 @@ class AgentConfig(Options):
     """Give the agent the environment's instructions; a model trained on one environment alone can do without."""
     show_admissible: bool = False
     """List the admissible commands below each observation."""
+    only_admissible: bool = False
+    """Choice decoding: a reply is one of the turn's admissible commands. Each token is drawn among those that lead to
+    one, and log-probabilities, entropies and gradients are of that distribution."""
     max_context: int = Field(default=2048, ge=16)
     """Longest prompt and reply together, in tokens; an episode that outgrows it is truncated."""
 
@@ -58,12 +63,31 @@ class AgentConfig(Options):
         return "\n\n".join(part for part in (self.system, told, self.reply_format.hint()) if part)
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        return self._unused_template_system(env) or self.fault_of_choices(env)
+
+    def _unused_template_system(self, env: EnvFacts | None) -> str | None:
         text = self.system_text("" if env is None else env.instructions)
         if self.template_system == "keep" or not text:
             return None
         return (
             f"agent.template_system has no effect: the agent is given a system text, {text!r:.60}, and the template "
             "adds none of its own; leave it out"
+        )
+
+    def fault_of_choices(self, env: EnvFacts | None) -> str | None:
+        """Why replies cannot be limited to admissible commands, if they are to be."""
+        if not self.only_admissible:
+            return None
+        if self.reply_format.thinks:
+            return (
+                "agent.only_admissible leaves no room for the reasoning that agent.format.think asks for: set "
+                "agent.format.think = false"
+            )
+        if env is None or env.has_admissible:
+            return None
+        return (
+            f"agent.only_admissible chooses among admissible commands, which {env.name} does not list: override "
+            "admissible() in the environment, or leave the option out"
         )
 
     def check_text(self) -> None:
@@ -95,12 +119,20 @@ class Agent:
         self, config: AgentConfig, template: ChatTemplate, engine: Engine, sampling: Sampling, name: str = "model"
     ):
         config.check_text()
+        if config.only_admissible and not engine.capabilities.choices:
+            raise ValueError(
+                "agent.only_admissible limits replies token by token, which this engine cannot: take one that does, "
+                "such as engine.name = 'transformers', or leave it out"
+            )
+        if fault := config.fault_of_choices(None):
+            raise ValueError(fault)
         self.format, self.context = config.reply_format, CONTEXTS.apply(config.context)
         if config.template_system == "remove":
             template = template.without_own_system()
         self.context.check(template)
         self.config, self.template, self.sampling, self.name = config, template, sampling, name
         self.engine = Checked(engine, template)
+        self._commands = ReplyChoices(self.format, template) if config.only_admissible else None
 
     def player(self, key: EpisodeKey, instructions: str) -> "AgentPlayer":
         return self.join(key, instructions, Ledger())
@@ -108,6 +140,15 @@ class Agent:
     def join(self, key: EpisodeKey, instructions: str, ledger: Ledger) -> "AgentPlayer":
         """Begin an episode whose other turns are others', all in one ledger."""
         return AgentPlayer(self, key, instructions, ledger)
+
+    def choices(self, step: Answer, seat: Seat) -> Choices | None:
+        """The replies that are possible at a turn; None if any is. Raises EnvError where there are none."""
+        if self._commands is None:
+            return None
+        try:
+            return self._commands.of(step.admissible)
+        except NoChoice as error:
+            raise EnvError(f"{seat.name} {error}") from error
 
 
 class Memories(dict[str, Memory]):
@@ -139,8 +180,18 @@ class AgentPlayer:
                 f"{len(prompt)} prompt tokens and a reply of up to {agent.sampling.max_tokens} exceed "
                 f"agent.max_context = {agent.config.max_context}"
             )
-        reply = await agent.engine.generate(self._key, len(self.ledger.spans), prompt, agent.sampling)
-        return self.take_down(step, prompt, reply)
+        choices = self.choices(step, seat)
+        if choices is not None and choices.longest > agent.sampling.max_tokens:
+            raise EngineRefused(
+                f"an admissible command takes {choices.longest} tokens as a reply, more than sampling.max_tokens = "
+                f"{agent.sampling.max_tokens}: give --sampling.max-tokens {choices.longest}"
+            )
+        reply = await agent.engine.generate(self._key, len(self.ledger.spans), prompt, agent.sampling, choices)
+        return self.take_down(step, prompt, reply, choices)
+
+    def choices(self, step: Answer, seat: Seat) -> Choices | None:
+        """The replies that are possible; see ``Agent.choices``."""
+        return self._agent.choices(step, seat)
 
     def look(self, step: Answer) -> None:
         self.ledger.unanswered = LastPrompt(list(self.prompt(step)), step.role)
@@ -149,10 +200,15 @@ class AgentPlayer:
         """What the agent sees before it answers."""
         return self._memories[step.role].prompt(self._agent.config.view(step))
 
-    def take_down(self, step: Answer, prompt: list[int], reply: Reply) -> Act:
-        """What a reply means; it is recorded as said by the agent, wherever it comes from."""
+    def take_down(self, step: Answer, prompt: list[int], reply: Reply, choices: Choices | None) -> Act:
+        """What a reply means; it is recorded as said by the agent, wherever it comes from.
+
+        Raises:
+            EnvError: it is none of the choices.
+        """
         agent, text = self._agent, self._agent.template.decode(reply.ids)
-        self.ledger.record(prompt, reply.ids, reply.logprobs, reply.version, reply.entropies, step.role)
+        allowed = _allowed(choices, reply.ids, text)
+        self.ledger.record(prompt, reply.ids, reply.logprobs, reply.version, reply.entropies, step.role, allowed)
         self._memories[step.role].said(prompt, reply.ids, text)
         action, format_valid = agent.format.parse(text)
         usage = Usage(len(prompt), len(reply.ids), cut=reply.finish == "length")
@@ -160,6 +216,18 @@ class AgentPlayer:
 
     def leave(self) -> None:
         self._agent.engine.close(self._key)
+
+
+def _allowed(choices: Choices | None, ids: Sequence[int], text: str) -> Sequence[Allowed]:
+    """What was possible at each token of a reply; nothing if everything was. Raises EnvError for one that was not."""
+    if choices is None:
+        return ()
+    if (allowed := choices.along(ids)) is None:
+        raise EnvError(
+            f"{text!r:.80} is none of the {len(choices.replies)} admissible commands of its turn, which "
+            "agent.only_admissible chooses from: have admissible() list whatever expert() does"
+        )
+    return allowed
 
 
 class Demonstrator:
@@ -185,8 +253,8 @@ class DemonstratorPlayer:
     """The demonstrator within one episode."""
 
     def __init__(self, demonstrator: Demonstrator, key: EpisodeKey, instructions: str, ledger: Ledger):
-        self._config, self._template = demonstrator.agent.config, demonstrator.agent.template
-        self._format = demonstrator.agent.format
+        self._agent, self._config = demonstrator.agent, demonstrator.agent.config
+        self._template, self._format = demonstrator.agent.template, demonstrator.agent.format
         self._memories = Memories(demonstrator.agent, instructions)
         self._teacher = demonstrator.teacher.player(key, instructions)
         self.ledger = ledger
@@ -206,7 +274,8 @@ class DemonstratorPlayer:
                 f"{self._config.max_context}"
             )
         version = ON_PURPOSE if wrong else 0
-        self.ledger.record(prompt, ids, [0.0] * len(ids), version, role=step.role)
+        allowed = () if wrong else _allowed(self._agent.choices(step, seat), ids, text)
+        self.ledger.record(prompt, ids, [0.0] * len(ids), version, role=step.role, allowed=allowed)
         self._memories[step.role].said(prompt, ids, text)
         usage = Usage(len(prompt), len(ids), cut=False)
         return Act(text, action, kept, pieces=self._template.pieces(ids), usage=usage)

@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from manyturn.agents.choices import Choices
 from manyturn.agents.engine import Engine, EngineError, Reply, Sampling
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.template import ChatTemplate
@@ -41,10 +42,23 @@ class Checked:
         self._newest.pop(key, None)
         self._engine.close(key)
 
-    async def generate(self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling) -> Reply:
+    async def generate(
+        self,
+        key: EpisodeKey,
+        turn: int,
+        prompt_ids: Sequence[int],
+        sampling: Sampling,
+        choices: Choices | None = None,
+    ) -> Reply:
+        """The engine's reply, limited to ``choices`` if there are any."""
         try:
-            reply = await self._engine.generate(key, turn, prompt_ids, sampling)
+            if choices is None:
+                reply = await self._engine.generate(key, turn, prompt_ids, sampling)
+            else:
+                reply = await self._engine.choose(key, turn, prompt_ids, sampling, choices)
             fault = self._fault(reply, sampling.max_tokens, self._newest.get(key, 0))
+            if fault is None and choices is not None and choices.along(reply.ids) is None:
+                fault = f"{reply.ids} is none of the {len(choices.replies)} that it was limited to"
         except EngineError:
             raise
         except Exception as error:

@@ -9,6 +9,7 @@ from typing import Any
 
 from manyturn.agents.episode import Ending
 from manyturn.agents.records import Row, read_episodes
+from manyturn.agents.remarks import is_limited
 from manyturn.agents.statistics import (
     Interval,
     Values,
@@ -255,13 +256,21 @@ def _paired(a: Values, b: Values, proportion: bool) -> dict[str, Any]:
 
 def _notes(evaluations: Sequence[Evaluated]) -> list[str]:
     """In what the evaluations differ besides their policies."""
-    notes = []
+    notes = list[str]()
+    if any(is_limited(evaluation.summary) for evaluation in evaluations):
+        notes.append("replies that were possible: " + ", ".join(_possible(one.summary) for one in evaluations))
     for name in _SAID:
         told = [evaluation.summary.get(name) for evaluation in evaluations]
         known = [value for value in told if value is not None]
         if any(value != known[0] for value in known[1:]):
             notes.append(f"{name} differs: " + ", ".join("–" if v is None else json.dumps(v) for v in told))
     return notes
+
+
+def _possible(summary: Mapping[str, Any]) -> str:
+    if is_limited(summary):
+        return "admissible commands alone"
+    return "–" if summary.get("agent") is None else "any"
 
 
 def _interval(found: Interval) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The contract between an agent and anything that computes the next tokens: ids in, ids and log-probabilities out."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from pydantic import Field
 
@@ -10,6 +10,9 @@ from manyturn.agents.usage import Usage
 from manyturn.agents.weights import Weights
 from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import Options
+
+if TYPE_CHECKING:
+    from manyturn.agents.choices import Choices
 
 
 class EngineError(RuntimeError):
@@ -46,7 +49,8 @@ class Reply(NamedTuple):
 
     Attributes:
         ids: T token ids; the end token is among them if the reply ended by itself.
-        logprobs: T natural log-probabilities at the sampling temperature (at temperature 0: of the logits as they are).
+        logprobs: T natural log-probabilities at the sampling temperature (at temperature 0: of the logits as they are);
+            of a choice, those of the distribution over what is possible.
         finish: "stop" if the reply ended by itself, "length" if it was cut.
         version: policy version of the weights that drew it.
         entropies: T entropies, in nats, of the distributions that the tokens were drawn from, if the engine knows them.
@@ -66,11 +70,13 @@ class Capabilities(NamedTuple):
         keeps_bits: the same episodes give the same log-probabilities to the bit, however long their environments take.
         entropy: replies come with their entropies.
         lora: ``load`` takes the weights of a model with adapters.
+        choices: there is ``choose``.
     """
 
     keeps_bits: bool = False
     entropy: bool = False
     lora: bool = False
+    choices: bool = False
 
 
 class Engine(Protocol):
@@ -112,6 +118,18 @@ class Engine(Protocol):
             EngineError: there is no reply; the episode is tried again.
         """
         ...
+
+    async def choose(
+        self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling, choices: "Choices"
+    ) -> Reply:
+        """Draw one of several replies: as ``generate``, with each token drawn among those that are possible there.
+
+        Log-probabilities and entropies are those of the distribution over the possible tokens, 0 for a forced one.
+
+        Args:
+            choices: replies of at most ``sampling.max_tokens``, each with its end token.
+        """
+        raise EngineError("this engine cannot choose among given replies: leave agent.only_admissible out")
 
     def close(self, key: EpisodeKey) -> None:
         """The episode ended; what was kept for it can go. A request of it that still runs has been cancelled."""

@@ -58,6 +58,11 @@ class EngineConfig(Named):
                 f"learner.lora_rank learns adapters, which engine {self.name} does not take: {instead} "
                 "learner.lora_rank at 0"
             )
+        if run.agent.only_admissible and not able.choices:
+            return (
+                f"agent.only_admissible limits replies token by token, which engine {self.name} cannot: {instead} "
+                "agent.only_admissible out"
+            )
         return None
 
 

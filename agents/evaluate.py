@@ -14,6 +14,7 @@ from typing import Any
 
 from rich.console import Console
 
+from manyturn.agents.agent import AgentConfig
 from manyturn.agents.endpoint.options import without_secrets
 from manyturn.agents.episode import Episode, Policy
 from manyturn.agents.episode_key import EpisodeKey
@@ -27,6 +28,7 @@ from manyturn.agents.summary import scored_rows, spent_on, summarise
 from manyturn.agents.summary_table import print_summary
 from manyturn.agents.tables import replace_table
 from manyturn.envs.contract.durable import replace_text
+from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.panel import Panel, PanelError, overlap, portable_name
 from manyturn.envs.hosting.seats import Seats
 
@@ -117,6 +119,7 @@ async def evaluate(
         on_progress: called at the start, and when an episode has ended.
 
     Raises:
+        ConfigError: replies are to be admissible commands, which the environment does not list.
         PanelError: the environment is not the panel's, or its tasks have changed.
         JournalError: the folder holds an evaluation with other settings, or another process writes there.
         TooManyErrors: see ``gather``; what was finished is in the journal.
@@ -125,6 +128,9 @@ async def evaluate(
         raise ValueError(f"repeats counts the attempts at each task, so it is at least 1, not {repeats}")
     if portable_name(seats.name) != portable_name(panel.env):
         raise PanelError(f"{panel.id} is a panel of {panel.env}, but the seats are of {seats.name}: open seats of that")
+    agent = getattr(policy, "config", None)
+    if isinstance(agent, AgentConfig) and (fault := agent.fault_of_choices(seats)):
+        raise ConfigError(fault)
     tasks = panel.find(seats.tasks(panel.split))
     plan = [(task, EpisodeKey(seed, STAGE, task.id, member)) for task in tasks for member in range(repeats)]
     about = _about(seats, policy, panel, repeats, seed, max_turns, label)

@@ -82,7 +82,7 @@ class BranchPlayer:
         logprobs, entropies = parent.reply_logprobs(turn).tolist(), parent.reply_entropies(turn).tolist()
         finish = "length" if told.usage is not None and told.usage.cut else "stop"
         again = Reply(parent.reply(turn), logprobs, finish, parent.spans[turn].version, entropies)
-        return self._player.take_down(step, prompt, again)
+        return self._player.take_down(step, prompt, again, self._player.choices(step, seat))
 
     def look(self, step: Answer) -> None:
         self._player.look(step)

@@ -23,6 +23,8 @@ class Branch:
         role: who said it, in an episode of several roles.
         logprobs: the engine's log-probability of each said token, else 0.
         entropies: the entropy that each said token was drawn from, in nats; NaN where unknown.
+        allowed: place of a token that was limited -> the tokens that were possible there, the smallest first. One that
+            stands alone was forced.
     """
 
     ids: list[int] = field(default_factory=list)
@@ -30,6 +32,7 @@ class Branch:
     logprobs: list[float] = field(default_factory=list)
     entropies: list[float] = field(default_factory=list)
     role: str = ONE_ROLE
+    allowed: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ class Ledger:
         version: int,
         entropies: Sequence[float] | None = None,
         role: str = ONE_ROLE,
+        allowed: Sequence[tuple[int, ...]] = (),
     ) -> None:
         """Add a turn.
 
@@ -82,6 +86,7 @@ class Ledger:
             version: policy version.
             entropies: T entropies of the distributions they were drawn from, if known.
             role: whose turn it is, where there are several; each goes on with what it saw and said itself.
+            allowed: what was possible at each of the T tokens; empty if everything was.
         """
         if len(logprobs) != len(reply_ids):
             raise ValueError(f"{len(reply_ids)} reply tokens but {len(logprobs)} log-probabilities")
@@ -89,6 +94,8 @@ class Ledger:
             entropies = [float("nan")] * len(reply_ids)
         elif len(entropies) != len(reply_ids):
             raise ValueError(f"{len(reply_ids)} reply tokens but {len(entropies)} entropies")
+        if allowed and len(allowed) != len(reply_ids):
+            raise ValueError(f"{len(reply_ids)} reply tokens but {len(allowed)} choices")
         number = next((i for i in reversed(range(len(self.branches))) if self.branches[i].role == role), -1)
         if number < 0 or list(prompt_ids[: len(self.branches[number].ids)]) != self.branches[number].ids:
             number = len(self.branches)
@@ -104,6 +111,7 @@ class Ledger:
         branch.said += [True] * len(reply_ids)
         branch.logprobs += logprobs
         branch.entropies += entropies
+        branch.allowed.update(enumerate(allowed, start))
         self.spans.append(Span(number, start, len(branch.ids), version))
 
     def prompt(self, turn: int) -> list[int]:

@@ -48,6 +48,11 @@ class OpenAIPolicy:
                 "agent.template_system has no effect: an endpoint's server renders the template; give --agent.system, "
                 "which takes the place of the template's own text"
             )
+        if config.only_admissible:
+            raise ValueError(
+                "agent.only_admissible limits replies token by token, which an endpoint does not let us: leave it out; "
+                "--agent.show-admissible true lists the commands instead"
+            )
         self.name, self.model, self.config, self.sampling = model, model, config, sampling
         self.format, self.context = config.reply_format, CONTEXTS.apply(config.context)
         self.endpoint = endpoint or Endpoint()

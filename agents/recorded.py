@@ -25,7 +25,7 @@ def episode_to_plain(episode: Episode) -> dict[str, Any]:
         "attempts": episode.attempts,
         **({} if episode.answer is None else {"answer": episode.answer}),
         **({"measures": episode.measures} if episode.measures else {}),
-        "branches": None if ledger is None else [list(vars(branch).values()) for branch in ledger.branches],
+        "branches": None if ledger is None else [_branch_to_plain(branch) for branch in ledger.branches],
         "spans": None if ledger is None else [[getattr(s, name) for name in Span.__slots__] for s in ledger.spans],
         **({} if ledger is None or ledger.unanswered is None else {"unanswered": _unanswered(ledger.unanswered)}),
     }
@@ -42,7 +42,7 @@ def episode_from_plain(plain: Mapping[str, Any], task: Task) -> Episode:
         raise ValueError(f"an episode of {key.task}, not of {task.id}")
     ledger = None
     if plain["branches"] is not None:
-        ledger = Ledger([Branch(*fields) for fields in plain["branches"]], [Span(*fields) for fields in plain["spans"]])
+        ledger = Ledger([_branch(fields) for fields in plain["branches"]], [Span(*fields) for fields in plain["spans"]])
         if "unanswered" in plain:
             ledger.unanswered = LastPrompt(*plain["unanswered"])
     return Episode(
@@ -58,6 +58,16 @@ def episode_from_plain(plain: Mapping[str, Any], task: Task) -> Episode:
         answer=plain.get("answer"),
         measures=plain.get("measures", {}),
     )
+
+
+def _branch_to_plain(branch: Branch) -> list[Any]:
+    *fields, allowed = vars(branch).values()
+    return [*fields, [[place, list(tokens)] for place, tokens in allowed.items()]] if allowed else fields
+
+
+def _branch(fields: list[Any]) -> Branch:
+    *fields, allowed = fields if len(fields) == len(Branch.__dataclass_fields__) else [*fields, []]
+    return Branch(*fields, {place: tuple(tokens) for place, tokens in allowed})
 
 
 def _unanswered(prompt: LastPrompt) -> list[Any]:

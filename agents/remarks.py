@@ -16,12 +16,22 @@ def remarks(summary: Mapping[str, Any], invalid_explained: bool = False) -> list
         invalid_explained: say nothing about invalid replies, since another remark does.
     """
     invalid = () if invalid_explained else _invalid(summary)
-    return [*_tampered(summary), *_cut(summary), *invalid, *_nothing_to_choose(summary)]
+    return [*_tampered(summary), *_limited(summary), *_cut(summary), *invalid, *_nothing_to_choose(summary)]
 
 
 def _tampered(summary: Mapping[str, Any]) -> Iterator[str]:
     if count := summary["endings"].get(Ending.TAMPERED, 0):
         yield f"{count} of {summary['n_episodes']} episodes forged their result: no success, and nothing earned by it"
+
+
+def _limited(summary: Mapping[str, Any]) -> Iterator[str]:
+    if is_limited(summary):
+        yield "every reply was limited to the admissible commands of its turn (agent.only_admissible)"
+
+
+def is_limited(summary: Mapping[str, Any]) -> bool:
+    """Whether an evaluation's replies could be nothing but admissible commands."""
+    return bool((summary.get("agent") or {}).get("only_admissible"))
 
 
 def _cut(summary: Mapping[str, Any]) -> Iterator[str]:

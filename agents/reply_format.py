@@ -17,9 +17,11 @@ class ReplyFormat(abc.ABC):
     """Base of the formats. One object serves all episodes: it keeps nothing of any.
 
     Attributes:
+        thinks: a reply holds reasoning next to its action.
         by_request: actions are parts of requests and answers, next to the text; only an endpoint has those.
     """
 
+    thinks: bool = False
     by_request: ClassVar[bool] = False
 
     @abc.abstractmethod

@@ -1,5 +1,6 @@
 """What the types of transformers leave open: a model's output head, its layers, and where its weights are."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,6 +25,37 @@ def layers_of(decoder: "PreTrainedModel") -> "tuple[str, torch.nn.ModuleList]":
         if isinstance(child, nn.ModuleList) and len(child) == count:
             return name, child
     raise TypeError(f"{type(decoder).__name__} has no list of its {count} layers: leave learner.lora_layers out")
+
+
+def allowed_logits(
+    head: "torch.nn.Linear", states: "torch.Tensor", allowed: Sequence[Sequence[int]]
+) -> "tuple[torch.Tensor, torch.Tensor, torch.Tensor]":
+    """The logits of tokens that are possible, over the words that are possible anywhere instead of the vocabulary.
+
+    Args:
+        states: (P, D) hidden states.
+        allowed: P non-empty sets of token ids.
+
+    Returns:
+        The W words in order; logits (P, W) in float32 or better, minus infinity where a word is impossible; and
+        whether it is possible (P, W).
+    """
+    import torch
+    from torch.nn.functional import linear
+
+    words = sorted(set().union(*allowed))
+    column = {word: number for number, word in enumerate(words)}
+    rows = [row for row, tokens in enumerate(allowed) for _ in tokens]
+    columns = [column[token] for tokens in allowed for token in tokens]
+    possible = torch.zeros(len(allowed), len(words), dtype=torch.bool)
+    possible[rows, columns] = True
+    ids, possible = torch.tensor(words, device=states.device), possible.to(states.device)
+    if type(head) is torch.nn.Linear:
+        logits = linear(states, head.weight[ids], None if head.bias is None else head.bias[ids])
+    else:
+        logits = head(states)[:, ids]
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    return ids, logits.masked_fill(~possible, float("-inf")), possible
 
 
 def move(model: "PreTrainedModel", target: "torch.device | torch.dtype | str") -> None:

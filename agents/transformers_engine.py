@@ -19,6 +19,7 @@ import torch
 from transformers import PreTrainedModel
 
 from manyturn.agents.batch_barrier import BatchBarrier
+from manyturn.agents.choices import Choices
 from manyturn.agents.decoding.caches import Caches
 from manyturn.agents.decoding.decoder import Decoder
 from manyturn.agents.decoding.memory import cache_shape, pages_for, ran_out
@@ -50,7 +51,7 @@ class TransformersEngine(Engine):
         cache_bytes: for keys and values; None: enough for ``max_batch`` episodes of 2048 tokens.
 
     Attributes:
-        drawn_tokens, read_tokens: tokens drawn, and prompt tokens computed, since the engine was made.
+        drawn_tokens, read_tokens: tokens drawn or forced, and prompt tokens computed, since the engine was made.
         batch_limit: rows computed together; less than ``max_batch`` after memory ran out.
     """
 
@@ -66,7 +67,7 @@ class TransformersEngine(Engine):
     ):
         self._model, self._device, self._copied = model, model.device, copied
         self.version, self.vocabulary = 0, model.config.get_text_config().vocab_size
-        self.capabilities = Capabilities(keeps_bits=reproducible, entropy=True, lora=True)
+        self.capabilities = Capabilities(keeps_bits=reproducible, entropy=True, lora=True, choices=True)
         self._whole = True  # whether the weights are those of one version
         self._awake = True
         shape = cache_shape(model.config, model.dtype)
@@ -187,17 +188,31 @@ class TransformersEngine(Engine):
         self._runner.submit(int).result()
 
     async def generate(self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling) -> Reply:
+        return await self._reply(key, turn, prompt_ids, sampling, None)
+
+    async def choose(
+        self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling, choices: Choices
+    ) -> Reply:
+        if choices.longest > sampling.max_tokens:
+            raise EngineError(f"a choice of {choices.longest} tokens, where a reply has at most {sampling.max_tokens}")
+        return await self._reply(key, turn, prompt_ids, sampling, choices)
+
+    async def _reply(
+        self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling, choices: Choices | None
+    ) -> Reply:
         if not prompt_ids:
             raise EngineError("an empty prompt")
         if not self._awake:
             raise EngineError("the engine sleeps: wake it first")
         noise = generator(key.noise_seed(turn)).random(sampling.max_tokens).tolist()
-        row = Row(list(prompt_ids), noise, sampling.temperature)
+        row = Row(list(prompt_ids), noise, sampling.temperature, choices)
         if row.most > self._pool.pages * PAGE:
             raise EngineRefused(
                 f"a prompt of {len(row.prompt)} tokens and a reply of up to {len(noise)} exceed the "
                 f"{self._pool.pages * PAGE} that are kept: raise engine.cache_gb, or lower agent.max_context"
             )
+        if choices is not None and len(choices.replies) == 1:
+            return self._only(choices.replies[0])
         request = _Request(key, row, asyncio.get_running_loop().create_future())
         self._waiting.append(request)
         self._barrier.consider()
@@ -207,6 +222,16 @@ class TransformersEngine(Engine):
             # Only a cancelled request still waits: its reply would not be taken, and its place must not be counted.
             if request in self._waiting:
                 self._waiting.remove(request)
+
+    def _only(self, ids: Sequence[int]) -> Reply:
+        """The one reply that there is: no pass is needed, and its tokens are computed with the next prompt."""
+        self._check_whole()
+        self.drawn_tokens += len(ids)
+        return Reply(list(ids), [0.0] * len(ids), "stop", self.version, [0.0] * len(ids))
+
+    def _check_whole(self) -> None:
+        if not self._whole:
+            raise EngineError("the weights are half new, since the last load failed: load again")
 
     # ---- when a round starts --------------------------------------------------------------------------------
 
@@ -288,8 +313,7 @@ class TransformersEngine(Engine):
         rows = [request.row for request in requests]
         before = [row.computed for row in rows]
         try:
-            if not self._whole:
-                raise EngineError("the weights are half new, since the last load failed: load again")
+            self._check_whole()
             ended = await asyncio.get_running_loop().run_in_executor(self._runner, self._decoder.advance, rows)
         except Exception as error:
             if ran_out(error) and self._shrink():

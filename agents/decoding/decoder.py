@@ -12,7 +12,7 @@ from manyturn.agents.decoding.pass_plan import NAME, PassPlan
 from manyturn.agents.decoding.row import Row
 from manyturn.agents.decoding.sampling import sample
 from manyturn.agents.engine import EngineError
-from manyturn.agents.torch_models import output_head
+from manyturn.agents.torch_models import allowed_logits, output_head
 
 _PASS_TOKENS = 4096  # new tokens of a pass, at most, unless more rows than that are drawing
 _CPU_PASS_BYTES, _FEW_TOKENS = 2**24, 512  # for what a pass computes on a CPU, unless that makes it very short
@@ -97,25 +97,30 @@ class Decoder:
 
     def _draw(self, rows: list[Row], hidden: torch.Tensor) -> list[Row]:
         """Draw the next token of each row from its hidden state (rows, D); returns the rows that ended."""
-        logits = output_head(self.model)(hidden).float()
+        choosing = [place for place, row in enumerate(rows) if row.allowed is not None]
+        if 0 < len(choosing) < len(rows):
+            others = [place for place, row in enumerate(rows) if row.allowed is None]
+            parts = ((choosing, hidden[choosing]), (others, hidden[others]))
+            return [row for places, part in parts for row in self._draw([rows[place] for place in places], part)]
+        head = output_head(self.model)
+        if choosing:
+            words, logits, possible = allowed_logits(head, hidden, [row.allowed or () for row in rows])
+        else:
+            words, logits, possible = None, head(hidden).float(), None
         noise = torch.tensor([row.noise[len(row.ids)] for row in rows], dtype=torch.float64, device=logits.device)
         heat = torch.tensor([row.temperature for row in rows], device=logits.device)
         tokens, scores, entropies = sample(logits, noise, heat)
-        sound = logits.isfinite().all(-1)
+        sound = (logits.isfinite() if possible is None else logits.isfinite() | ~possible).all(-1)
+        tokens = tokens if words is None else words[tokens]
         # The pass's only wait for the device.
         drawn = torch.stack([tokens.double(), scores.double(), entropies.double(), sound.double()]).tolist()
         if not all(drawn[3]):
             raise EngineError(
                 "the model computed NaN or infinite logits: its weights are damaged (a learning rate too high?)"
             )
-        ended = []
         for row, token, score, entropy in zip(rows, *drawn[:3], strict=True):
-            row.ids.append(int(token))
-            row.logprobs.append(score)
-            row.entropies.append(entropy)
-            if int(token) in self._ends or len(row.ids) == len(row.noise):
-                ended.append(row)
-        return ended
+            row.say(int(token), score, entropy)
+        return [row for row in rows if row.ids[-1] in self._ends or row.is_full]
 
 
 @contextmanager

@@ -26,7 +26,7 @@ class TransformersConfig(EngineConfig):
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(keeps_bits=self.reproducible, entropy=True, lora=True)
+        return Capabilities(keeps_bits=self.reproducible, entropy=True, lora=True, choices=True)
 
 
 @ENGINES.register(TransformersConfig)

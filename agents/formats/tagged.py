@@ -27,14 +27,14 @@ class Tagged(ReplyFormat):
     """
 
     def __init__(self, config: TaggedConfig):
-        self.tag, self.think = config.tag, config.think
+        self.tag, self.thinks = config.tag, config.think
 
     def hint(self) -> str:
-        first = "Think first, between <think> and </think>. Then give" if self.think else "Answer with"
+        first = "Think first, between <think> and </think>. Then give" if self.thinks else "Answer with"
         return f"{first} exactly one action, between <{self.tag}> and </{self.tag}>."
 
     def reply_tokens(self, tools: bool) -> int:
-        return super().reply_tokens(tools) + 64 + (_THOUGHTS if self.think else 0)
+        return super().reply_tokens(tools) + 64 + (_THOUGHTS if self.thinks else 0)
 
     def parse(self, text: str) -> Parsed:
         # The last opening tag before the last closing one: a quoted or unclosed earlier tag must not swallow the rest.

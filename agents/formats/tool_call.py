@@ -30,17 +30,17 @@ class ToolCall(ReplyFormat):
     """
 
     def __init__(self, config: ToolCallConfig):
-        self.think = config.think
+        self.thinks = config.think
 
     def hint(self) -> str:
-        first = "Think first, between <think> and </think>. " if self.think else ""
+        first = "Think first, between <think> and </think>. " if self.thinks else ""
         return (
             f'{first}Call a tool with <tool_call>{{"name": TOOL, "arguments": {{...}}}}</tool_call>; '
             "several such blocks are several calls. Without a call, what you write is said to the user."
         )
 
     def reply_tokens(self, tools: bool) -> int:
-        return super().reply_tokens(tools=True) + (_THINKING if self.think else 0)
+        return super().reply_tokens(tools=True) + (_THINKING if self.thinks else 0)
 
     def parse(self, text: str) -> Parsed:
         rest = _after_thoughts(text)

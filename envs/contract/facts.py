@@ -35,6 +35,11 @@ class EnvFacts(Protocol):
         ...
 
     @property
+    def has_admissible(self) -> bool:
+        """Whether turns can list their admissible commands."""
+        ...
+
+    @property
     def has_progress(self) -> bool:
         """Whether turns can report their progress."""
         ...

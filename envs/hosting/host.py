@@ -148,6 +148,11 @@ class Host:
         return self._text_env is not None and type(self._text_env).answer is not TextEnv.answer
 
     @property
+    def has_admissible(self) -> bool:
+        """Whether turns can list their admissible commands; it is not known of an environment that is not ours."""
+        return self._text_env is None or type(self._text_env).admissible is not TextEnv.admissible
+
+    @property
     def has_progress(self) -> bool:
         """Whether turns can report their progress; it is not known of an environment that is not ours."""
         return self._text_env is None or type(self._text_env).progress is not TextEnv.progress

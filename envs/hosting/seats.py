@@ -41,6 +41,11 @@ class Seat(Protocol):
     episode is lost, and ``reset`` begins another with a fresh environment.
     """
 
+    @property
+    def name(self) -> str:
+        """That of the environment."""
+        ...
+
     async def reset(self, task: Task, seed: int) -> Answer: ...
     async def step(self, action: str) -> Answer: ...
     async def expert(self) -> str: ...
@@ -51,7 +56,8 @@ class Seats(abc.ABC):
 
     Attributes:
         name, instructions, splits, part_names: those of the environment.
-        has_expert, has_answer, has_progress, has_anchor_text, lists_parts: what it can provide; see ``Host``.
+        has_expert, has_answer, has_admissible, has_progress, has_anchor_text, lists_parts: what it can provide; see
+            ``Host``.
         wrappers: the turn-level rewards around it, as plain values.
         user: whom the agent talks to, if anybody.
         max_turns: the turn at which the environment truncates an episode, if it does.
@@ -75,6 +81,7 @@ class Seats(abc.ABC):
         self.limit = min(limit, (self._host.side_by_side or limit) * processes)
         self.instructions = self._host.instructions
         self.has_expert, self.has_answer = self._host.has_expert, self._host.has_answer
+        self.has_admissible = self._host.has_admissible
         self.has_progress, self.lists_parts = self._host.has_progress, self._host.lists_parts
         self.has_anchor_text = self._host.has_anchor_text
         self.splits, self.max_turns = self._host.splits, self._host.max_turns
@@ -124,7 +131,7 @@ class _InlineSeat:
     def __init__(self, make: "InlineSeats"):
         self._seats = make
         self._host: Host | None = None
-        self.live = False
+        self.name, self.live = make.name, False
 
     async def reset(self, task: Task, seed: int) -> Answer:
         if self._host is None:
@@ -209,12 +216,13 @@ class _WorkerSeat:
     """A seat in a worker that it shares with others, or in one of its own for a task that is suspected.
 
     Args:
+        name: of the environment.
         suspects: ids of tasks with which a worker was busy when it ended; shared by all seats. A task leaves them
             when an episode of it has come to its end.
     """
 
-    def __init__(self, pool: WorkerPool, slot: int, place: int, suspects: set[str]):
-        self._pool, self.slot, self.place, self._suspects = pool, slot, place, suspects
+    def __init__(self, name: str, pool: WorkerPool, slot: int, place: int, suspects: set[str]):
+        self.name, self._pool, self.slot, self.place, self._suspects = pool, slot, place, suspects
         self._task = ""
         self._member: PooledWorker | None = None
         self.live = False
@@ -284,7 +292,7 @@ class WorkerSeats(Seats):
         self._pool = WorkerPool(hello_of(name, kwargs, wrappers), workers, timeout, limits)
         self._busy = [0] * workers
         suspects: set[str] = set()
-        self._free = [_WorkerSeat(self._pool, slot, slot % workers, suspects) for slot in range(self.limit)]
+        self._free = [_WorkerSeat(name, self._pool, slot, slot % workers, suspects) for slot in range(self.limit)]
 
     @property
     def pids(self) -> list[int]:

@@ -49,6 +49,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     ({"credit": {"advantage": "gigpo", "modulation": ["empg"]}}, "empg goes by the entropies .* leave empg out"),
     ({"credit": {"advantage": "gigpo", "modulation": ["entropy_weight"]}}, "entropy_weight goes by the entropies"),
+    ({"agent": {"only_admissible": True}}, "agent.only_admissible limits .* agent.only_admissible out"),
     ({"learner": {"lora_rank": 4}}, "learner.lora_rank learns adapters, .* leave learner.lora_rank at 0"),
 ]
 

@@ -113,6 +113,7 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "agent.template_system": Unchanged(why="of templates that add a system text; that of a tiny model adds none"),
     "agent.instructions": Matters(True),
     "agent.show_admissible": Matters(True),
+    "agent.only_admissible": Matters(True),
     "agent.max_context": Matters(24),
     "roles": Matters(
         {"caller": "one", "liar": "random"},

@@ -5,14 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import torch
-from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from manyturn.agents.torch_models import output_head
 from manyturn.trainers.learn.frozen_states import FrozenStates
 from manyturn.trainers.learn.samples import Rows, Sample, micro_batches, padded
-
-_LOGITS_AT_ONCE = 2**27  # floats; more positions than this allows are computed in pieces and recomputed backwards
+from manyturn.trainers.learn.token_scores import free_scores, limited_scores
 
 Place = Literal["said", "reply_ends"]  # of hidden states: out of which a token was said, or at a reply's last token
 
@@ -23,7 +21,8 @@ class Reading(NamedTuple):
     Attributes:
         said: (B, T) True where the policy said the token.
         reply: (B, T) number of the turn that the token belongs to in its episode, -1 elsewhere.
-        logprob: (B, T) log-probability of each said token at the temperature that is asked for, 0 elsewhere.
+        logprob: (B, T) log-probability of each said token at the temperature that is asked for, 0 elsewhere; of a token
+            that was limited, that among the possible ones.
         entropy: (B, T) entropy in nats of the distribution it was drawn from, 0 elsewhere.
         hidden: (B, T, D) last hidden state at each token.
     """
@@ -94,22 +93,11 @@ def read(
     said, hidden = body.said, body.hidden
     place = said.nonzero(as_tuple=True)
     states, targets = hidden[place[0], place[1] - 1], ids[place]
-    head = output_head(model)
-
-    def piece(states: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        logits = head(states)
-        scores = torch.log_softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)) / temperature, -1)
-        return scores.gather(-1, targets[:, None])[:, 0], -(scores.exp() * scores).sum(-1)
-
-    size = max(1, _LOGITS_AT_ONCE // head.weight.shape[0])
-    if len(states) <= size:
-        logprob, entropy = piece(states, targets)
+    if any(sample.allowed for sample in samples):
+        allowed = [samples[row].allowed.get(column) for row, column in torch.stack(place, 1).tolist()]
+        logprob, entropy = limited_scores(output_head(model), states, targets, temperature, allowed)
     else:
-        pieces = [
-            checkpoint(piece, states[i : i + size], targets[i : i + size], use_reentrant=False)
-            for i in range(0, len(states), size)
-        ]
-        logprob, entropy = (torch.cat(parts) for parts in zip(*pieces, strict=True))
+        logprob, entropy = free_scores(output_head(model), states, targets, temperature)
     empty = torch.zeros(ids.shape, device=hidden.device, dtype=logprob.dtype)
     return body._replace(logprob=empty.index_put(place, logprob), entropy=empty.index_put(place, entropy))
 

@@ -4,8 +4,8 @@ Numbers of tokens come in two forms: ``Rows``, one (T,) tensor for each sample, 
 the samples, which is the order of a batch's token columns. ``at_said`` and ``on_said`` lead from one to the other.
 """
 
-from collections.abc import Sequence, Sized
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Sized
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ class Sample:
         engine_logprob: (T,) log-probability that the engine drew the token with, 0 elsewhere.
         reply: (T,) number of the turn that the token belongs to in its episode, -1 elsewhere.
         turns: how many turns the episode has, in all its branches.
+        allowed: place of a token that was limited -> the tokens that were possible there.
     """
 
     episode: int
@@ -35,6 +36,7 @@ class Sample:
     engine_logprob: np.ndarray
     reply: np.ndarray
     turns: int = 1
+    allowed: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -52,7 +54,7 @@ def samples_of(episodes: Sequence[Episode]) -> list[Sample]:
                 if span.branch == index:
                     reply[span.start : span.end] = turn
             ids, said, logprobs = np.array(branch.ids), np.array(branch.said), np.array(branch.logprobs)
-            samples.append(Sample(number, ids, said, logprobs, reply, len(ledger.spans)))
+            samples.append(Sample(number, ids, said, logprobs, reply, len(ledger.spans), branch.allowed))
     return samples
 
 

@@ -181,7 +181,15 @@ class RunConfig(Options):
         return found
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
-        return self._refuse_roles(env) or refuse_columns(self, env)
+        return self._refuse_roles(env) or self._refuse_mistakes() or refuse_columns(self, env)
+
+    def _refuse_mistakes(self) -> str | None:
+        if not (self.warmup.invalid and self.agent.only_admissible):
+            return None
+        return (
+            "warmup.invalid shows how to recover from invalid replies, which agent.only_admissible makes impossible: "
+            "leave one of them out"
+        )
 
     def _refuse_roles(self, env: EnvFacts | None) -> str | None:
         """At least one policy learns; every role has a policy, and nothing else has one."""

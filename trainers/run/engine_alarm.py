@@ -6,6 +6,7 @@ sequences that differ most. A cause counts if with it most of the difference is 
 
     temperature     the learner at another temperature says what the engine said
     adapters        the learner without its adapters does
+    choices         the learner does over the full vocabulary, where replies are limited
     template        the learner does with a token in front that begins or ends texts
     stale prefix    a reply to a prompt that shares no prefix with any other is right
     weights         such a reply is right after the weights are loaded again
@@ -104,6 +105,12 @@ def _cause_in_learner(trainee: Trainee, worst: Sequence[Sample], enough: float) 
         with model.disable_adapter():
             if _gap(reader, worst) < enough:
                 return "adapters: it draws without them, so they never arrived: look at what it says of loading them"
+    limited = any(sample.allowed for sample in worst)
+    if limited and _gap(reader, [replace(sample, allowed={}) for sample in worst]) < enough:
+        return (
+            "choices: its log-probabilities are those of the full vocabulary, where replies are limited to admissible "
+            "commands: have it return those among the possible tokens"
+        )
     for token in _beginnings(trainee):
         if _gap(reader, [_begun_with(token, sample) for sample in worst]) < enough:
             return f"template: it puts the token {token} in front of every prompt: have it take token ids as they are"
@@ -187,6 +194,7 @@ def _begun_with(token: int, sample: Sample) -> Sample:
         said=np.r_[False, sample.said],
         engine_logprob=np.r_[0.0, sample.engine_logprob],
         reply=np.r_[-1, sample.reply],
+        allowed={place + 1: tokens for place, tokens in sample.allowed.items()},
     )
 
 

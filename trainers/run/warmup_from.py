@@ -20,7 +20,8 @@ from manyturn.trainers.run.trainee import Trainee
 
 # What the policy is, and how it reads and speaks. Entries below learner change which weights there are.
 _SAME = ("model", "agent", "roles", "learner.lora_rank", "learner.lora_alpha", "learner.lora_layers")
-_FREE = ("agent.max_context",)  # longer or shorter episodes are no other policy
+# Longer or shorter episodes are no other policy, and its weights serve whichever replies are possible.
+_FREE = ("agent.max_context", "agent.only_admissible")
 _HERE = "make them the same, or leave warmup.from_run out"
 
 

@@ -60,6 +60,26 @@ def run(**entries: Any) -> RunConfig:
 
 REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     (
+        {"agent": {"only_admissible": True, "format": {"name": "tagged", "think": True}}},
+        r"leaves no room for the reasoning that agent\.format\.think asks for: set agent\.format\.think = false",
+        {"agent": {"only_admissible": True, "format": {"name": "tagged"}}},
+    ),
+    (
+        {"credit.rewards": ["igpo"], "agent.only_admissible": True},
+        "asks how likely the true answer is as a reply, which need not be an admissible command: leave",
+        {"agent.only_admissible": False},
+    ),
+    (
+        {"agent.only_admissible": True, "warmup": {"invalid": 0.2}},
+        "warmup.invalid shows how to recover from invalid replies, which agent.only_admissible makes impossible",
+        {"agent.only_admissible": False},
+    ),
+    (
+        {"agent.only_admissible": True, "engine": "vllm"},
+        r"agent\.only_admissible limits replies token by token, which engine vllm cannot: take one that does",
+        {"engine": "transformers"},
+    ),
+    (
         {"roles": {"a": "expert", "b": "random"}},
         r"\[roles\] gives every role to expert and random, and no policy would learn: name one",
         {"roles": {"a": "expert", "b": "mine"}},

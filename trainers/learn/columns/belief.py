@@ -22,6 +22,11 @@ class BeliefConfig(ColumnConfig):
     gives = frozenset({"belief", "prior"})
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        if run.agent.only_admissible:
+            return (
+                "asks how likely the true answer is as a reply, which need not be an admissible command: leave "
+                "agent.only_admissible or that stage out"
+            )
         if env is None or env.has_answer:
             return None
         return (

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from manyturn.trainers.learn.samples import Sample
     from manyturn.trainers.learn.step_reading import StepReading
 
-Branch = Sequence[Any]  # its ids, the places of those that were said, and their log-probabilities when drawn
+# Its ids, the places of those that were said, their log-probabilities when drawn, and what was possible at some places.
+Branch = Sequence[Any]
 Visits = Mapping[str, Sequence[Branch]]
 
 
@@ -72,7 +73,8 @@ def visited(visits: Visits, episodes: "Sequence[Episode]", most: int) -> dict[st
         assert episode.ledger is not None, "only episodes with a token ledger can be learnt from"
         for branch in episode.ledger.branches:
             places = np.flatnonzero(branch.said).tolist()
-            row = [list(branch.ids), places, [branch.logprobs[place] for place in places]]
+            allowed = [[place, list(tokens)] for place, tokens in branch.allowed.items()]
+            row = [list(branch.ids), places, [branch.logprobs[place] for place in places], allowed]
             news.setdefault(episode.key.task, []).append(row)
     kept = {task: [list(row) for row in rows] for task, rows in visits.items() if task not in news} | news
     tokens = sum(len(ids) for rows in kept.values() for ids, *_ in rows)
@@ -86,7 +88,7 @@ def visited(visits: Visits, episodes: "Sequence[Episode]", most: int) -> dict[st
 def _sample(branch: Branch) -> "Sample":
     from manyturn.trainers.learn.samples import Sample  # torch, which a configuration is checked without
 
-    ids, places, logprobs = branch
+    ids, places, logprobs, allowed = branch
     said, drawn = np.zeros(len(ids), bool), np.zeros(len(ids))
     said[places], drawn[places] = True, logprobs
-    return Sample(0, np.array(ids), said, drawn, np.where(said, 0, -1))
+    return Sample(0, np.array(ids), said, drawn, np.where(said, 0, -1), allowed=dict(allowed))
