@@ -54,16 +54,20 @@ def quickstart(*overrides: Overrides, out: Path = Path("runs/quickstart"), seed:
 @app.command(usage="Usage: manyturn train [ENV] [--SECTION.OPTION VALUE]... [--recipe NAME]... [--out FOLDER]")
 def train(
     *words: Overrides,
-    recipe: tuple[str, ...] = (),
+    recipe: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     out: Path | None = None,
     resume: Path | None = None,
-    accept_config: bool = False,
+    accept_config: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Train an agent on an environment.
 
     ENV is an id such as manyturn/Maze-v0, or FILE.py:Class, unless a recipe names it. Options of the run are named as
     in a recipe, such as --learner.lr 1e-4 --credit.advantage grpo --steps 40. manyturn options lists them all, and
     manyturn options learner those of a section. --model.path DIR trains a Hugging Face model instead of a tiny one.
+
+    Sections: env, model, agent, roles, sampling, engine, warmup, rollout, curriculum, credit, objective, learner,
+    value, progress, columns, evaluation, loggers.
+    Without a section: steps, seed, device, threads, checkpoint_every, keep_checkpoints.
 
     Parameters
     ----------

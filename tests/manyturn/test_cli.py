@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from manyturn.cli import app
+from manyturn.trainers.recipe.config import RunConfig
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,6 +62,14 @@ def test_readme_environment_trains_and_evaluates_without_an_edit(stranger, comma
     monkeypatch.chdir(stranger.parent)
     elsewhere = command("evaluate", stranger / "run", "--limit", "2")
     assert elsewhere.code == 0, elsewhere.err
+
+
+def test_help_of_train_names_every_section_and_no_flag_that_nobody_needs(stranger):
+    told = manyturn("train", "--help", cwd=stranger).stdout
+    sections, _, alone = told.partition("Sections: ")[2].partition("\n\n")[0].partition("Without a section: ")
+    named = [name.strip(" .\n") for text in (sections, alone) for name in text.split(",")]
+    assert sorted(named) == sorted(RunConfig.model_fields)
+    assert "--empty-recipe" not in told and "--no-accept-config" not in told and "[ENV]" in told
 
 
 def test_completion_offers_the_commands_and_their_options():
