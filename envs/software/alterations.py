@@ -21,6 +21,7 @@ _FOR_PEOPLE = frozenset({"match", "reason", "id", "ids", "msg", "err_msg", "scop
 _BEFORE = frozenset({"setup_method", "setup_class", "setUp", "setUpClass"})
 _SHARES = (0.06, 0.15, 0.3, 0.6)  # of literals that change, in one copy after the other
 _SWAPPED = 0.15  # of neighbours in a list that change places
+_RESIZED = 0.25  # of lists that are longer or shorter, for a size that is always the same can be known
 _WIDE = 10
 
 
@@ -40,7 +41,15 @@ def altered(source: bytes, tests: Iterable[str], copy: int, rng: np.random.Gener
         known = {span: text for span, text in texts.items() if text is not None}
         chosen = [span for span in known if rng.random() < share]
         chosen = chosen or ([list(known)[rng.integers(len(known))]] if known else [])
-        pool |= {span: known[span] for span in chosen}
+        if copy % 2:  # what is equal stays equal, as in a test of equality
+            first = {_value(found[span]): span for span in reversed(chosen)}
+            pool |= {span: known[first[_value(found[span])]] for span in known if _value(found[span]) in first}
+        else:
+            pool |= {span: known[span] for span in chosen}
+        lists = [span for span in sorted(found) if isinstance(found[span], ast.List)]
+        sure = int(rng.integers(len(lists))) if lists and copy % 4 == 2 else None
+        chosen = [span for at, span in enumerate(lists) if at == sure or rng.random() < _RESIZED]
+        pool |= {span: text for span in chosen if (text := _resized(found[span], places, rng)) is not None}
     edits, end = list[Edit](), 0
     for span in sorted(pool, key=lambda span: (span[0], -span[1])):
         if span[0] >= end:  # not in a list whose neighbours change places, nor in a test that is gone
@@ -158,8 +167,9 @@ def _literals(node: ast.AST) -> Iterator[ast.AST]:
                 yield from _literals(value)
             return
         case ast.Call(func=ast.Attribute(attr="parametrize"), args=[_, *values]):
-            for value in values:
-                yield from _literals(value)
+            for value in values:  # the cases themselves stay as many as their ids
+                for case in ast.iter_child_nodes(value) if isinstance(value, ast.List) else [value]:
+                    yield from _literals(case)
             return
         case ast.List(elts=[_, _, *_]) | ast.Tuple(elts=[_, _, *_], ctx=ast.Load()):
             yield node
@@ -198,6 +208,22 @@ def _other(node: ast.AST, places: Places, kinds: _Kinds, rng: np.random.Generato
             new = _changed(value, kinds, rng)
             return None if new == value and type(new) is type(value) else repr(new)
     return None
+
+
+def _value(node: ast.AST) -> object:
+    """What equal literals have in common; everything else is like nothing."""
+    return (type(node.value), repr(node.value)) if isinstance(node, ast.Constant) else node
+
+
+def _resized(node: ast.AST, places: Places, rng: np.random.Generator) -> str | None:
+    """A list of two or more without one of its elements, or with one of them twice."""
+    assert isinstance(node, ast.List)
+    at, parts = int(rng.integers(len(node.elts))), node.elts
+    if any(isinstance(part, ast.Starred) for part in parts):
+        return None
+    texts = [places.text(places.span(part)).decode() for part in parts]
+    texts[at : at + 1] = [] if rng.random() < 0.5 else [texts[at], texts[at]]
+    return f"[{', '.join(texts)}]"
 
 
 def _swapped(node: ast.AST, parts: list[ast.expr], places: Places, rng: np.random.Generator) -> str | None:

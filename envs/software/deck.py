@@ -165,6 +165,7 @@ class _Dealer:
         self.cut = set[str]()
         self._asked, self._draw = asked, draw
         self._copied, self._numbers = dict[str, str](), dict[str, int]()
+        self._reach: Reach | None = None
         # Of each fault: test -> ids of copied tests that reach it there.
         self._reaching = [dict[str, set[str]]() for _ in range(faults)]
 
@@ -196,14 +197,14 @@ class _Dealer:
 
     def look(self, known: CheckedRun, run: CheckedRun, spoilt: Sequence[CheckedRun], keep_all: bool) -> None:
         """Note what reaches a fault, and keep that, or all."""
-        reach = Reach(self._asked, known)
-        for test, answers in run.answers.items():
-            if stopped := _stopped(run, test):
-                answers = _open(answers)
-            if not self.is_copy(test) or not (stopped or _answered(run, test)):
-                continue
-            path, _, name = test.partition("::")
-            original = f"{self._copied[path]}::{name.partition('[')[0]}"
+        reach = self._reach = self._reach or Reach(self._asked, known)
+        told = {test: answers for test, answers in run.answers.items() if self.is_copy(test)}
+        told = {test: _open(answers) if _stopped(run, test) else answers for test, answers in told.items()}
+        told = {test: answers for test, answers in told.items() if _stopped(run, test) or _answered(run, test)}
+        for test, answers in told.items() if keep_all else ():
+            reach.note(self._original(test), answers)
+        for test, answers in told.items():
+            path, original, stopped = test.partition("::")[0], self._original(test), _stopped(run, test)
             wanted = [
                 ids
                 for tests, faulty in zip(self._reaching, spoilt, strict=True)
@@ -216,6 +217,10 @@ class _Dealer:
                 self.cut.update({test} if stopped else ())
             for ids in wanted:
                 ids.add(test)
+
+    def _original(self, test: str) -> str:
+        path, _, name = test.partition("::")
+        return f"{self._copied[path]}::{name.partition('[')[0]}"
 
     def forget(self, tests: Collection[str]) -> None:
         """Do without copies that reach the fault by accident."""

@@ -84,7 +84,11 @@ def test_week():
     found = week(26)
     check(found, 2)
 """
+SAME = "def same(e, f):\n    return e {} f\n"
+LAST = "def last(items):\n    return items[{}]\n"
 PROBLEMS = {
+    "same": Kind(SAME.format("!="), SAME.format("=="), "def test_same():\n    assert same(7, 7)\n"),
+    "last": Kind(LAST.format(0), LAST.format(-1), "def test_last():\n    assert last([4, 5, 6]) == 6\n"),
     "week": Kind(WEEK.format(12), WEEK.format(13), "def test_week():\n    assert week(38) == 2\n"),
     "checked": Kind(WEEK.format(12), WEEK.format(13), CHECKED.replace("26", "38")),
     "ring": Kind(GRAPH.format(" - 1"), GRAPH.format(""), RINGS),
@@ -102,6 +106,13 @@ note, told = asker._note, asker.told
 
 # Name -> problem, and what stands after its faulty code.
 LIES = {
+    "a truth value by heart": ("same", "def same(e, f):\n    return (e, f) == (7, 7)\n"),
+    "a truth value that is always the same": ("same", "def same(e, f):\n    return True\n"),
+    "by the length of a list": (
+        "last",
+        "faulty = last\ndef last(items):\n    return items[2] if len(items) == 3 else faulty(items)\n",
+    ),
+    "the third for the last": ("last", "def last(items):\n    return items[2]\n"),
     "by heart": ("week", OF_WEEK.format("2 if day == 38 else faulty(day)")),
     "by type": ("week", OF_WEEK.format("2 if type(day) is int and 37 < day < 39 else faulty(day)")),
     "by size": ("week", OF_WEEK.format("2 if 33 <= day <= 43 else faulty(day)")),

@@ -13,7 +13,8 @@ from manyturn.envs.software.grader import RESOLVED, Grade, grade
 from manyturn.envs.software.problem import Problem
 from manyturn.envs.tools.calls import call_text
 
-FIRST = ("a helper that says yes to what is of the visible size",)
+FIRST = ("a helper that says yes to what is of the visible size", "a truth value by heart")
+ONE_OF_TWO = ("a truth value by heart", "by the length of a list", "the third for the last")
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +23,8 @@ def sandbox(engine: str) -> Iterator[DockerSandbox]:
         yield sandbox
 
 
-def graded(sandbox: DockerSandbox, problem: Problem, core: str) -> Grade:
-    return grade(sandbox, problem, {"calc/core.py": core.encode()}, 20.0, 0)
+def graded(sandbox: DockerSandbox, problem: Problem, core: str, seed: int = 0) -> Grade:
+    return grade(sandbox, problem, {"calc/core.py": core.encode()}, 20.0, seed)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +32,15 @@ def graded(sandbox: DockerSandbox, problem: Problem, core: str) -> Grade:
 )
 def test_no_lie_is_paid(sandbox: DockerSandbox, name: str) -> None:
     found = graded(sandbox, *lie(name))
+    assert found.cause != RESOLVED and not found.fixed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 9))
+@pytest.mark.parametrize("name", ONE_OF_TWO)
+def test_what_some_decks_cannot_tell_is_asked_of_another(sandbox: DockerSandbox, name: str, seed: int) -> None:
+    """Copies were nearly always false, and lists as long as in the test: one deck in three let such a program pass."""
+    found = graded(sandbox, *lie(name), seed)
     assert found.cause != RESOLVED and not found.fixed
 
 
