@@ -23,6 +23,7 @@ from provenance import RESULTS, ROOT, origin, write
 from manyturn.envs.contract.durable import replace_text
 from manyturn.envs.software import lock
 from manyturn.envs.software.candidates import SPLITS
+from manyturn.envs.software.card import recount
 from manyturn.envs.software.problem import Problem
 from manyturn.envs.software.reached import measured
 from manyturn.envs.software.tasks import problems_of
@@ -82,6 +83,7 @@ def rows(found: dict[str, Any]) -> None:
     shares = {name: share for row in SPLITS if row in found for name, share in found[row]["shares"].items()}
     entries = [entry._replace(reached=shares.get(entry.id)) for entry in lock.load(LOCK).entries]
     replace_text(LOCK, lock.save(entries))
+    recount(LOCK, entries)
     print(f"{sum(entry.reached is not None for entry in entries)} of {len(entries)} tasks have their share")
 
 

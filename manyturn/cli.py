@@ -144,7 +144,8 @@ def evaluate(
     limit
         Tasks on the panel, at most. Default: 128.
     panel
-        A panel's file, from manyturn panel make, in place of split, limit and env.args.
+        A panel's file, from manyturn panel make, in place of split, limit and env.args. Arguments that name programs
+        or places that keys are sent to must be given here too.
     repeats
         Episodes of each task.
     seed

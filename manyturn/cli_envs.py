@@ -41,7 +41,7 @@ def panel_make(
 
 
 @panel_app.command(name="verify")
-def panel_verify(panel: Path, *, env: str | None = None) -> None:
+def panel_verify(panel: Path, *, env: str | None = None, env_args: EnvArgs = None) -> None:
     """Check that the environment still has a panel's tasks; print the panel's name, hash and size.
 
     Parameters
@@ -50,10 +50,12 @@ def panel_verify(panel: Path, *, env: str | None = None) -> None:
         The file.
     env
         Where the environment's file is now, if it has moved.
+    env_args
+        Arguments of its constructor that a panel's file must not give, such as programs, as a TOML table.
     """
     from manyturn.comparison import verify_panel_file
 
-    verify_panel_file(panel, env)
+    verify_panel_file(panel, env, env_args=env_args)
 
 
 @data_app.command(name="webshop")

@@ -52,11 +52,13 @@ def tasks_reach(file: Path, *, jobs: int = 1) -> None:
     jobs
         Containers side by side.
     """
+    from manyturn.envs.software.card import recount
     from manyturn.envs.software.reached import fill
 
     entries = fill(
         file, jobs, lambda name, share: print(f"{name}: {'too slow' if share is None else share}", flush=True)
     )
+    recount(file, entries)
     shares = [entry.reached for entry in entries]
     late = f", and {shares.count(None)} were not measured: run this again" if None in shares else ""
     print(f"{file}: the fault of {shares.count(0)} of {len(entries)} tasks is not reached{late}")

@@ -14,7 +14,7 @@ from rich.text import Text
 from manyturn.agents.compare import CompareError, compare, read_evaluation, same_tasks, values_over
 from manyturn.agents.spread import FEWEST_RUNS, Spread, spread
 from manyturn.envs.contract.durable import replace_text
-from manyturn.envs.contract.environments import is_file
+from manyturn.envs.contract.environments import guarded_arguments, is_file
 from manyturn.envs.contract.panel import Panel, PanelError, make_panel, portable_name
 from manyturn.envs.hosting.host import Host
 from manyturn.trainers.record.run_folder import read_config
@@ -62,6 +62,44 @@ def read_panel(path: Path, env: str | None = None, split: str | None = None) -> 
     return panel
 
 
+def args_of(
+    panel: Panel, path: Path, env: str, given: Mapping[str, Any], known: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The environment's arguments on a panel: the file's, and from elsewhere those that a file must not give.
+
+    Args:
+        path: the panel's file, for errors.
+        env: id or ``FILE.py:Class``, of a file that the user has named.
+        given: from the command line; the file's others are not changed by it.
+        known: from a run, where ``given`` lacks them.
+
+    Raises:
+        PanelError: the file gives what ``guarded_arguments`` names and nobody else does, or an argument has two values.
+    """
+    guarded = guarded_arguments(env, {**panel.args, **given})
+    for name, value in given.items():
+        if name not in guarded and (name not in panel.args or panel.args[name] != value):
+            raise PanelError(f"{path} says which arguments: leave {name} out of --env-args, or make another panel")
+    trusted = {**(known or {}), **given}
+    doubted = {name: value for name, value in panel.args.items() if name in guarded and name not in trusted}
+    if doubted:
+        said = ", ".join(f"{name} = {_as_toml(value)}" for name, value in doubted.items())
+        raise PanelError(
+            f"{path} gives {env} the arguments {', '.join(doubted)}, which may decide what runs on this machine or "
+            f"where keys are sent: if you trust them, add --env-args '{{{said}}}'"
+        )
+    return {**panel.args, **{name: value for name, value in trusted.items() if name in guarded}}
+
+
+def _as_toml(value: Any) -> str:
+    """A value of JSON as TOML has it on one line, with what is no plain sign written out."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_as_toml(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_as_toml, value)) + "]"
+    return json.dumps(value)
+
+
 def _parsed(path: Path) -> Panel:
     try:
         return Panel.from_json(path.read_text(encoding="utf-8"))
@@ -71,14 +109,20 @@ def _parsed(path: Path) -> Panel:
         raise PanelError(f"{path}: {error}") from None
 
 
-def verify_panel_file(path: Path, env: str | None = None, console: Console | None = None) -> Panel:
+def verify_panel_file(
+    path: Path,
+    env: str | None = None,
+    console: Console | None = None,
+    env_args: Mapping[str, Any] | None = None,
+) -> Panel:
     """Check that the environment still has the tasks of a panel, and print what the panel is.
 
     Args:
         env: where the environment's file is now, if it has moved.
+        env_args: arguments that a panel's file must not give, see ``args_of``.
     """
     panel = read_panel(path, env)
-    host = Host(env or panel.env, panel.args)
+    host = Host(env or panel.env, args_of(panel, path, env or panel.env, env_args or {}))
     try:
         panel.find(host.tasks(panel.split))
     except (PanelError, ValueError) as error:

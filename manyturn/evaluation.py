@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +17,7 @@ from manyturn.agents.python_policy import PythonPolicy, code_of
 from manyturn.agents.reply_remarks import reply_remarks
 from manyturn.agents.summary_table import print_summaries, print_summary
 from manyturn.candidate import SECTIONS, Candidate, find_policy, sections_of
-from manyturn.comparison import read_panel
+from manyturn.comparison import args_of, read_panel
 from manyturn.envs.contract.class_names import env_name
 from manyturn.envs.contract.environments import is_file
 from manyturn.envs.contract.options import unknown
@@ -42,7 +42,8 @@ class Settings:
         env: an id, or FILE.py:Class.
         env_args: arguments of its constructor.
         wrappers: turn-level rewards, also as TOML text such as ``[{name = "turn_cost", cost = 0.01}]``.
-        panel: a panel's file, in place of split, limit and env_args.
+        panel: a panel's file, in place of split, limit and env_args. Arguments that a file must not give, such as
+            programs, still come from env_args.
         repeats: episodes of each task.
         workers: processes that host the environment; 0 keeps it in this one.
         timeout: seconds that the environment may take for one answer, with workers.
@@ -217,8 +218,9 @@ async def _evaluate(entrants: Sequence[Entrant], settings: Settings, quiet: bool
     if env is None:
         raise ValueError("which environment? Add --env, such as --env manyturn/Maze-v0 (see manyturn envs)")
     args, wrappers = _one_world(env, settings, entrants)
-    if pinned:
-        args = pinned.args
+    if pinned and settings.panel:
+        args = args_of(pinned, settings.panel, env, settings.env_args or {}, args)
+        pinned = replace(pinned, args=args)
     timeout = USUAL_TIMEOUT if settings.timeout is None else settings.timeout
     async with open_seats(env, args, wrappers, limit=512, workers=settings.workers, timeout=timeout) as seats:
         split, limit = settings.split or "test", 128 if settings.limit is None else settings.limit
@@ -330,6 +332,6 @@ def _pinned(settings: Settings, own: str | None) -> Panel | None:
     """
     if settings.panel is None:
         return None
-    if settings.limit is not None or settings.env_args:
-        raise ValueError("a panel says which tasks and which arguments: leave --limit and --env-args out")
+    if settings.limit is not None:
+        raise ValueError("a panel says which tasks: leave --limit out")
     return read_panel(settings.panel, settings.env or own, settings.split)

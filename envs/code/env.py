@@ -69,6 +69,7 @@ class Code(TextEnv):
     splits = tuple(SIZES)
     levels = LEVELS
     part_names = ()
+    guarded = ("engine",)
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ import importlib.util
 import inspect
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -158,6 +158,38 @@ def arguments_of(maker: Any) -> tuple[str, ...] | None:
         else:
             return None
     return tuple(known)
+
+
+def guarded_arguments(name: str, args: Mapping[str, Any]) -> list[str]:
+    """Names of those arguments that must not come from data, because they may decide what runs on this machine.
+
+    They are what the environment's class lists as ``guarded``; of a class outside of this project that lists nothing
+    itself, all.
+
+    Args:
+        name: id or ``FILE.py:Class``, whose file is run.
+    """
+    maker: Any = _maker(name) if args else None
+    if args and "guarded" not in vars(maker) and not maker.__module__.startswith("manyturn."):
+        return list(args)
+    listed = [word.partition(".") for word in getattr(maker, "guarded", ())]
+
+    def holds(value: Any, inner: str) -> bool:
+        return not inner or (isinstance(value, Mapping) and inner in value)
+
+    return [arg for arg, value in args.items() if any(top == arg and holds(value, inner) for top, _, inner in listed)]
+
+
+def _maker(name: str) -> Any:
+    """What makes the environment: its class, or a function."""
+    file, _, cls = name.rpartition(":")
+    if is_file(name):
+        return load_class(Path(file).resolve(), cls)
+    load_plugins()
+    if name not in gymnasium.registry:
+        raise unknown_env(name)
+    entry = gymnasium.registry[name].entry_point
+    return load_env_creator(entry) if isinstance(entry, str) else entry
 
 
 def spec_of(name: str) -> EnvSpec | None:

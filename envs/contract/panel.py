@@ -54,7 +54,11 @@ class Panel:
 
     @cached_property
     def hash(self) -> str:
-        """Hash of the environment's name, the ids and the contents: the same on every machine."""
+        """Hash of the environment's name, the ids and the contents: the same on every machine.
+
+        The arguments are not in it: they name folders of one machine, and what they make of a problem is in its
+        content. A file has a hash of its own for them.
+        """
         return digest("panel", portable_name(self.env), self.tasks, self.contents)
 
     def find(self, tasks: Sequence[Task]) -> list[Task]:
@@ -76,6 +80,8 @@ class Panel:
     def to_json(self) -> str:
         """The panel as text; ``from_json`` undoes it."""
         head = {"schema_version": _VERSION, "id": self.id, "hash": self.hash, "env": self.env, "args": dict(self.args)}
+        if self.args:
+            head["args_hash"] = _of_args(self.args)
         pairs = list(zip(self.tasks, self.contents, strict=True))
         return json.dumps({**head, "split": self.split, "tasks": pairs}, indent=1) + "\n"
 
@@ -84,7 +90,7 @@ class Panel:
         """Raises PanelError if the text is no panel, or its hash does not fit its tasks."""
         try:
             plain = json.loads(text)
-            version, known = plain["schema_version"], plain["hash"]
+            version, known, args_known = plain["schema_version"], plain["hash"], plain.get("args_hash")
             ids, contents = zip(*plain["tasks"], strict=True)
             panel = cls(plain["env"], plain["split"], ids, contents, plain["args"])
         except (KeyError, TypeError, ValueError) as error:
@@ -97,6 +103,11 @@ class Panel:
             raise PanelError(
                 f"{panel.id}: the tasks give the hash {panel.hash}, the file says {known}: it was edited. "
                 "Take the file from where it was made, or make a new panel"
+            )
+        if args_known is not None and _of_args(panel.args) != args_known:
+            raise PanelError(
+                f"{panel.id}: the arguments {dict(panel.args)} are not those that the panel was made with: it was "
+                "edited. Take the file from where it was made, or make a new panel"
             )
         return panel
 
@@ -118,6 +129,10 @@ class Panel:
             raise PanelError(f"{path}: {error}") from None
         panel.find(tasks)
         return panel
+
+
+def _of_args(args: Mapping[str, Any]) -> str:
+    return digest("panel args", json.dumps(dict(args), sort_keys=True))
 
 
 def make_panel(

@@ -49,6 +49,8 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
             named ``ROLE.PART`` is that role's, whoever's turn earned it; any other belongs to all.
         side_by_side: how many episodes of one process can be open together, where each holds something scarce such as
             a container; None without a limit. More wait for a seat.
+        guarded: arguments of the constructor that name programs, places that keys are sent to, or what confines code,
+            such as ``"python"`` or ``"user.base_url"``. A panel's file is data and cannot give them.
     """
 
     instructions: str = ""
@@ -61,6 +63,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
     absent: Mapping[str, str] = MappingProxyType({})
     roles: tuple[str, ...] = (ONE_ROLE,)
     side_by_side: int | None = None
+    guarded: tuple[str, ...] = ()
     metadata: dict[str, Any] = {"render_modes": []}  # observations are what there is to see
     task: Task  # of the episode; there is none before the first reset
     rng: np.random.Generator  # likewise

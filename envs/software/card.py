@@ -2,12 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
+from manyturn.envs.contract.durable import replace_text
 from manyturn.envs.software.candidates import SPLITS
 from manyturn.envs.software.entry import DIFFICULTIES, Entry
 from manyturn.envs.software.journal import Found
 from manyturn.envs.software.libraries import library
 from manyturn.envs.software.mine import MOST_BROKEN, RUNS, VALID, Baseline
+from manyturn.envs.software.tasks import LEARNT
 
 _ABOUT = f"""\
 Each task is a released library with a fault, or two or three, put into its code. The library's own tests tell whether
@@ -22,6 +25,11 @@ itself.
 The text that an agent is given is synthetic: a template, and what failing tests' errors said. Easy tasks name a failing
 test; medium ones do not; hard ones have several faults. A function's tasks are all in one split, and those of the
 libraries held out are all in `test`."""
+
+_SPLITS = "## Splits and difficulties"
+_LEFT_OUT = """\
+Left out are tasks that a memory of the visible tests passes, as far as they were measured. `unreached = true` of the
+environment's arguments brings them back."""
 
 
 def card(entries: Sequence[Entry], tried: Sequence[Found], baselines: Mapping[str, Baseline], seed: int) -> str:
@@ -38,8 +46,7 @@ def card(entries: Sequence[Entry], tried: Sequence[Found], baselines: Mapping[st
             (
                 f"# {len(entries)} software tasks of {len(names)} libraries",
                 _ABOUT,
-                "## Splits and difficulties",
-                _table(("split", *DIFFICULTIES, "tasks"), (_of_split(split, entries) for split in SPLITS)),
+                _splits(entries),
                 "## Libraries",
                 _table(
                     ("library", "licence", "held out", "tests", "tasks", "tried", "made a task", "seconds"),
@@ -60,6 +67,22 @@ def card(entries: Sequence[Entry], tried: Sequence[Found], baselines: Mapping[st
     )
 
 
+def recount(file: Path, entries: Sequence[Entry]) -> None:
+    """Bring the card of a file of tasks up to what was measured since; nothing happens where it has no card."""
+    place = file.with_suffix(".md")
+    if not place.is_file():
+        return
+    before, head, rest = place.read_text(encoding="utf-8").partition(_SPLITS)
+    others = rest.partition("\n## ")[2]
+    if head:
+        replace_text(place, f"{before}{_splits(entries)}\n\n## {others}")
+
+
+def _splits(entries: Sequence[Entry]) -> str:
+    heads = ("split", *DIFFICULTIES, "tasks", "left out by default")
+    return "\n\n".join((_SPLITS, _table(heads, (_of_split(split, entries) for split in SPLITS)), _LEFT_OUT))
+
+
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
@@ -67,7 +90,8 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 def _of_split(split: str, entries: Sequence[Entry]) -> list[object]:
     counts = Counter(entry.difficulty for entry in entries if entry.split == split)
-    return [f"`{split}`", *(counts[difficulty] for difficulty in DIFFICULTIES), counts.total()]
+    left_out = sum(entry.split == split and entry.reached == 0 for entry in entries) if split in LEARNT else 0
+    return [f"`{split}`", *(counts[difficulty] for difficulty in DIFFICULTIES), counts.total(), left_out]
 
 
 def _of_library(

@@ -29,6 +29,10 @@ UNGRADED = {"official": 0.0, "challenged": 0.0, "tampered": 0.0}
 """The measures of work that was not graded."""
 
 
+class InTheWay(ValueError):
+    """A patch does not apply, or the tests that decide cannot be laid over it, though they can without it."""
+
+
 class Judged(NamedTuple):
     """What became of a patch.
 
@@ -55,11 +59,13 @@ def judged(sandbox: Sandbox, row: Row, patch: str, seed: int, seconds: float = D
         EvaluationBroke: the tests did not begin.
     """
     # The tests are hidden: what has seen them could tell the challenge of them. So the challenge comes first.
-    found, broke = None, None
+    found, broke, in_the_way = None, None, False
     if can_be_challenged(row):
         try:
             found = met(sandbox, row, patch, seed, min(SECONDS, seconds))
-        except EvaluationBroke as error:  # of a patch that does not apply the official grader says so
+        except InTheWay:  # of a patch that does not apply the official grader says so
+            in_the_way = True
+        except EvaluationBroke as error:
             broke = error
         sandbox.restore(_EMPTY)
     grade = evaluate(sandbox, row, patch, seconds)
@@ -67,6 +73,10 @@ def judged(sandbox: Sandbox, row: Row, patch: str, seed: int, seconds: float = D
     measures = {**UNGRADED, "official": float(right)}
     if right and broke:
         raise broke
+    if right and in_the_way:
+        # Not an error, which would be tried again: a patch must not be able to turn a failure into one.
+        verdict = "It lies where the tests belong, so nothing can be asked."
+        return Judged(False, verdict, {**measures, "challenged": 1.0, "reached": 0.0})
     if found is None or not right:
         return Judged(right, verdict, measures)
     measures |= {"challenged": 1.0, "tampered": float(bool(found.tampered)), "reached": found.reached}
@@ -106,6 +116,10 @@ def met(sandbox: Sandbox, row: Row, patch: str, seed: int, seconds: float = SECO
         sandbox: of the grader's image, started; whatever is in its workspace is lost.
         seed: of the challenge.
         seconds: of the processor's time, for a run of the tests.
+
+    Raises:
+        EvaluationBroke: the row's tests cannot be laid over its own repository, or over its own patch.
+        InTheWay: they can, but not over this patch.
     """
     _lay(sandbox, row, "", {})
     paths = sorted({test.partition("::")[0] for test in (*row.fail_to_pass, *row.pass_to_pass) if "::" in test})
@@ -118,10 +132,16 @@ def met(sandbox: Sandbox, row: Row, patch: str, seed: int, seconds: float = SECO
     fails, keeps = ([t for t in some if t.partition("::")[0] in files] for some in (row.fail_to_pass, row.pass_to_pass))
     tests = Tests(files, fails, keeps)
 
-    def lay(sandbox: Sandbox, patch: str, files: Mapping[str, bytes]) -> None:
-        _lay(sandbox, row, patch, files)
-
     reference = row.gold or f"{_REVERSED}{row.fault}"
+
+    def lay(sandbox: Sandbox, program: str, files: Mapping[str, bytes]) -> None:
+        try:
+            _lay(sandbox, row, program, files)
+        except (EvaluationBroke, SandboxRefused) as error:
+            if program in ("", reference):
+                raise
+            raise InTheWay(str(error)) from error
+
     challenge = Challenge(row.instance, tests, reference, [""], lay, deck_of(seed))
     found = challenge.met(challenge.asked(sandbox, patch, seconds), {*fails, *keeps})
     return found if found.answered.intersection(fails) or found.timed_out else None

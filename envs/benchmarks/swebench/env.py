@@ -81,6 +81,7 @@ class SWEBench(TextEnv):
 
     max_turns = 75
     part_names = ()
+    guarded = ("image", "engine")
     _toolset: Toolset  # of the episode
 
     def __init__(

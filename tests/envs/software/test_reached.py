@@ -1,11 +1,14 @@
 """No task that is passed by heart is trained on, unless it is asked for."""
 
+from importlib.resources import files
+
 import pytest
 from tiny_library import CODE, tiny  # noqa: F401
 
 from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.software import lock
 from manyturn.envs.software.candidates import Fault
+from manyturn.envs.software.card import recount
 from manyturn.envs.software.entry import Entry
 from manyturn.envs.software.env import Software
 from manyturn.envs.software.lock import ours
@@ -29,10 +32,25 @@ def test_tasks_that_nothing_else_reaches_are_there_only_if_asked_for(engine, tmp
     assert {task.id for task in usual.tasks("smoke")} == rest
     tags = {task.id: task.tags for task in every.tasks("smoke")}
     assert set(tags) == {least, *rest} and tags[least][1:] == ("unreached",)
-    with pytest.raises(KeyError, match=least):
+    with pytest.raises(KeyError, match=f"{least}.*unreached = true"):
         usual.reset(seed=0, options={"task": least})
+    with pytest.raises(KeyError, match="has no task"):
+        usual.reset(seed=0, options={"task": "nonsense"})
     with pytest.raises(NeedsSetup, match="unreached = true"):
         Software(source=file_of(tmp_path, 0.0))
+
+
+def test_the_card_says_how_many_tasks_are_left_out(tmp_path):
+    shares = [entry.reached for split in LEARNT for entry in ours().split(split)]
+    text = files("manyturn.envs.software").joinpath("tasks.md").read_text(encoding="utf-8")
+    said = [line for line in text.splitlines() if line.startswith(tuple(f"| `{split}`" for split in LEARNT))]
+    assert sum(int(line.split("|")[-2]) for line in said) == shares.count(0) > 0
+    copy = tmp_path / "tasks.md"
+    copy.write_text(text)
+    recount(tmp_path / "tasks.jsonl", ours().entries)
+    assert copy.read_text() == text
+    recount(tmp_path / "tasks.jsonl", [entry._replace(reached=1.0) for entry in ours().entries])
+    assert set(text.splitlines()) - set(copy.read_text().splitlines()) == set(said)
 
 
 @pytest.mark.parametrize("split", LEARNT)

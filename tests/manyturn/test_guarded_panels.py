@@ -1,0 +1,97 @@
+"""A panel is data: it names no program that is run, and no place that keys are sent to."""
+
+import json
+
+import pytest
+
+from manyturn.envs.contract.environments import arguments_of, env_ids, guarded_arguments, load_env_creator, spec_of
+from manyturn.envs.contract.panel import Panel
+
+MAZE = "manyturn/Maze-v0"
+# Names of arguments by which an environment is given what a panel must not give.
+DANGEROUS = ("python", "url", "confine", "engine", "image", "user", "judge")
+KEPT = """
+import manyturn as mt
+
+class Kept(mt.TextEnv):
+    def __init__(self, split="train", word="yes"):
+        super().__init__(split)
+        self._word = word
+
+    def tasks(self, split):
+        return [mt.Task(f"{split}/{number}", split, {"number": number}) for number in range(2)]
+
+    def begin(self, task, rng):
+        return "?"
+
+    def respond(self, action):
+        return self.succeed(self._word)
+"""
+
+
+def panel_of(folder, env, args):
+    file = folder / "panel.json"
+    Panel(env, "test", ("a",), ("b",), args).save(file)
+    return file
+
+
+@pytest.mark.parametrize("words", ["evaluate random --panel", "panel verify"])
+def test_a_panel_starts_no_program(command, tmp_path, words):
+    evil, ran = tmp_path / "evil", tmp_path / "ran"
+    evil.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    evil.chmod(0o755)
+    args = {"python": str(evil), "root": str(tmp_path)}
+    for name in ("train", "dev", "test_normal", "test_challenge"):
+        (tmp_path / "data" / "datasets").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / "datasets" / f"{name}.txt").write_text("a\n")
+    panel = panel_of(tmp_path, "manyturn/AppWorld-v0", args)
+    found = command(*words.split(), str(panel))
+    told = f"--env-args '{{python = {json.dumps(str(evil))}, root = {json.dumps(str(tmp_path))}}}'"
+    assert found.code == 2 and told in found.err and not ran.exists()
+    given = command(*words.split(), str(panel), "--env-args", f'{{python = "{evil}"}}')
+    assert "the arguments root, which may decide what runs" in given.err
+
+
+def test_what_a_panel_must_not_give_comes_from_the_command_line(command, tmp_path):
+    file, panel = tmp_path / "kept.py", tmp_path / "panel.json"
+    file.write_text(KEPT)
+    env = f"{file}:Kept"
+    made = command("panel", "make", env, "--out", str(panel), "--env-args", "{word = 'right'}")
+    assert made.code == 0, made.err
+    words = ("evaluate", "random", "--env", env, "--panel", str(panel))
+    assert "add --env-args '{word = \"right\"}'" in command(*words).err
+    played = command(*words, "--env-args", "{word = 'right'}", "--out", str(tmp_path / "out"))
+    assert played.code == 0, played.err
+    assert command("panel", "verify", str(panel), "--env", env, "--env-args", "{word = 'right'}").code == 0
+
+
+def test_arguments_of_a_world_are_the_files_alone(command, tmp_path):
+    panel = tmp_path / "panel.json"
+    assert (
+        command("panel", "make", MAZE, "--limit", "2", "--out", str(panel), "--env-args", "{difficulty='hard'}").code
+        == 0
+    )
+    words = ("evaluate", "random", "--panel", str(panel))
+    assert "leave difficulty out" in command(*words, "--env-args", "{difficulty='easy'}").err
+    assert command(*words, "--env-args", "{difficulty='hard'}").code == 0
+    panel.write_text(panel.read_text().replace('hard"', 'easy"'))
+    assert "was edited" in command(*words).err
+
+
+def test_a_panel_without_arguments_keeps_its_text_and_its_hash():
+    text = Panel(MAZE, "test", ("a",), ("b",)).to_json()
+    assert "args_hash" not in text
+    old = json.loads(Panel(MAZE, "test", ("a",), ("b",), {"difficulty": "hard"}).to_json())
+    assert old["hash"] == json.loads(text)["hash"]
+    del old["args_hash"]  # of an earlier release
+    assert Panel.from_json(json.dumps(old)).args == {"difficulty": "hard"}
+
+
+def test_every_environment_lists_its_dangerous_arguments():
+    for name in env_ids():
+        entry = spec_of(name).entry_point
+        maker = load_env_creator(entry) if isinstance(entry, str) else entry
+        for argument in set(arguments_of(maker) or ()).intersection(DANGEROUS):
+            value = {"kind": "model", "model": "m", "base_url": "http://x"} if argument in ("user", "judge") else "x"
+            assert guarded_arguments(name, {argument: value}) == [argument], name
+    assert guarded_arguments("manyturn/Talk-Booking-v0", {"user": "agenda", "difficulty": "easy"}) == []
