@@ -66,6 +66,8 @@ class TransformersEngine(Engine):
         cache_bytes: float | None = None,
     ):
         self._model, self._device, self._copied = model, model.device, copied
+        if model.dtype in (torch.bfloat16, torch.float16):
+            self.precision = str(model.dtype).removeprefix("torch.")
         self.version, self.vocabulary = 0, model.config.get_text_config().vocab_size
         self.capabilities = Capabilities(keeps_bits=reproducible, entropy=True, lora=True, choices=True)
         self._whole = True  # whether the weights are those of one version
@@ -145,10 +147,7 @@ class TransformersEngine(Engine):
         self._start_over()
         self._caches.clear()
         if weights.module is not self._model:
-            self._move(self._device)
-            self._copy(weights)
-            if not self._awake:
-                self._move(torch.device("cpu"))
+            self._copy(weights)  # where it sleeps away from the device, from there to the CPU
         self.version, self._whole = version, True
 
     def _copy(self, weights: Weights) -> None:

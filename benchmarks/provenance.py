@@ -2,9 +2,10 @@
 
 Anybody can make the figures in ``results/`` again. So a tree that differs from its commit is refused before anything is
 measured, and once more before a result is written. Other files may be written from any tree; their commit then says
-``-dirty``.
+``-dirty``. A copy without history, as a machine without network is given, has a stamp that says which commit it is of.
 """
 
+import hashlib
 import json
 import os
 import platform
@@ -18,16 +19,48 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
+STAMP = ROOT / "gpu-kit" / "commit.json"
 # What figures depend on. Results themselves may be new.
 _CODE = ("manyturn", "envs", "agents", "trainers", "containers", "benchmarks", "tests/faults", ":!benchmarks/results")
 
 
 def commit() -> str:
-    """The checkout's commit, with ``-dirty`` where code differs from it; "unknown" outside a checkout."""
+    """The checkout's commit, with ``-dirty`` where code differs from it; "unknown" without history and stamp."""
     head = _git("rev-parse", "--short", "HEAD")
     if not head:
-        return "unknown"
+        return _stamped()
     return f"{head}-dirty" if _git("status", "--porcelain", "--", *_CODE) else head
+
+
+def stamp() -> str:
+    """Write down which commit the code is of, for a copy without history; returns the commit.
+
+    Raises:
+        SystemExit: the code is of no commit.
+    """
+    made_from = commit()
+    if made_from.endswith("-dirty") or made_from == "unknown":
+        raise SystemExit(f"the tree is {made_from}: commit first, so that figures of its copy are of a commit")
+    files = {name: _digest(ROOT / name) for name in _git("ls-files", "--", *_CODE).splitlines()}
+    STAMP.parent.mkdir(exist_ok=True)
+    STAMP.write_text(json.dumps({"commit": made_from, "files": files}) + "\n")
+    return made_from
+
+
+def _stamped() -> str:
+    if not STAMP.is_file():
+        return "unknown"
+    told = json.loads(STAMP.read_text())
+    there = {name for name in told["files"] if (ROOT / name).exists()}
+    same = there == set(told["files"]) and all(_digest(ROOT / name) == told["files"][name] for name in there)
+    more = {str(path.relative_to(ROOT)) for path in (ROOT / "benchmarks").glob("*.py")} - there
+    return told["commit"] if same and not more else f"{told['commit']}-dirty"
+
+
+def _digest(path: Path) -> str:
+    """Of a file's content, or of where a link leads."""
+    content = os.readlink(path).encode() if path.is_symlink() else path.read_bytes()
+    return hashlib.sha256(content).hexdigest()
 
 
 def _git(*words: str) -> str:
@@ -61,7 +94,7 @@ def origin(out: Path, packages: Sequence[str] = (), **folders: Path | None) -> d
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "commit": made_from,
         "machine": machine(),
-        "versions": {"python": platform.python_version(), **_versions(packages)},
+        "versions": {"python": platform.python_version(), **versions(packages)},
     }
 
 
@@ -101,7 +134,8 @@ def same_code(made_from: str) -> bool:
     return not _git("diff", "--name-only", made_from, "HEAD", "--", *_CODE)
 
 
-def _versions(packages: Sequence[str]) -> dict[str, str]:
+def versions(packages: Sequence[str]) -> dict[str, str]:
+    """Of those packages that are installed."""
     found = {}
     for package in packages:
         try:

@@ -46,7 +46,7 @@ from manyturn.envs.hosting.seats import InlineSeats, open_seats
 OUT = RESULTS / "rollout.json"
 ENV = f"{world.__file__}:Errand"
 _SLOW_SECONDS, _REPLY = 0.2, 12  # of a slow turn; mean tokens of a reply
-_AGENT = AgentConfig(instructions=False, max_context=1024)
+AGENT = AgentConfig(instructions=False, max_context=1024)
 _SAMPLING = Sampling(max_tokens=40)
 _ONCE = Patience(attempts=1, error_share=0.0)
 
@@ -91,9 +91,9 @@ class Noting(Engine):
 
 def language(size: Size) -> LanguageModel:
     """A decoder with random weights whose replies end at random."""
-    texts = asyncio.run(texts_of(InlineSeats(ENV), _AGENT, tasks=8, seed=0))
+    texts = asyncio.run(texts_of(InlineSeats(ENV), AGENT, tasks=8, seed=0))
     width, layers = size.shape
-    made = build_tiny(texts, 0, _AGENT.max_context, torch.device("cpu"), width=width, layers=layers)
+    made = build_tiny(texts, 0, AGENT.max_context, torch.device("cpu"), width=width, layers=layers)
     bias = torch.zeros(len(made.tokenizer))
     bias[made.template.end_id] = log(len(made.tokenizer) / _REPLY)
     made.model.lm_head.bias = torch.nn.Parameter(bias)
@@ -103,7 +103,7 @@ def language(size: Size) -> LanguageModel:
 
 
 def engine_of(made: LanguageModel, reproducible: bool) -> Any:
-    context = EngineContext(made.model, made.template.end_ids, max_context=_AGENT.max_context)
+    context = EngineContext(made.model, made.template.end_ids, max_context=AGENT.max_context)
     return build_engine(TransformersConfig(reproducible=reproducible), context)
 
 
@@ -116,7 +116,7 @@ async def attached(
     on_episode: Callable[[Episode], None] | None = None,
 ) -> float:
     """Seconds to play the episodes."""
-    agent = Agent(_AGENT, made.template, engine, _SAMPLING)
+    agent = Agent(AGENT, made.template, engine, _SAMPLING)
     async with open_seats(ENV, {"seconds": seconds}, limit=size.side_by_side, workers=workers) as seats:
         tasks = seats.tasks("train")[: size.episodes]
         plan = [(task, EpisodeKey(0, "rollout", task.id, 0)) for task in tasks]
@@ -125,8 +125,14 @@ async def attached(
         return time.perf_counter() - began
 
 
-async def replayed(engine: Engine, noted: dict[EpisodeKey, list[tuple[list[int], Reply]]], side_by_side: int) -> float:
-    """Seconds of the same requests, each asked as soon as the episode's reply before it is there."""
+async def replayed(
+    engine: Engine, noted: dict[EpisodeKey, list[tuple[list[int], Reply]]], side_by_side: int, exact: bool = True
+) -> float:
+    """Seconds of the same requests, each asked as soon as the episode's reply before it is there.
+
+    Args:
+        exact: whether the replies must be the same; rounding in bfloat16 draws other tokens now and then.
+    """
     waiting = iter(noted.items())
 
     async def lane() -> None:
@@ -134,7 +140,7 @@ async def replayed(engine: Engine, noted: dict[EpisodeKey, list[tuple[list[int],
             engine.open(key)
             for turn, (prompt, expected) in enumerate(turns):
                 reply = await engine.generate(key, turn, prompt, _SAMPLING)
-                if reply.ids != expected.ids:
+                if exact and reply.ids != expected.ids:
                     raise RuntimeError(f"{key}: the engine drew something else at turn {turn}")
             engine.close(key)
 

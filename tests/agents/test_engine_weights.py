@@ -102,6 +102,7 @@ def test_a_lower_precision_copy_follows_the_learner(tiny):
     asyncio.run(engine.load(ModuleWeights(learner.model), 3))
     for mine, theirs in zip(drawn_with.parameters(), learner.model.parameters(), strict=True):
         assert mine.dtype is torch.bfloat16 and torch.equal(mine, theirs.to(torch.bfloat16))
+    assert engine.precision == "bfloat16", "or rounding is taken for wrong weights, and the run stops"
 
     async def draw() -> Reply:
         engine.open(key(0))

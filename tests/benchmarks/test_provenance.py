@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -115,6 +116,27 @@ def test_a_benchmark_writes_its_commit_and_command(clone):
     written = json.loads((clone / "benchmarks/results/coverage.json").read_text())
     head = git("rev-parse", "--short", "HEAD", where=clone).stdout.strip()
     assert (written["commit"], written["command"]) == (head, "python benchmarks/coverage.py --simulations 10")
+
+
+def test_a_copy_without_history_knows_its_commit_by_its_stamp(clone, tmp_path):
+    def ask(question: str, where: Path) -> str:
+        code = f"import provenance; print(provenance.{question}())"
+        words = [sys.executable, "-c", code]
+        return subprocess.run(
+            words, cwd=where / "benchmarks", capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    head, copy = git("rev-parse", "--short", "HEAD", where=clone).stdout.strip(), tmp_path / "copy"
+    assert ask("stamp", clone) == head
+    shutil.copytree(clone, copy, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+    assert ask("commit", copy) == head
+    (copy / "benchmarks" / "more.py").write_text("")
+    assert ask("commit", copy) == f"{head}-dirty", "a file that is new could have changed a figure"
+    (copy / "benchmarks" / "more.py").unlink()
+    (copy / "agents" / "engine.py").write_bytes((copy / "agents" / "engine.py").read_bytes() + b"# changed\n")
+    assert ask("commit", copy) == f"{head}-dirty"
+    (copy / "gpu-kit" / "commit.json").unlink()
+    assert ask("commit", copy) == "unknown"
 
 
 def test_each_benchmark_takes_its_commit_from_one_place():

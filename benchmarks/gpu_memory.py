@@ -1,0 +1,122 @@
+"""What a GPU's memory holds at the peak, next to what was predicted before the run.
+
+The prediction is that of ``manyturn doctor`` and of a run's start: weights, gradients and AdamW's two moments by
+``training_bytes``, and the engine's keys and values by ``cache_bytes``. Measured are tensors at their peak, while the
+learner makes an update and while the engine draws next to it. The learner's prediction leaves activations out, so what
+it takes beyond is given for each token of a pass; a reference policy is in no prediction either.
+"""
+
+import asyncio
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import torch
+from gpu_device import Device
+from gpu_items import Figures, Item, Kit
+from gpu_learner import RANK, Setting, conversations, learner_of
+
+from manyturn.agents.decoding.memory import cache_bytes
+from manyturn.agents.device_memory import training_bytes
+from manyturn.agents.engine import Engine, Sampling
+from manyturn.agents.engine_config import EngineContext, build_engine
+from manyturn.agents.engines.transformers import TransformersConfig
+from manyturn.agents.episode_key import EpisodeKey
+from manyturn.agents.weights import ModuleWeights
+from manyturn.machine import hardware
+from manyturn.trainers.learn.learner import Learner
+
+_DRAWING = {"at least": 0.9, "at most": 1.1}  # measured over predicted
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What the engine draws next to the learner.
+
+    Attributes:
+        cache_gb: for keys and values.
+        requests, prompt, reply: how many there are, and tokens of each.
+    """
+
+    cache_gb: float
+    requests: int
+    prompt: int
+    reply: int
+
+
+_SMALL = Setting("0.5B", "qwen2.5-0.5b", 8, 2048, 8192)
+_LARGE = Setting("1.5B", "qwen2.5-1.5b", 8, 2048, 8192)
+SETTINGS = (
+    _SMALL,
+    _LARGE,
+    replace(_LARGE, name="1.5B, recomputed", recompute=True, micro_tokens=16384),
+    replace(_LARGE, name="1.5B, a reference policy", reference=True),
+    replace(_LARGE, name="1.5B, adapters", rank=RANK),
+)
+
+
+def items(kit: Kit) -> list[Item]:
+    drawing = Drawing(0.001, 3, 20, 4) if kit.toy else Drawing(8.0, 64, 1024, 32)
+    settings = (Setting("toy", "toy", 2, 40, 64),) if kit.toy else SETTINGS
+    doctor = Item("what manyturn doctor says", 30, lambda: {line.subject: line.text for line in hardware()})
+    return [doctor, *(Item(s.name, 75, partial(peaks, kit.device, s, drawing)) for s in settings)]
+
+
+def peaks(device: Device, setting: Setting, drawing: Drawing) -> Figures:
+    """Bytes at the peak of an update, and of drawing, with their predictions."""
+    with learner_of(device, setting) as learner:
+        model, lora = learner.model, bool(setting.rank)
+        counts = [p.numel() for p in model.parameters()]
+        trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+        predicted = training_bytes(sum(counts), trained, device.on_gpu)
+        context = EngineContext(model, frozenset(), lora, max_context=drawing.prompt + drawing.reply)
+        config = TransformersConfig(cache_gb=drawing.cache_gb, max_batch=drawing.requests)
+        kept = cache_bytes(context, drawing.cache_gb, drawing.requests, torch.bfloat16)
+        engine = build_engine(config, context)
+        learning = asyncio.run(_updates(device, setting, learner, engine))
+        drawn = asyncio.run(_draws(device, learner, engine, drawing))
+        beyond = (learning - predicted) / setting.micro_tokens
+        share = drawn / (predicted + kept)
+        return {
+            "learning_predicted_gb": predicted / 1e9,
+            "learning_gb": learning / 1e9,
+            "beyond_kb_per_token": beyond / 1e3,
+            "drawing_predicted_gb": (predicted + kept) / 1e9,
+            "drawing_gb": drawn / 1e9,
+            "drawing_over_predicted": share,
+            "ok": _DRAWING["at least"] <= share <= _DRAWING["at most"],
+        }
+
+
+async def _updates(device: Device, setting: Setting, learner: Learner, engine: Engine) -> float:
+    """Peak of the second update; the engine sleeps, as it does during updates."""
+    samples = conversations(setting.rows, setting.length, learner.model.config.vocab_size)
+    credit_T = np.random.default_rng(1).standard_normal(int(sum(sample.said.sum() for sample in samples)))
+    learner.begin_reinforcement()
+    await engine.sleep()
+    for number in range(2):  # the first one makes AdamW's moments
+        device.forget_peak()
+        learner.learn(learner.read(samples), credit_T, 1.0, (0, number))
+    return device.peak()
+
+
+async def _draws(device: Device, learner: Learner, engine: Engine, drawing: Drawing) -> float:
+    """Peak while the engine draws with the learner's weights next to it."""
+    await engine.load(ModuleWeights(learner.model), learner.updates)
+    await engine.wake()
+    device.forget_peak()
+    rng = np.random.default_rng(0)
+    sampling, vocabulary = Sampling(max_tokens=drawing.reply), engine.vocabulary
+
+    async def one(number: int, prompt: list[int]) -> None:
+        key = EpisodeKey(0, "gpu", str(number), 0)
+        engine.open(key)
+        await engine.generate(key, 0, prompt, sampling)
+        engine.close(key)
+
+    prompts = [rng.integers(0, vocabulary, drawing.prompt).tolist() for _ in range(drawing.requests)]
+    try:
+        await asyncio.gather(*(one(number, prompt) for number, prompt in enumerate(prompts)))
+        return device.peak()
+    finally:
+        await engine.shutdown()
