@@ -29,7 +29,12 @@ from manyturn.trainers.run.loop import train
 from manyturn.trainers.run.run import open_run
 
 TOKEN_BUDGET: dict[str, Any] = {
-    "env": {"id": "manyturn/Maze-v0", "args": {"difficulty": "easy"}},
+    # Paid for good: the recipe compares returns alone, in which a potential that is taken back would do nothing.
+    "env": {
+        "id": "manyturn/Maze-v0",
+        "args": {"difficulty": "easy"},
+        "wrappers": [{"name": "progress_gain", "scale": 0.5}],
+    },
     "agent": {"format": {"name": "free_text"}},
     "sampling": {"max_tokens": 8},
     "warmup": {

@@ -70,6 +70,15 @@ class TurnReward(gymnasium.Wrapper[str, str, str, str], abc.ABC):
             )
         return {**parts, self.part: value}
 
+    def progress(self, value: float | None) -> float:
+        """The progress that the environment reports. Raises WrapperMismatch where it reports none."""
+        if value is None:
+            raise WrapperMismatch(
+                f"{self.unwrapped} reports no progress, so {self.class_name()} has no effect: "
+                "override progress() in the environment, or leave the wrapper out"
+            )
+        return float(value)
+
     def snapshot(self) -> bytes:
         """The environment's snapshot."""
         return self.env.get_wrapper_attr("snapshot")()

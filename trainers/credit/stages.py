@@ -44,6 +44,11 @@ class StageConfig(Named):
     chooses: ClassVar[bool] = True
     """Whether a curriculum prefers some tasks to others."""
 
+    @property
+    def turn_discount(self) -> float | None:
+        """The discount of the returns that an advantage compares over turns in one situation; None if it does not."""
+        return None
+
     def named_parts(self) -> set[str]:
         """Parts of the reward that the options name."""
         return set()

@@ -17,7 +17,7 @@ def oddities(line: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
 
     Args:
         line: with ``success``, ``invalid``, ``not_understood``, ``penalised_turns``, ``cut``, and each policy's
-            ``engine_ratio_max`` and ``engine_alarm``, as far as known.
+            ``engine_ratio_max``, ``engine_alarm`` and ``idle_wrappers``, as far as known.
     """
     success, invalid, cut = (line.get(name) or 0.0 for name in ("success", "invalid", "cut"))
     if success and invalid >= _ALL:
@@ -40,6 +40,12 @@ def oddities(line: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
         if name.rpartition("/")[2] == "engine_alarm":
             whose = f" of {name.rpartition('/')[0]}" if "/" in name else ""
             yield f"the engine{whose} and its learner judge the same tokens differently: {cause}"
+        if name.rpartition("/")[2] == "idle_wrappers":
+            yield (
+                f"env.wrappers {cause} paid in the first step, and no advantage would be another one without it: "
+                f"{config.credit.advantage.name} takes off what all are paid alike; leave it out, or take one that is "
+                "paid for good, such as progress_gain"
+            )
     yield from _nothing_to_correct(line, config)
 
 

@@ -14,7 +14,7 @@ from manyturn.envs.hosting.watchdog import watchdog
 from manyturn.trainers.credit.longest import longest
 from manyturn.trainers.credit.pipeline import Credit, credit
 from manyturn.trainers.credit.reward_parts import outcome_E
-from manyturn.trainers.credit.turn_batch import FloatK, IntK
+from manyturn.trainers.credit.turn_batch import FloatK, IntK, TurnBatch
 from manyturn.trainers.learn.column import PlayedStep, suppliers, with_columns
 from manyturn.trainers.learn.forward import Place
 from manyturn.trainers.learn.rate_schedule import rate_share
@@ -31,12 +31,15 @@ class PolicyUpdate:
     Attributes:
         step: what its roles did and what it thinks of it, as it was before credit.
         places_K: the places of its turns among all turns of the step.
+        batch, recalled: what credit was given to, and what its stages remembered.
         figures: what was measured on the way.
     """
 
     trainee: Trainee
     step: PlayedStep
     places_K: IntK
+    batch: TurnBatch
+    recalled: Memory
     credit: Credit
     figures: Mapping[str, float]
 
@@ -97,7 +100,8 @@ def _update(run: Run, trainee: Trainee, played: Sequence[tuple[RoleView, IntK]],
     step = PlayedStep(reading, batch, episodes, trainee.agent, trainee.learner, limits)
     batch, figures, recalled = with_columns(step, wanted, trainee.memory(memory))
     earned = credit(batch, run.config.credit, recalled)
-    return PolicyUpdate(trainee, step, np.concatenate([places_K for _, places_K in played]), earned, figures)
+    places_K = np.concatenate([places_K for _, places_K in played])
+    return PolicyUpdate(trainee, step, places_K, batch, recalled, earned, figures)
 
 
 def credit_columns(updates: Sequence[PolicyUpdate], turns: int) -> dict[str, FloatK]:

@@ -18,6 +18,7 @@ from manyturn.trainers.record.state import State
 from manyturn.trainers.record.stopwatch import Stopwatch
 from manyturn.trainers.run.engine_alarm import check_engines
 from manyturn.trainers.run.first_step import check_first_step
+from manyturn.trainers.run.idle_parts import idle_parts
 from manyturn.trainers.run.playing import play_groups, starts_of
 from manyturn.trainers.run.policy_update import credit_columns, policy_updates
 from manyturn.trainers.run.run import Run
@@ -46,6 +47,10 @@ async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any
     begun = starts_of(run, [episode.key for episode in episodes], {episode.key: episode for episode in episodes})
     columns = credit_columns(updates, sum(len(episode.turns) for episode in episodes))
     figures: dict[str, Any] = dict(alarms)
+    if step == 1:
+        for update in updates:
+            if idle := ", ".join(idle_parts(update, config.env, config.credit)):
+                figures |= update.trainee.labelled({"idle_wrappers": idle})
     if config.rollout.branching is not None:
         columns["repeats_member"] = repeats(episodes, begun)
         figures["branched"] = float(np.mean([fork is not None for fork in begun.values()]))

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.registry import Named
-from manyturn.envs.contract.turn_reward import WRAPPERS, TurnReward, WrapperMismatch
+from manyturn.envs.contract.turn_reward import WRAPPERS, TurnReward
 
 
 class ProgressRewardConfig(Named):
@@ -20,11 +20,20 @@ class ProgressRewardConfig(Named):
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         advantage = run.credit.advantage
-        if self.gamma < 1 or run.credit.rewards or not advantage.compares_returns_only:
+        of_turns = not advantage.compares_returns_only
+        if run.credit.rewards or (of_turns and advantage.turn_discount != self.gamma):
             return None
+        if self.gamma == 1:
+            same = "the returns of all episodes of a task" + (" and of all turns in one situation" if of_turns else "")
+            return (
+                f"{self.name} has no effect: with gamma = 1 it adds the same to {same}, and {advantage.name} compares "
+                "nothing else: take progress_gain, which is not taken back, or leave it out"
+            )
+        turns = f"cancels in {advantage.name}'s comparison of turns, and " if of_turns else ""
         return (
-            f"{self.name} has no effect: with gamma = 1 it adds the same to the returns of all episodes of a task, and "
-            f"{advantage.name} compares nothing else: take an advantage that separates turns, such as gigpo or mt_grpo"
+            f"{self.name} with gamma = {self.gamma:g} {turns}takes {1 - self.gamma:.2g} x the sum of its progress off "
+            f"the return of each episode, which {advantage.name} compares: progress would be charged; take "
+            "progress_gain, which is not taken back, or leave it out"
         )
 
 
@@ -40,8 +49,10 @@ class ProgressReward(TurnReward):
     ``-scale * P(s_0)``, for any policy. An episode cut by ``max_turns`` counts as ended (Grzes 2017),
     since the estimators of group comparison do not bootstrap; a learner that does would need P(s') there.
 
-    Undiscounted, ``-scale * P(s_0)`` is the same for all episodes of a task: an advantage that compares returns alone
-    learns nothing else with it, which is refused.
+    Undiscounted, ``-scale * P(s_0)`` is the same for all episodes of a task, and ``-scale * P(s)`` for all turns in one
+    situation: an advantage that compares nothing else learns nothing else with it, which is refused. With a discount it
+    adds ``-scale * (P(s_0) + (1 - gamma) * sum of all later P(s))`` to an episode's undiscounted return, so that group
+    comparison would charge progress, which is refused too. What is paid for good is ``progress_gain``.
     """
 
     preserves_optimal_policy = True
@@ -54,21 +65,13 @@ class ProgressReward(TurnReward):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         text, info = self.env.reset(seed=seed, options=options)
-        self._potential = self._progress(info.get("progress"))
+        self._potential = self.progress(info.get("progress"))
         return text, info
 
     def reward_parts(self, parts: dict[str, float], ended: bool, info: Mapping[str, Any]) -> dict[str, float]:
-        before, self._potential = self._potential, 0.0 if ended else self._progress(info.get("progress"))
+        before, self._potential = self._potential, 0.0 if ended else self.progress(info.get("progress"))
         return self.add(parts, self.scale * (self.gamma * self._potential - before))
 
     def restore(self, data: bytes) -> None:
         super().restore(data)
-        self._potential = self._progress(self.unwrapped.progress())  # type: ignore[attr-defined]
-
-    def _progress(self, value: float | None) -> float:
-        if value is None:
-            raise WrapperMismatch(
-                f"{self.unwrapped} reports no progress, so progress_reward has no effect: "
-                "override progress() in the environment, or leave the wrapper out"
-            )
-        return float(value)
+        self._potential = self.progress(self.unwrapped.progress())  # type: ignore[attr-defined]

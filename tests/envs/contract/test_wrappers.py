@@ -25,6 +25,7 @@ ALL = [
     {"name": "invalid_penalty", "coef": 0.1},
     {"name": "turn_cost", "cost": 0.01},
     {"name": "progress_reward", "gamma": 0.9, "scale": 2.0},
+    {"name": "progress_gain", "scale": 0.25},
     {"name": "part_weights", "weights": {"outcome": 3.0, "turn": 0.5}},
 ]
 
@@ -44,13 +45,13 @@ def play(env, task: str, actions: list[str]) -> list[tuple]:
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.lists(st.sampled_from(["nonsense", *"0123456789"]), min_size=1, max_size=8), st.permutations(ALL[:3]))
+@given(st.lists(st.sampled_from(["nonsense", *"0123456789"]), min_size=1, max_size=8), st.permutations(ALL[:4]))
 def test_parts_sum_to_the_reward_in_every_order_of_wrappers(actions, wrappers):
-    for _, reward, terminated, truncated, info in play(wrap(make(SOUND), [*wrappers, ALL[3]]), "test/3", actions):
+    for _, reward, terminated, truncated, info in play(wrap(make(SOUND), [*wrappers, ALL[4]]), "test/3", actions):
         assert reward == pytest.approx(sum(info["reward_parts"].values()))
         assert ("outcome" in info["reward_parts"]) == terminated
         assert ("invalid" in info["reward_parts"]) == (not info["understood"])
-        assert {"turn", "progress"} <= set(info["reward_parts"])
+        assert {"turn", "progress", "progress_gain"} <= set(info["reward_parts"])
         assert not (terminated and truncated)
 
 
@@ -65,6 +66,21 @@ def test_shaping_telescopes_to_the_same_sum_whatever_the_policy_does(gamma):
         assert turns[-1][2] or turns[-1][3]
         total = sum(gamma**k * info["reward_parts"]["progress"] for k, (*_, info) in enumerate(turns))
         assert total == pytest.approx(0.0)  # progress is 0 at the start
+
+
+def test_a_gain_is_paid_once_and_for_good_whatever_comes_after_it():
+    env = wrap(make(SOUND), [{"name": "progress_gain", "scale": 0.5}])
+    code = [str(digit) for digit in env.unwrapped.find("test/0").params["code"]]
+    wrong = str((int(code[1]) + 1) % 10)
+    for actions in (code, [code[0], wrong], ["no"] * 6, [code[0], code[1], *["no"] * 4]):  # won, lost, cut short twice
+        turns = play(env, "test/0", actions)
+        assert turns[-1][2] or turns[-1][3]
+        paid, reached, expected = [turn[4]["reward_parts"]["progress_gain"] for turn in turns], 0.0, list[float]()
+        for *_, info in turns:
+            expected.append(0.5 * max(0.0, info["progress"] - reached))
+            reached = max(reached, info["progress"])
+        assert paid == pytest.approx(expected)
+        assert sum(paid) == pytest.approx(0.5 * reached)
 
 
 def test_shaping_keeps_the_order_of_policies_of_a_small_environment():

@@ -267,6 +267,22 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"sampling.max_tokens": 17},
     ),
     (
+        {"credit.advantage": "grpo", "env.wrappers": [{"name": "progress_reward", "gamma": 0.9}]},
+        "with gamma = 0.9 takes 0.1 x the sum of its progress off the return of each episode, which grpo compares: ",
+        {"env.wrappers": ["progress_gain"]},
+    ),
+    (
+        {"credit.advantage": "gigpo", "env.wrappers": [{"name": "progress_reward", "gamma": 0.95}]},
+        "cancels in gigpo's comparison of turns, and takes 0.05 x the sum of its progress off the return .* charged",
+        {"env.wrappers": [{"name": "progress_reward", "gamma": 1.0}]},
+    ),
+    (
+        {"credit.advantage": {"name": "gigpo", "gamma": 1.0}, "env.wrappers": ["progress_reward"]},
+        "to the returns of all episodes of a task and of all turns in one situation, and gigpo compares nothing else: "
+        "take progress_gain",
+        {"env.wrappers": ["progress_gain"]},
+    ),
+    (
         {"credit.advantage": "grpo", "env.wrappers": ["progress_reward"]},
         "progress_reward has no effect: with gamma = 1 it adds the same to the returns .* grpo compares nothing else",
         {"credit.advantage": "gigpo"},

@@ -75,6 +75,10 @@ class GigpoConfig(GroupConfig):
     def compares_returns_only(self) -> bool:  # type: ignore[override]
         return self.turn_weight == 0
 
+    @property
+    def turn_discount(self) -> float | None:
+        return self.gamma if self.turn_weight and self.similarity is None else None
+
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         if self.similarity is None or env is None or env.has_anchor_text:
             return None

@@ -1,0 +1,31 @@
+"""Rewards of wrappers that teach nothing: they are paid, and no advantage would be another one without them."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from manyturn.envs.contract.turn_reward import WRAPPERS
+from manyturn.trainers.credit.config import CreditConfig
+from manyturn.trainers.credit.pipeline import ROUNDING, credit
+from manyturn.trainers.recipe.config import EnvConfig
+from manyturn.trainers.run.policy_update import PolicyUpdate
+
+
+def idle_parts(update: PolicyUpdate, env: EnvConfig, config: CreditConfig) -> Iterator[str]:
+    """Names of the wrappers whose part of the reward changes nothing that a policy learns from in a step.
+
+    Credit is computed again without each part. A step that teaches nothing at all says nothing of its parts.
+    """
+    earned_T = update.credit.advantage_T
+    least = ROUNDING * np.abs(earned_T).max(initial=0.0)
+    if not least:
+        return
+    for wrapper in env.wrappers:
+        part = getattr(WRAPPERS.entry(wrapper.name).function, "part", None)
+        paid_K = update.batch.parts.get(part)
+        if paid_K is None or not np.nan_to_num(paid_K).any():
+            continue
+        rest = replace(update.batch, parts={**update.batch.parts, part: np.where(np.isnan(paid_K), np.nan, 0.0)})
+        if np.abs(credit(rest, config, update.recalled).advantage_T - earned_T).max() <= least:
+            yield wrapper.name
