@@ -222,7 +222,7 @@ class _WorkerSeat:
     """
 
     def __init__(self, name: str, pool: WorkerPool, slot: int, place: int, suspects: set[str]):
-        self.name, self._pool, self.slot, self.place, self._suspects = pool, slot, place, suspects
+        self.name, self._pool, self.slot, self.place, self._suspects = name, pool, slot, place, suspects
         self._task = ""
         self._member: PooledWorker | None = None
         self.live = False

@@ -211,11 +211,12 @@ def test_an_endpoint_and_a_format_with_reasoning_are_refused_by_name(tiny):
         Agent(thinks, language.template, make_engine(language), Sampling())
 
 
-def test_an_episode_without_admissible_commands_ends_in_an_error_that_names_the_environment(tiny):
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_episode_without_admissible_commands_ends_in_an_error_that_names_the_environment(tiny, workers):
     language = tiny()
 
     async def run():
-        async with open_seats(f"{Path(__file__).with_name('mute_door.py')}:MuteDoor") as seats:
+        async with open_seats(f"{Path(__file__).with_name('mute_door.py')}:MuteDoor", workers=workers) as seats:
             agent = Agent(AgentConfig(only_admissible=True), language.template, make_engine(language), Sampling())
             task = seats.tasks("train")[0]
             return await gather(
