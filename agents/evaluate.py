@@ -202,6 +202,14 @@ def _write(out: Path, evaluation: Evaluation, secrets: Collection[str]) -> None:
     replace_text(out / "manifest.json", json.dumps(manifest, indent=1) + "\n")
 
 
+def _version(name: str) -> str:
+    """The version of a package that is loaded; vLLM's build for CPUs is installed under another name than it has."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return str(getattr(sys.modules[name], "__version__", "unknown"))
+
+
 def _manifest(paths: Sequence[Path], command: Sequence[str]) -> dict[str, Any]:
     """By what, when and where the files were made, and their hashes."""
     # Only what is loaded can have had a part in it, and asking for more would import it.
@@ -216,6 +224,6 @@ def _manifest(paths: Sequence[Path], command: Sequence[str]) -> dict[str, Any]:
         "command": list(command),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": {name: importlib.metadata.version(name) for name in packages if name in sys.modules},
+        "packages": {name: _version(name) for name in packages if name in sys.modules},
         "files": files,
     }

