@@ -1,0 +1,198 @@
+"""A device that is not there: tensors that say they are on a GPU, and are as strict about it as CUDA's.
+
+Each holds an ordinary tensor with its values, so that everything is computed as on a CPU. An operation on tensors of
+both devices raises, as it would on a GPU, and each wait of Python for the device is noted. So a test without a GPU
+finds what was left on the wrong device, and what is fetched from it inside a loop.
+
+Not shown: autocast, kernels that exist on one device alone, other rounding, inference mode.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_map
+
+from manyturn.agents import transformers_engine
+
+GPU = torch.device("cuda:0")
+_ACROSS = {"copy_", "_to_copy"}  # these alone go from device to device
+_INDEXING = {"index", "index_put", "index_put_", "_index_put_impl_"}  # indices on the CPU are copied, and waited for
+_WAITS = {"_local_scalar_dense", "nonzero", "masked_select", "bincount", "equal", "unique2", "_unique2"}
+
+
+class OnGpu(torch.Tensor):
+    """A tensor on the device that is not there. Inside, PyTorch takes it for one of the device ``meta``."""
+
+    @staticmethod
+    def __new__(cls, values: torch.Tensor) -> "OnGpu":
+        return torch.Tensor._make_wrapper_subclass(
+            cls,
+            values.size(),
+            strides=values.stride(),
+            storage_offset=values.storage_offset(),
+            dtype=values.dtype,
+            device="meta",
+            requires_grad=False,
+        )
+
+    def __init__(self, values: torch.Tensor):
+        self.values = values.detach()
+
+    device = property(lambda self: GPU)  # type: ignore[assignment]
+    is_cuda = property(lambda self: True)  # type: ignore[assignment]
+    is_meta = property(lambda self: False)  # type: ignore[assignment]
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"OnGpu({self.values})"
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return _run(func, args, dict(kwargs or {}))
+
+
+_ITEMS = {torch.Tensor.__getitem__, torch.Tensor.__setitem__}
+events: list[str] = []  # waits of Python for the device, and passes of a model, in order
+PASS = "embedding"
+
+
+def _run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    name = func.overloadpacket.__name__
+    given = [value for value in tree_flatten((args, kwargs))[0] if isinstance(value, torch.Tensor)]
+    _check(name, args, given)
+    to = kwargs.get("device")
+    if to is not None:
+        kwargs["device"] = torch.device("cpu")
+    leaves = to is not None and torch.device(to).type == "cpu"
+    if name in _WAITS or leaves or (name == "copy_" and not all(isinstance(value, OnGpu) for value in given)):
+        events.append(name)
+    if name == PASS:
+        events.append(name)
+    found = func(*tree_map(_inside, args), **tree_map(_inside, kwargs))
+    if name.endswith("_") and not name.endswith("__") and not name.startswith("_foreach"):
+        return args[0]
+    if func is torch.ops.aten.detach.default or not leaves:
+        return tree_map(lambda value: OnGpu(value) if isinstance(value, torch.Tensor) else value, found)
+    return found
+
+
+def _inside(value: Any) -> Any:
+    return value.values if isinstance(value, OnGpu) else value
+
+
+def _check(name: str, args: tuple[Any, ...], given: list[torch.Tensor]) -> None:
+    """As on a GPU: all on one device, but for numbers, copies and indices."""
+    if name in _ACROSS:
+        return
+    if name in _INDEXING and isinstance(args[0], OnGpu):
+        indices = [index for index in args[1] if index is not None]
+        if any(not isinstance(index, OnGpu) for index in indices):
+            events.append("index on the CPU")
+        if any(index.dtype is torch.bool for index in indices):
+            events.append("mask as an index")
+        given = [args[0], *(value for value in args[2:] if isinstance(value, torch.Tensor))]
+    strange = [value for value in given if not isinstance(value, OnGpu) and value.dim()]
+    if strange:
+        raise RuntimeError(
+            f"Expected all tensors to be on the same device: {name} got one of shape {tuple(strange[0].shape)} on the "
+            "CPU, and others on the GPU"
+        )
+
+
+class _Computing(TorchDispatchMode):
+    """Makes with values what PyTorch makes by itself, such as a mask, on what it takes for the device."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        device = kwargs.get("device")
+        if device is not None and torch.device(device).type == "meta":
+            return _run(func, args, kwargs)
+        if any(isinstance(value, OnGpu) for value in tree_flatten((args, kwargs))[0]):
+            return _run(func, args, kwargs)
+        return func(*args, **kwargs)
+
+
+class _Placing(TorchFunctionMode):
+    """Makes tensors where they are asked for."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        if func in (torch.Tensor.to, torch.Tensor.cuda):
+            return self._to(func, args, kwargs)
+        if func is torch.Tensor.tolist and isinstance(args[0], OnGpu):
+            events.append("tolist")
+            return args[0].values.tolist()
+        if func is torch.Tensor.new_tensor and isinstance(args[0], OnGpu):
+            events.append("to the GPU")
+            return OnGpu(torch.tensor(*args[1:], dtype=args[0].dtype))
+        if func in _ITEMS and isinstance(args[0], OnGpu):
+            index = tuple(map(_sent, args[1])) if isinstance(args[1], tuple) else _sent(args[1])
+            return func(args[0], index, *args[2:])
+        if _is_gpu(kwargs.get("device")):
+            kwargs["device"] = "cpu"
+            made = func(*tree_map(_inside, args), **kwargs)
+            needs = kwargs.get("requires_grad", False)
+            return OnGpu(made).requires_grad_(needs) if isinstance(made, torch.Tensor) else made
+        return func(*args, **kwargs)
+
+    def _to(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        own, *rest = args
+        wish = kwargs.get("device") or next((x for x in rest if isinstance(x, str | torch.device | torch.Tensor)), None)
+        place = wish.device if isinstance(wish, torch.Tensor) else wish
+        if not _is_gpu(place) and func is not torch.Tensor.cuda:
+            return func(*args, **kwargs)
+        like = wish.dtype if isinstance(wish, torch.Tensor) else own.dtype
+        dtype = kwargs.get("dtype") or next((x for x in rest if isinstance(x, torch.dtype)), like)
+        if isinstance(own, OnGpu):
+            return own if own.dtype == dtype else func(own, dtype)
+        events.append("to the GPU")
+        if own.requires_grad and torch.is_grad_enabled():
+            raise NotImplementedError("a gradient that goes from device to device")
+        return OnGpu(own.detach().to(dtype, copy=True))
+
+
+def _sent(index: Any) -> Any:
+    """A list of places as a tensor on the device, which PyTorch makes of it by itself."""
+    if not isinstance(index, list):
+        return index
+    events.append("to the GPU")
+    return OnGpu(torch.tensor(index))
+
+
+def _is_gpu(device: Any) -> bool:
+    return device is not None and not isinstance(device, int) and torch.device(device).type == "cuda"
+
+
+@contextlib.contextmanager
+def pretended(memory: float = 8e9) -> Iterator[list[str]]:
+    """While a GPU seems to be there; gives ``events``, which begin at nothing."""
+    patch = pytest.MonkeyPatch()
+
+    def enter() -> None:
+        _Computing().__enter__()
+        _Placing().__enter__()
+
+    threads = partial(ThreadPoolExecutor, initializer=enter)
+    patch.setattr(transformers_engine, "ThreadPoolExecutor", threads)  # modes are of one thread
+    patch.setattr(torch.cuda, "is_bf16_supported", lambda *words: True)
+    patch.setattr(torch.cuda, "is_available", lambda: True)
+    patch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(total_memory=memory, name="none"))
+    patch.setattr(torch.cuda, "empty_cache", lambda: None)
+    patch.setattr(torch, "inference_mode", torch.no_grad)  # which such tensors do not know
+    swaps = torch.__future__.get_swap_module_params_on_conversion()
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    events.clear()
+    try:
+        with _Computing(), _Placing():
+            yield events
+    finally:
+        torch.__future__.set_swap_module_params_on_conversion(swaps)
+        patch.undo()
