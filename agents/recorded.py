@@ -66,8 +66,9 @@ def _branch_to_plain(branch: Branch) -> list[Any]:
 
 
 def _branch(fields: list[Any]) -> Branch:
-    *fields, allowed = fields if len(fields) == len(Branch.__dataclass_fields__) else [*fields, []]
-    return Branch(*fields, {place: tuple(tokens) for place, tokens in allowed})
+    values = dict(zip(Branch.__dataclass_fields__, fields, strict=False))  # the last is left out where it is empty
+    values["allowed"] = {place: tuple(tokens) for place, tokens in values.get("allowed", ())}
+    return Branch(**values)
 
 
 def _unanswered(prompt: LastPrompt) -> list[Any]:

@@ -22,7 +22,7 @@ def idle_parts(update: PolicyUpdate, env: EnvConfig, config: CreditConfig) -> It
     if not least:
         return
     for wrapper in env.wrappers:
-        part = getattr(WRAPPERS.entry(wrapper.name).function, "part", None)
+        part = str(getattr(WRAPPERS.entry(wrapper.name).function, "part", None))
         paid_K = update.batch.parts.get(part)
         if paid_K is None or not np.nan_to_num(paid_K).any():
             continue
