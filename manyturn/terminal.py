@@ -26,6 +26,7 @@ _SHOWN = {
     "entropy": "entropy {:.3f}",
     "approx_kl": "kl {:+.4f}",
     "groups_without_signal": "no signal {:.0%}",
+    "packing_ratio": "computed {:.0%}",
     "grad_norm": "grad {:.2f}",
     "estimate_error": "missed {:.3f}",
     "estimate_explained": "explained {:.0%}",

@@ -20,8 +20,19 @@ CPU = torch.device("cpu")
 def model(double: bool = False) -> LanguageModel:
     language = build_tiny(["go north", "take the key"], 0, 64, CPU, width=16, layers=1, heads=2)
     if double:
-        language.model.double()
+        in_double(language.model)
     return language
+
+
+def in_double(model: torch.nn.Module) -> None:
+    """In place. Norms of transformers compute in float32 whatever the model's type, which PyTorch's own do not."""
+    model.double()
+    for module in list(model.modules()):
+        for name, norm in module.named_children():
+            if hasattr(norm, "variance_epsilon"):
+                exact = torch.nn.RMSNorm(norm.weight.shape, norm.variance_epsilon)
+                exact.weight = norm.weight
+                setattr(module, name, exact)
 
 
 def learner(objective: Any = "clip", *heads: HeadConfig, double: bool = False, **options: Any) -> Learner:

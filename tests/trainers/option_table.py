@@ -306,6 +306,7 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "learner.max_grad_norm": Matters(0.01),
     "learner.minibatch": Matters(4),
     "learner.epochs": Matters(2),
+    "learner.packing": Unchanged("trie", why="of how sequences go through the model"),
     "learner.micro_tokens": Unchanged(64, why="of how much is computed at once"),
     "learner.engine_alarm": Unchanged("note", why="of whether a run stops"),
     "learner.old_logprobs": Matters("engine", COARSE),

@@ -69,7 +69,7 @@ def test_weights_differ(option, trainings):
     assert apart(first, second) > ROUNDING
 
 
-@pytest.mark.parametrize("option", parameters(Unchanged, ()))
+@pytest.mark.parametrize("option", parameters(Unchanged, ("learner.packing",)))
 def test_what_rightly_changes_nothing_changes_nothing(option, trainings):
     first, second = (trainings.run(recipe) for recipe in pair(option))
     assert apart(first, second) < ROUNDING

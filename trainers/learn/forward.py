@@ -11,6 +11,10 @@ from manyturn.agents.torch_models import output_head
 from manyturn.trainers.learn.frozen_states import FrozenStates
 from manyturn.trainers.learn.samples import Rows, Sample, micro_batches, padded
 from manyturn.trainers.learn.token_scores import free_scores, limited_scores
+from manyturn.trainers.learn.trie.attention import at_nodes, attend_by_tree, tree_inputs
+from manyturn.trainers.learn.trie.packing import LEAST, Packing
+from manyturn.trainers.learn.trie.passes import passes
+from manyturn.trainers.learn.trie.tree import Tree
 
 Place = Literal["said", "reply_ends"]  # of hidden states: out of which a token was said, or at a reply's last token
 
@@ -18,13 +22,16 @@ Place = Literal["said", "reply_ends"]  # of hidden states: out of which a token 
 class Reading(NamedTuple):
     """A forward pass over B samples of at most T tokens, padded on the right, where nothing sees the padding.
 
+    Samples that begin alike may share what was computed; see ``node``.
+
     Attributes:
         said: (B, T) True where the policy said the token.
         reply: (B, T) number of the turn that the token belongs to in its episode, -1 elsewhere.
         logprob: (B, T) log-probability of each said token at the temperature that is asked for, 0 elsewhere; of a token
             that was limited, that among the possible ones.
         entropy: (B, T) entropy in nats of the distribution it was drawn from, 0 elsewhere.
-        hidden: (B, T, D) last hidden state at each token.
+        hidden: (B, T, D) last hidden state at each token; (N, D) at each node where there are nodes.
+        node: (B, T) number of the node that stands for each token, 0 in the padding; None: each stands for itself.
     """
 
     said: torch.Tensor
@@ -32,6 +39,20 @@ class Reading(NamedTuple):
     logprob: torch.Tensor
     entropy: torch.Tensor
     hidden: torch.Tensor
+    node: torch.Tensor | None = None
+
+    def hidden_at(self, row: torch.Tensor, column: torch.Tensor) -> torch.Tensor:
+        """The hidden states (P, D) at P places."""
+        return self.hidden[row, column] if self.node is None else self.hidden[self.node[row, column]]
+
+    def before_each(self, of: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        """One number of the hidden state out of which each token is drawn (B, T); 0 at the first, which is not drawn.
+
+        Args:
+            of: from hidden states (..., D) to numbers (...).
+        """
+        numbers = of(self.hidden[:, :-1]) if self.node is None else of(self.hidden)[self.node[:, :-1]]
+        return torch.nn.functional.pad(numbers, (1, 0))
 
     def at(self, place: Place) -> tuple[torch.Tensor, torch.Tensor]:
         """Rows and columns of the hidden states at a place, row by row."""
@@ -43,7 +64,7 @@ class Reading(NamedTuple):
     def states(self, place: Place) -> list[torch.Tensor]:
         """The hidden states at a place: (T, D) or (S, D) for each row."""
         row_T, column_T = self.at(place)
-        return by_row(self.hidden[row_T, column_T], row_T, len(self.said))
+        return by_row(self.hidden_at(row_T, column_T), row_T, len(self.said))
 
 
 def reply_ends(reply_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -63,7 +84,10 @@ def by_row(values_T: torch.Tensor, row_T: torch.Tensor, rows: int) -> list[torch
 
 
 def encoded(
-    decoder: PreTrainedModel, samples: Sequence[Sample], frozen: FrozenStates | None = None
+    decoder: PreTrainedModel,
+    samples: Sequence[Sample],
+    packing: Packing = "padding",
+    frozen: FrozenStates | None = None,
 ) -> tuple[torch.Tensor, Reading]:
     """One forward pass of a body without output head: token ids (B, T), and a reading without probabilities.
 
@@ -77,28 +101,43 @@ def encoded(
     ids = together([torch.from_numpy(sample.ids).long() for sample in samples])
     said = together([torch.from_numpy(sample.said).bool() for sample in samples])
     reply = together([torch.from_numpy(sample.reply).long() for sample in samples], -1)
+    tree = None if packing == "padding" else Tree.of([sample.ids for sample in samples], LEAST[packing])
+    inputs = {"input_ids": ids} if tree is None else tree_inputs(tree, decoder.device)
     if frozen is None:
-        hidden = decoder(input_ids=ids, use_cache=False).last_hidden_state
+        hidden = decoder(**inputs, use_cache=False).last_hidden_state
     else:
-        hidden = frozen.last_hidden(decoder, ids, samples)
+        rows = frozen.below(decoder, samples)
+        hidden = frozen.above(decoder, padded(rows) if tree is None else at_nodes(tree, rows), inputs)
+    node = None
+    if tree is not None:
+        hidden, node = hidden[0], together([torch.from_numpy(row) for row in tree.rows])
     nothing = torch.zeros(ids.shape, device=hidden.device, dtype=torch.promote_types(hidden.dtype, torch.float32))
-    return ids, Reading(said, reply, nothing, nothing, hidden)
+    return ids, Reading(said, reply, nothing, nothing, hidden, node)
 
 
 def read(
-    model: PreTrainedModel, samples: Sequence[Sample], temperature: float, frozen: FrozenStates | None = None
+    model: PreTrainedModel,
+    samples: Sequence[Sample],
+    temperature: float,
+    packing: Packing = "padding",
+    frozen: FrozenStates | None = None,
 ) -> Reading:
     """One forward pass; the output head is applied where something was said and nowhere else."""
-    ids, body = encoded(model.get_decoder(), samples, frozen)
-    said, hidden = body.said, body.hidden
-    place = said.nonzero(as_tuple=True)
-    states, targets = hidden[place[0], place[1] - 1], ids[place]
+    ids, body = encoded(model.get_decoder(), samples, packing, frozen)
+    row, column = place = body.said.nonzero(as_tuple=True)
+    states, targets = body.hidden_at(row, column - 1), ids[place]
     if any(sample.allowed for sample in samples):
         allowed = [samples[row].allowed.get(column) for row, column in torch.stack(place, 1).tolist()]
         logprob, entropy = limited_scores(output_head(model), states, targets, temperature, allowed)
-    else:
+    elif body.node is None:
         logprob, entropy = free_scores(output_head(model), states, targets, temperature)
-    empty = torch.zeros(ids.shape, device=hidden.device, dtype=logprob.dtype)
+    else:
+        # What several samples say at one node is computed once, out of the same hidden state.
+        nodes, which = body.node[place].unique(return_inverse=True)
+        first = torch.empty_like(nodes).scatter_(0, which, torch.arange(len(which), device=which.device))
+        scores = free_scores(output_head(model), states[first], targets[first], temperature)
+        logprob, entropy = (each[which] for each in scores)
+    empty = torch.zeros(ids.shape, device=logprob.device, dtype=logprob.dtype)
     return body._replace(logprob=empty.index_put(place, logprob), entropy=empty.index_put(place, entropy))
 
 
@@ -126,35 +165,64 @@ class Reader:
     """Reads samples in groups that fit into memory.
 
     Args:
-        micro_tokens: most padded tokens in one pass.
+        micro_tokens: most tokens in one pass: padded ones, or with another packing nodes.
         temperature: of the distributions that log-probabilities and entropies are of, greater than 0.
+        packing: how samples of different lengths share a pass.
         frozen: keeps what lower layers compute, for other passes over the same tokens.
+
+    Attributes:
+        asked, computed: tokens of the samples that were read, and those that were computed for it.
     """
 
     def __init__(
-        self, model: PreTrainedModel, micro_tokens: int, temperature: float, frozen: FrozenStates | None = None
+        self,
+        model: PreTrainedModel,
+        micro_tokens: int,
+        temperature: float,
+        packing: Packing = "padding",
+        frozen: FrozenStates | None = None,
     ):
         if temperature <= 0:
             raise ValueError(
                 f"temperature = {temperature} gives every token but the likeliest a log-probability of minus "
                 "infinity, from which nothing can be learnt: set sampling.temperature above 0"
             )
-        self.model, self.micro_tokens, self.temperature, self._frozen = model, micro_tokens, temperature, frozen
+        self.model, self.micro_tokens, self.temperature = model, micro_tokens, temperature
+        self.packing: Packing = packing
+        self._frozen = frozen
+        self.asked = self.computed = 0
+        if packing != "padding":
+            attend_by_tree(self.body)
+
+    @property
+    def body(self) -> PreTrainedModel:
+        """The model without its output head."""
+        return self.model.get_decoder()
 
     def keeping_nothing(self) -> "Reader":
         """The same for tokens that are read once."""
-        return Reader(self.model, self.micro_tokens, self.temperature)
+        return Reader(self.model, self.micro_tokens, self.temperature, self.packing)
 
     def readings(self, samples: Sequence[Sample], indices: Sequence[int]) -> Iterator[tuple[list[int], Reading]]:
         """Forward passes over the samples with these indices, in groups: the indices of each group and its reading."""
-        for group in micro_batches([samples[i] for i in indices], self.micro_tokens):
+        for group in self._groups([samples[i] for i in indices]):
             chosen = [indices[i] for i in group]
             yield chosen, self.read([samples[i] for i in chosen])
 
     def read(self, samples: Sequence[Sample]) -> Reading:
         """One forward pass over samples that fit into one."""
         with precision(self.model):
-            return read(self.model, samples, self.temperature, self._frozen)
+            return self._counted(samples, read(self.model, samples, self.temperature, self.packing, self._frozen))
+
+    def _groups(self, samples: Sequence[Sample]) -> list[list[int]]:
+        if self.packing == "padding":
+            return micro_batches(samples, self.micro_tokens)
+        return passes([sample.ids for sample in samples], self.micro_tokens, LEAST[self.packing])
+
+    def _counted(self, samples: Sequence[Sample], reading: Reading) -> Reading:
+        self.asked += sum(map(len, samples))
+        self.computed += reading.said.numel() if reading.node is None else len(reading.hidden)
+        return reading
 
     @torch.no_grad()
     def over(self, samples: Sequence[Sample], watches: Mapping[str, Watch]) -> dict[str, Rows]:
@@ -171,9 +239,15 @@ class Reader:
 class BodyReader(Reader):
     """Reads with a model that has no output head: only hidden states are found."""
 
-    def __init__(self, decoder: PreTrainedModel, micro_tokens: int, frozen: FrozenStates | None = None):
-        super().__init__(decoder, micro_tokens, temperature=1.0, frozen=frozen)
+    def __init__(
+        self, decoder: PreTrainedModel, micro_tokens: int, packing: Packing, frozen: FrozenStates | None = None
+    ):
+        super().__init__(decoder, micro_tokens, 1.0, packing, frozen)
+
+    @property
+    def body(self) -> PreTrainedModel:
+        return self.model
 
     def read(self, samples: Sequence[Sample]) -> Reading:
         with precision(self.model):
-            return encoded(self.model, samples, self._frozen)[1]
+            return self._counted(samples, encoded(self.model, samples, self.packing, self._frozen)[1])

@@ -12,7 +12,8 @@ been computed next to others.
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel
@@ -43,14 +44,24 @@ class FrozenStates:
         _check_frozen(model, decoder, below)
         self._check_entry(decoder)
 
-    def last_hidden(self, decoder: PreTrainedModel, ids: torch.Tensor, samples: Sequence[Sample]) -> torch.Tensor:
-        """The last hidden states (B, T, D) of a pass over B samples, whose padded ids are given.
+    def below(self, decoder: PreTrainedModel, samples: Sequence[Sample]) -> list[torch.Tensor]:
+        """The states (T, D) of each sample below the lowest layer that learns.
 
         Args:
             decoder: the policy's own, or a copy with the same frozen layers.
         """
         found = self._states(decoder, samples)
-        return self._above(decoder, ids, padded([found[_key(sample)] for sample in samples]))
+        return [found[_key(sample)] for sample in samples]
+
+    def above(self, decoder: PreTrainedModel, states: torch.Tensor, inputs: Mapping[str, Any]) -> torch.Tensor:
+        """The last hidden states (B, T, D) of a pass that goes on from states (B, T, D).
+
+        Args:
+            inputs: what the decoder takes for the pass; of ids the shape alone is looked at.
+        """
+        _, layers = layers_of(decoder)
+        with _of_layers(decoder, [_Given(states), *layers[self._below :]]):
+            return decoder(**inputs, use_cache=False).last_hidden_state
 
     def forget(self) -> None:
         """Keep nothing: other sequences come."""
@@ -81,18 +92,13 @@ class FrozenStates:
         assert end.states is not None, "_check_entry has seen that states come by"
         return end.states
 
-    def _above(self, decoder: PreTrainedModel, ids: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
-        _, layers = layers_of(decoder)
-        with _of_layers(decoder, [_Given(states), *layers[self._below :]]):
-            return decoder(input_ids=ids, use_cache=False).last_hidden_state
-
     @torch.no_grad()
     def _check_entry(self, decoder: PreTrainedModel) -> None:
         """A decoder may do more than hand on hidden states from layer to layer; then two parts are not the whole."""
         ids = torch.arange(1, 5, device=decoder.device)[None]
         whole = decoder(input_ids=ids, use_cache=False).last_hidden_state
         try:
-            parts = self._above(decoder, ids, self._computed(decoder, ids))
+            parts = self.above(decoder, self._computed(decoder, ids), {"input_ids": ids})
             equal = torch.allclose(whole, parts, rtol=1e-3, atol=1e-4)
         except (AssertionError, IndexError, TypeError, RuntimeError):
             equal = False

@@ -22,6 +22,7 @@ def head_of(
     Args:
         frozen: what is kept of the policy's layers that do not learn.
     """
+    passes = frozen, learner.packing
     width, like = policy.config.get_text_config().hidden_size, output_head(policy).weight
     match config:
         case ValueHeadConfig(body="policy"):
@@ -30,9 +31,10 @@ def head_of(
             return ProgressHead(config, width, like)
         case ValueHeadConfig(own=own):
             lr = own.lr or _CRITIC * learner.lr
-            return OwnCritic(own, OwnBody(ValueHead.name, policy, own.hidden, lr, learner.micro_tokens, frozen=frozen))
+            body = OwnBody(ValueHead.name, policy, own.hidden, lr, learner.micro_tokens, True, *passes)
+            return OwnCritic(own, body)
         case ProgressHeadConfig(exploration=made):
             lr, trains_copy = made.lr or _ESTIMATOR * learner.lr, made.trains == "all"
-            body = OwnBody(ProgressHead.name, policy, made.hidden, lr, learner.micro_tokens, trains_copy, frozen)
+            body = OwnBody(ProgressHead.name, policy, made.hidden, lr, learner.micro_tokens, trains_copy, *passes)
             return FixedEstimator(made, body)
     raise TypeError(f"{type(config).__name__} belongs to no head")

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
-from torch.nn.functional import pad
 
 from manyturn.trainers.learn.forward import Reading, by_row
 from manyturn.trainers.learn.head_config import ProgressHeadConfig, ValueHeadConfig
@@ -90,11 +89,13 @@ class ValueHead:
 
     def watch(self, reading: Reading) -> torch.Tensor:
         """The value before each token (B, T); 0 before the first, which is not drawn."""
-        share, hidden_BTD = self._share, reading.hidden
-        states = hidden_BTD.detach()
-        if share:
-            states = states + share * (hidden_BTD - states)
-        return pad(self.fit.predict(states[:, :-1]), (1, 0))
+        return reading.before_each(self._value)
+
+    def _value(self, hidden: torch.Tensor) -> torch.Tensor:
+        states = hidden.detach()
+        if self._share:
+            states = states + self._share * (hidden - states)
+        return self.fit.predict(states)
 
     def begin(self, step: StepReading, targets_T: np.ndarray | None, outcome_E: np.ndarray | None) -> Figures:
         if targets_T is None:
@@ -110,7 +111,8 @@ class ValueHead:
         tokens = max(sum(int(self._target[i].isfinite().sum()) for i in minibatch), 1)
         value, before, target = (x[known_BT] for x in (self.watch(reading), before_BT, target_BT))
         if isinstance(self.fit, LeastSquaresFit):
-            self.fit.add(with_one(reading.hidden[:, :-1][known_BT[:, 1:]]), target)
+            row, column = known_BT.nonzero(as_tuple=True)
+            self.fit.add(with_one(reading.hidden_at(row, column - 1)), target)
         loss, clipped = value_loss(value, before, target, self._clip)
         mean = loss.sum() / tokens
         return mean, {"value_loss": mean.detach(), "value_clip_fraction": clipped.sum() / tokens}
@@ -148,8 +150,8 @@ class ProgressHead:
         """Nothing yet: an episode's turns may be in several micro-batches."""
         row_S, column_S = reading.at("reply_ends")
         owner_S = np.array([self._episode[chosen[row]] for row in row_S.tolist()], np.int64)
-        self._seen.append((reading.hidden[row_S, column_S].detach(), owner_S))
-        return reading.hidden.new_zeros(()), {}
+        self._seen.append((reading.hidden_at(row_S, column_S).detach(), owner_S))
+        return reading.logprob.new_zeros(()), {}
 
     def update(self, max_norm: float) -> Figures:
         states, owners = zip(*self._seen, strict=True)
@@ -187,7 +189,7 @@ class ProgressHead:
 def contributions(fit: "GradientFit | LeastSquaresFit | OwnBody", reading: Reading) -> list[torch.Tensor]:
     """What a fit says of the last token of each reply: one number for each reply of a row."""
     row_S, column_S = reading.at("reply_ends")
-    return by_row(fit.predict(reading.hidden[row_S, column_S]), row_S, len(reading.said))
+    return by_row(fit.predict(reading.hidden_at(row_S, column_S)), row_S, len(reading.said))
 
 
 def value_loss(

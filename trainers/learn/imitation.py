@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from manyturn.trainers.learn.forward import Reader
 from manyturn.trainers.learn.learner import Learner
 from manyturn.trainers.learn.samples import Sample, padded
 
@@ -37,7 +36,7 @@ def imitate(
     whole = sum(float(weight[sample.said].sum()) for sample, weight in zip(samples, weights, strict=True))
     learner.optimizer.begin_step(lr)
     total = 0.0
-    reader = Reader(learner.model, learner.config.micro_tokens, temperature=1.0, frozen=learner.frozen)
+    reader = learner.reader_at(temperature=1.0)
     for chosen, reading in reader.readings(samples, range(len(samples))):
         weight_BT = padded([torch.from_numpy(weights[i]).float() for i in chosen]).to(reading.said.device)
         loss = -(reading.logprob * reading.said * weight_BT).sum() / whole

@@ -58,7 +58,7 @@ class Learner:
         self.frozen: FrozenStates | None = None
         if config.states_bytes:
             self.frozen = FrozenStates(self.model, config.lowest_layer, config.states_bytes)
-        self.reader = Reader(self.model, config.micro_tokens, temperature, self.frozen)
+        self.reader = self.reader_at(temperature)
         self.optimizer = PolicyOptimizer(self.model, config)
         self.memory = ObjectiveMemory(objective, steps)
         self.reference = Reference(self.optimizer.trained) if objective.kl else None
@@ -66,6 +66,10 @@ class Learner:
         if config.gradient_checkpointing:
             recompute_activations(self.model)
         self.heads = [head_of(head, self.model, config, self.frozen) for head in heads]
+
+    def reader_at(self, temperature: float) -> Reader:
+        """What reads with the policy at a temperature."""
+        return Reader(self.model, self.config.micro_tokens, temperature, self.config.packing, self.frozen)
 
     @property
     def updates(self) -> int:
@@ -166,6 +170,7 @@ class Learner:
         """All updates of a step, or those before it moved too far; the means of what they measured."""
         samples, gathered = before.samples, defaultdict[str, list[float]](list)
         self._gap, stopped = None, 0.0
+        self.reader.asked = self.reader.computed = 0
         kept = {sample.episode for sample in samples if kept_E is None or kept_E[sample.episode]}
         for chosen in self._minibatches(sorted(kept), key):
             indices = [i for i, sample in enumerate(samples) if sample.episode in chosen]
@@ -175,7 +180,11 @@ class Learner:
             if stopped := measured.get("stopped", 0.0):
                 break
         means = {name: sum(values) / len(values) for name, values in gathered.items()}
-        return means if self.config.stop_kl is None else {**means, "stopped": stopped}
+        if self.config.stop_kl is not None:
+            means["stopped"] = stopped
+        if self.config.packing != "padding" and self.reader.asked:
+            means["packing_ratio"] = self.reader.computed / self.reader.asked
+        return means
 
     def _minibatches(self, episodes: Sequence[int], key: tuple[Any, ...]) -> Iterator[set[int]]:
         """The episodes of each update of a step."""

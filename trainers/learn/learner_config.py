@@ -7,6 +7,7 @@ from pydantic import Field, field_validator
 from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import OnlyWith, Options
 from manyturn.trainers.learn.objective import OBJECTIVES
+from manyturn.trainers.learn.trie.packing import Packing
 
 
 class LearnerConfig(Options):
@@ -29,7 +30,9 @@ class LearnerConfig(Options):
     epochs: int = Field(default=1, ge=1)
     """Passes over the episodes of a step."""
     micro_tokens: int = Field(default=16384, ge=64)
-    """Most padded tokens in one forward pass; gradients of a minibatch are accumulated."""
+    """Most tokens in one forward pass, padding included; gradients of a minibatch are accumulated."""
+    packing: Packing = "padding"
+    """How samples go into a pass: padded to the longest, one after the other, or with common beginnings once."""
     stop_kl: float | None = Field(default=None, gt=0)
     """Divergence at which a step makes no more updates: the mean over the episodes of a minibatch of how much less
     likely what was said has become, in nats; unset: all updates are made."""

@@ -17,6 +17,7 @@ from manyturn.trainers.learn.frozen_states import FrozenStates
 from manyturn.trainers.learn.head_fits import Tensors, layers_on, own_tensors
 from manyturn.trainers.learn.optimizer_state import load_optimizer, optimizer_tensors
 from manyturn.trainers.learn.samples import Rows, Sample
+from manyturn.trainers.learn.trie.packing import Packing
 
 
 class OwnBody:
@@ -27,7 +28,7 @@ class OwnBody:
         policy: what it is a copy of. Of a policy with adapters, these alone are trained in the copy too.
         hidden: width of the layer in between; 0 for none.
         lr: learning rate of AdamW.
-        micro_tokens: most padded tokens in one pass.
+        micro_tokens, packing: of its passes; see ``Reader``.
         trains_copy: whether more than the layers on top learns.
         frozen: what the policy keeps of layers that do not learn, which are the same in the copy.
     """
@@ -41,6 +42,7 @@ class OwnBody:
         micro_tokens: int,
         trains_copy: bool = True,
         frozen: FrozenStates | None = None,
+        packing: Packing = "padding",
     ):
         self._name, self._policy = name, policy
         decoder = copy.deepcopy(policy.get_decoder())
@@ -51,7 +53,7 @@ class OwnBody:
             weights.requires_grad_(trains_copy)
         self._trained = [*(self._copied if trains_copy else ()), *self.module.parameters()]
         self._optimizer = torch.optim.AdamW(self._trained, lr=lr, weight_decay=0.0)
-        self.reader = BodyReader(decoder, micro_tokens, frozen)
+        self.reader = BodyReader(decoder, micro_tokens, packing, frozen)
 
     @torch.no_grad()
     def copy_policy(self) -> None:

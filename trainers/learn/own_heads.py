@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from torch.nn.functional import pad
 
 from manyturn.trainers.learn.forward import Reading
 from manyturn.trainers.learn.head_config import ExplorationConfig, OwnCriticConfig
@@ -30,7 +29,7 @@ class OwnCritic(ValueHead):
 
     def watch(self, reading: Reading) -> torch.Tensor:
         """The value before each token (B, T), of a pass of its own body; 0 before the first, which is not drawn."""
-        return pad(self._body.predict(reading.hidden[:, :-1]), (1, 0))
+        return reading.before_each(self._body.predict)
 
     def begin(self, step: StepReading, targets_T: np.ndarray | None, outcome_E: np.ndarray | None) -> Figures:
         self._samples = step.samples
@@ -63,7 +62,7 @@ class FixedEstimator:
         return {"progress_loss": float(np.square(total_E - outcome_E)[known_E].mean()) if known_E.any() else None}
 
     def loss(self, minibatch: Sequence[int], chosen: Sequence[int], reading: Reading) -> tuple[torch.Tensor, Measured]:
-        return reading.hidden.new_zeros(()), {}
+        return reading.logprob.new_zeros(()), {}
 
     def update(self, max_norm: float) -> Figures:
         return {}

@@ -109,6 +109,8 @@ METRICS: dict[str, str] = {
     "trained_tokens": "Tokens in the sequences of the step, or of the updates since the line before; each is computed "
     "once for a forward pass.",
     "demonstrations": "Sequences to imitate: episodes, or turns where the context is a window.",
+    "packing_ratio": "Tokens computed in the updates' passes for each token of their sequences: below 1 where they "
+    "share beginnings. With learner.packing other than padding.",
     "updates": "Gradient updates so far, of the policy in the warm-up, and of the estimator in its own phase.",
 }
 
