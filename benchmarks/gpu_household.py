@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import gpu_shapes  # noqa: F401  # registers the model gpu-shape
+import gpu_shapes
 import numpy as np
 from gpu_device import Device
 from gpu_items import Figures, Item, Kit
@@ -54,6 +54,7 @@ class Step:
 
 
 def items(kit: Kit) -> list[Item]:
+    gpu_shapes.register()
     recipe = load_recipe(_RECIPE)
     recipe["model"] = _MODEL
     recipe = overlay(recipe, {"device": kit.device.torch.type, **(_TOY if kit.toy else {})})

@@ -119,7 +119,12 @@ class GpuShape(ModelConfig):
         return 16
 
 
-@MODELS.register(GpuShape)
+def register() -> None:
+    """Have a run's configuration know the model ``gpu-shape``, which is nobody's but this kit's."""
+    if "gpu-shape" not in MODELS.names():
+        MODELS.register(GpuShape)(gpu_shape)
+
+
 def gpu_shape(context: ModelContext, config: GpuShape) -> LanguageModel:
     """The model; its weights are float32 where they are trained, and bfloat16 on a GPU where they are not."""
     dtype = torch.bfloat16 if context.device.type == "cuda" and not context.trainable else torch.float32

@@ -22,6 +22,15 @@ import gpu_shapes
 import gpu_table
 from gpu_device import Device
 
+from manyturn.agents.model_config import MODELS
+
+
+@pytest.fixture(autouse=True)
+def registry(monkeypatch):
+    """The kit's own model is known to no test after these."""
+    MODELS.names()
+    monkeypatch.setattr(MODELS, "_entries", dict(MODELS._entries))
+
 
 def measure(monkeypatch, *words: object) -> int:
     """``python benchmarks/gpu.py WORDS`` at toy size."""

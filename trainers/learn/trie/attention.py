@@ -18,7 +18,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 from manyturn.agents.language_model import ModelError
-from manyturn.trainers.learn.trie.tree import Run, Tree
+from manyturn.trainers.learn.trie.tree import Stretch, Tree
 
 NAME = "manyturn_tree"
 # Where each layer looks up its attention function; the library's own way to set it goes through all modules.
@@ -36,7 +36,7 @@ class Layout:
         device: of the model.
     """
 
-    def __init__(self, runs: Sequence[Run], device: torch.device):
+    def __init__(self, runs: Sequence[Stretch], device: torch.device):
         self._lengths = [run.end - run.start for run in runs]
         self._shared = [len(run.before) for run in runs]
         before = [run.before for run in runs if len(run.before)]

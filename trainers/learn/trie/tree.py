@@ -15,7 +15,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 
-class Run(NamedTuple):
+class Stretch(NamedTuple):
     """Consecutive nodes, each the child of the one before.
 
     Attributes:
@@ -44,7 +44,7 @@ class Tree:
     depth: np.ndarray
     parent: np.ndarray
     rows: list[np.ndarray]
-    runs: list[Run]
+    runs: list[Stretch]
 
     @classmethod
     def of(cls, rows: Sequence[np.ndarray], least: int | None) -> Self:
@@ -58,13 +58,13 @@ class Tree:
             least: fewest tokens that are worth sharing, see ``new_tokens``; None shares nothing.
         """
         order, shared = in_order(rows)
-        nodes, runs = [np.empty(0, np.int64)] * len(rows), list[Run]()
+        nodes, runs = [np.empty(0, np.int64)] * len(rows), list[Stretch]()
         size, path = 0, np.empty(0, np.int64)
         for row, new in zip(order, new_tokens(rows, order, shared, least), strict=True):
             path = np.concatenate([path[: len(rows[row]) - new], np.arange(size, size + new)])
             nodes[row] = path
             if new:
-                runs.append(Run(size, size + new, path[:-new]))
+                runs.append(Stretch(size, size + new, path[:-new]))
             size += int(new)
         ids, depth, parent = (np.empty(size, np.int64) for _ in range(3))
         for row, place in zip(rows, nodes, strict=True):
