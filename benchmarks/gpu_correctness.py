@@ -69,14 +69,20 @@ def computing(device: Device, kind: str) -> AbstractContextManager[object]:
     return torch.autocast(device.torch.type, torch.bfloat16) if kind == "bfloat16" else nullcontext()
 
 
+def _both(device: Device, shape: str) -> tuple[PreTrainedModel, PreTrainedModel, list[Sample]]:
+    """One model on the CPU in float64 and on the device, and what both are given."""
+    exact = random_model(shape, torch.device("cpu"), spread=_SPREAD)
+    samples = conversations(4, 24 if shape == "toy" else 256, exact.config.vocab_size)
+    tested = copy.deepcopy(exact)
+    move(tested, device.torch)
+    move(exact, torch.float64)
+    return exact, tested, samples
+
+
 def gradients(device: Device, shape: str, kind: str) -> Figures:
     """Log-probabilities, entropies and gradients against the CPU's in float64."""
-    model = random_model(shape, torch.device("cpu"), spread=_SPREAD)
-    samples = conversations(4, 24 if shape == "toy" else 256, model.config.vocab_size)
-    tested = copy.deepcopy(model)
-    move(tested, device.torch)
-    move(model, torch.float64)
-    expected = _measured(model, samples)
+    exact, tested, samples = _both(device, shape)
+    expected = _measured(exact, samples)
     with computing(device, kind):
         found = _measured(tested, samples)
     apart = {name: _apart(found[name], expected[name]) for name in ("logprob", "entropy", "gradient")}
@@ -104,12 +110,8 @@ def _apart(found: torch.Tensor, expected: torch.Tensor) -> float:
 
 def update(device: Device, shape: str) -> Figures:
     """Figures of a learner's two updates in bfloat16 against those of the same updates on the CPU in float64."""
-    model = random_model(shape, torch.device("cpu"), spread=_SPREAD)
-    samples = conversations(4, 24 if shape == "toy" else 256, model.config.vocab_size)
-    tested = copy.deepcopy(model)
-    move(tested, device.torch)
-    move(model, torch.float64)
-    expected = _updated(model, samples)
+    exact, tested, samples = _both(device, shape)
+    expected = _updated(exact, samples)
     with computing(device, "bfloat16"):
         found = _updated(tested, samples)
     apart = {name: abs(found[name] - value) / abs(value) for name, value in expected.items()}
