@@ -10,6 +10,7 @@ from tally import Tally
 
 from manyturn.cli import _train
 from manyturn.envs.contract.keys import generator
+from manyturn.exits import SignalWatch
 from manyturn.trainers.record.stopping import DRAIN_SECONDS
 
 SHORT, LONG = 4, 20
@@ -30,7 +31,7 @@ def run(count: int, seed: int, folder: Path) -> Tally:
     rng, tally, slowest = generator("signals", seed), Tally(), 0.0
     while tally.injected < count:
         path, (orders, expected) = folder / f"asked-{tally.injected}", _ORDERS[tally.injected % len(_ORDERS)]
-        child = start(lambda path=path: _train(short_run(), path))
+        child = start(lambda path=path: _command(path))
         _wait_until_listening(path)
         time.sleep(float(rng.uniform(0, 0.7 * whole)))
         asked = time.monotonic()
@@ -51,6 +52,12 @@ def run(count: int, seed: int, folder: Path) -> Tally:
         tally += Tally(1, int(equal), lost, double, 0, 1, int(equal), len(left_behind(path)), [] if equal else [why])
     tally.notes.append(f"the slowest run left {slowest:.1f} s after its signal")
     return tally
+
+
+def _command(path: Path) -> None:
+    """Train as the command does, with the watchdog that ends a process whose handlers cannot."""
+    with SignalWatch():
+        _train(short_run(), path)
 
 
 def _wait_until_listening(path: Path) -> None:
