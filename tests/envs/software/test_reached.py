@@ -50,7 +50,8 @@ def test_the_card_says_how_many_tasks_are_left_out(tmp_path):
     recount(tmp_path / "tasks.jsonl", ours().entries)
     assert copy.read_text() == text
     recount(tmp_path / "tasks.jsonl", [entry._replace(reached=1.0) for entry in ours().entries])
-    assert set(text.splitlines()) - set(copy.read_text().splitlines()) == set(said)
+    changed = {line for line in said if int(line.split("|")[-2])}
+    assert set(text.splitlines()) - set(copy.read_text().splitlines()) == changed
 
 
 @pytest.mark.parametrize("split", LEARNT)
