@@ -11,7 +11,9 @@
 >>> earned.advantage_K.shape, earned.advantage_T.shape  # of K turns, and of T reply tokens
 ((5,), (9,))
 
-``docs/credit.md`` says how to choose a method; ``manyturn recipes`` shows each with its formula and source.
+``credit_rollouts`` takes records of another trainer's episodes, and ``on_mask`` puts the credit on its response mask:
+``docs/credit-elsewhere.md``. ``docs/credit.md`` says how to choose a method; ``manyturn recipes`` shows each with its
+formula and source.
 A package can register its own under the entry-point group ``manyturn.plugins``.
 """
 
@@ -19,6 +21,8 @@ from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.registry import Memory, Registry
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.pipeline import Credit, credit
+from manyturn.trainers.credit.response_mask import by_reply, learnt_mask, on_mask
+from manyturn.trainers.credit.rollouts import Rollout, batch_of, credit_rollouts
 from manyturn.trainers.credit.stages import ADVANTAGES, MODULATIONS, REWARDS, Advantage, Rewarded, StageConfig
 from manyturn.trainers.credit.turn_batch import BoolK, FloatK, FloatT, IntK, TurnBatch
 
@@ -37,7 +41,13 @@ __all__ = [
     "Memory",
     "Registry",
     "Rewarded",
+    "Rollout",
     "StageConfig",
     "TurnBatch",
+    "batch_of",
+    "by_reply",
     "credit",
+    "credit_rollouts",
+    "learnt_mask",
+    "on_mask",
 ]

@@ -68,6 +68,20 @@ def test_every_token_of_a_turn_gets_the_turns_credit():
     assert earned.advantage_T.tolist() == [first, first, third, third, third]
 
 
+def test_the_examples_of_the_page_for_other_trainers_run_as_they_stand():
+    page = (ROOT / "docs" / "credit-elsewhere.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"test_credit.py -->\n```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 2 and len(blocks[0].splitlines()) <= 20
+    script = "\n".join(blocks)
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert found.returncode == 0, found.stderr
+    padded, shape = found.stdout.splitlines()
+    better, worse = ast.literal_eval(padded)
+    # Both began in the hall, which separates them at the first reply; where the environment spoke there is no credit.
+    assert better == [0.95, 0.95, 0, 0.5, 0, 0, 0.5, 0.5] and worse == [-0.95, 0, 0, -0.5, -0.5, -0.5, 0, 0]
+    assert shape == "(5, 2)"
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

@@ -110,11 +110,14 @@ def anchor_groups(batch: TurnBatch, similarity: float | None = None) -> IntK:
     cluster_K = np.full(len(known_K), -1, np.int64)
     if similarity is not None:
         if batch.anchor_text is None:
-            raise ValueError("similarity needs anchor_text, which the batch lacks")
+            raise ValueError("similarity needs anchor_text, which the batch lacks: give an anchor text for each turn")
         texts = [text for text, known in zip(batch.anchor_text, known_K, strict=True) if known]
         cluster_K[known_K] = similar_anchors(batch.group_K[known_K], texts, similarity)
     elif batch.anchor_K is None:
-        raise ValueError("gigpo compares turns in the same situation: the batch needs anchor_K")
+        raise ValueError(
+            "gigpo compares turns in the same situation, for which it needs anchor_K: give an anchor for each turn, or "
+            "take a method without them, such as grpo"
+        )
     else:
         cluster_K[known_K] = equal_anchors(batch.group_K[known_K], batch.anchor_K[known_K])
     return cluster_K

@@ -1,0 +1,214 @@
+"""From rollouts of another trainer to credit: one record for each episode, and the checks that they fit each other."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from manyturn.envs.contract.registry import Memory
+from manyturn.envs.contract.turn import OUTCOME
+from manyturn.trainers.credit.config import CreditConfig
+from manyturn.trainers.credit.pipeline import Credit, credit
+from manyturn.trainers.credit.turn_batch import TurnBatch
+
+PER_TURN = ("anchors", "anchor_texts", "format_valid", "understood")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rollout:
+    """One episode, as another trainer has it. A turn is one reply of the model.
+
+    Attributes:
+        group: name of its task: rollouts of one group are compared with each other.
+        rewards: a reward for each turn; or such lists by the name of a reward part; or one number, which the last turn
+            earns. What is not known is None or NaN: the rollout then leaves its group and gets advantage 0.
+        tokens: of each turn the ids of its reply's tokens, or their number.
+        mask: instead of tokens, of each position of the response whether the model said it. A run of ones is a reply.
+        anchors: of each turn what tells its situation from others, before the reply: an observation or a state.
+        anchor_texts, format_valid, understood: of each turn, as in ``TurnBatch.from_episodes``.
+        truncated: whether a limit cut the episode off.
+        columns: name -> a number for each turn.
+        token_columns: name -> for each turn the numbers of its reply's tokens; or, with a mask, for each position.
+    """
+
+    group: Hashable
+    rewards: Sequence[float | None] | Mapping[str, Sequence[float | None]] | float | None
+    tokens: Sequence[int | Sequence[int]] | None = None
+    mask: ArrayLike | None = None
+    anchors: Sequence[Any] | None = None
+    anchor_texts: Sequence[str | None] | None = None
+    format_valid: Sequence[bool] | None = None
+    understood: Sequence[bool] | None = None
+    truncated: bool = False
+    columns: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    token_columns: Mapping[str, Any] = field(default_factory=dict)
+
+    def reply_lengths(self) -> list[int] | None:
+        """Number of tokens of each reply; None if neither tokens nor mask are given.
+
+        >>> Rollout(group=0, rewards=1.0, mask=[1, 1, 0, 0, 1]).reply_lengths()
+        [2, 1]
+        """
+        if self.tokens is not None and self.mask is not None:
+            raise ValueError("it has both tokens and mask: give one of them")
+        if self.mask is not None:
+            return [stop - start for start, stop in _runs(self.mask)]
+        if self.tokens is None:
+            return None
+        return [int(reply) if np.ndim(reply) == 0 else len(reply) for reply in self.tokens]  # type: ignore[arg-type]
+
+
+def credit_rollouts(rollouts: Sequence[Rollout], config: CreditConfig, memory: Memory | None = None) -> Credit:
+    """Credit for the turns of rollouts, which are the episodes of its batch in their order.
+
+    >>> tries = [Rollout(group="task 7", rewards=1.0, tokens=[2, 1]), Rollout(group="task 7", rewards=0.0, tokens=[3])]
+    >>> credit_rollouts(tries, CreditConfig(advantage={"name": "grpo", "std": False})).advantage_T
+    array([ 0.5,  0.5,  0.5, -0.5, -0.5, -0.5])
+
+    Args:
+        memory: what the stages remembered last time; None at the beginning.
+
+    Raises:
+        ValueError: a list is longer or shorter than its rollout, some rollouts lack what others have, a method lacks
+            what it needs, or no rollout has others to be compared with.
+    """
+    batch = batch_of(rollouts)
+    there = batch.columns.keys() | batch.token_columns.keys()
+    for column, stage in config.needs.items():
+        if column not in there:
+            raise ValueError(
+                f"{stage} needs {column!r}, which the rollouts lack: give it in columns, a number for each turn, or in "
+                "token_columns, a number for each reply token; or take another method"
+            )
+    advantage = config.advantage
+    alone = advantage.compares_groups and getattr(advantage, "singleton", "zero") == "zero"
+    if alone and len(np.unique(batch.group_K)) == len(rollouts):
+        raise ValueError(
+            f"each rollout has a group of its own, and {advantage.name} compares those of one group: give all attempts "
+            "at a task the same group"
+        )
+    return credit(batch, config, memory)
+
+
+def batch_of(rollouts: Sequence[Rollout]) -> TurnBatch:
+    """The rollouts as a batch: rollout e is episode e, its turns in their order.
+
+    >>> batch_of([Rollout(group="task 7", rewards=[0, 1], anchors=["hall", "cellar"], mask=[1, 0, 1, 1])]).tokens_K
+    array([1, 2])
+
+    Raises:
+        ValueError: names the rollout by its place, and what does not fit in it.
+    """
+    if not rollouts:
+        raise ValueError("there are no rollouts to give credit to")
+    lengths = [_checked(place, rollout) for place, rollout in enumerate(rollouts)]
+    parts = [_parts(rollout, len(replies)) for rollout, replies in zip(rollouts, lengths, strict=True)]
+    by_part = {name: [part[name] for part in parts] for name in _same_names("reward part", parts)}
+    given = {name: [getattr(rollout, name) for rollout in rollouts] for name in PER_TURN if _given(name, rollouts)}
+    columns = _same_names("column", [rollout.columns for rollout in rollouts])
+    token_columns = _same_names("token column", [rollout.token_columns for rollout in rollouts])
+    return TurnBatch.from_episodes(
+        by_part,
+        groups=[rollout.group for rollout in rollouts],
+        tokens=lengths,
+        truncated=[rollout.truncated for rollout in rollouts],
+        columns={name: [rollout.columns[name] for rollout in rollouts] for name in columns},
+        token_columns={name: [_by_reply(rollout, name) for rollout in rollouts] for name in token_columns},
+        **given,
+    )
+
+
+def _checked(place: int, rollout: Rollout) -> list[int]:
+    """Number of tokens of each turn of a rollout, one where it says nothing of them; ValueError if it does not fit."""
+    try:
+        return _reply_lengths(rollout)
+    except ValueError as problem:
+        raise ValueError(f"rollout {place}: {problem}") from None
+
+
+def _reply_lengths(rollout: Rollout) -> list[int]:
+    if rollout.group is None:
+        raise ValueError("it has no group: name its task, so that attempts at one task are compared")
+    replies, rewards = rollout.reply_lengths(), rollout.rewards
+    turns = {name: len(values) for name in PER_TURN if (values := getattr(rollout, name)) is not None}
+    turns |= {f"columns[{name!r}]": len(values) for name, values in rollout.columns.items()}
+    if isinstance(rewards, Mapping):
+        turns |= {f"rewards[{name!r}]": len(values) for name, values in rewards.items()}
+    elif rewards is not None and np.ndim(rewards):  # type: ignore[arg-type]
+        turns["rewards"] = len(rewards)  # type: ignore[arg-type]
+    if replies is not None:
+        turns["tokens" if rollout.mask is None else "mask"] = len(replies)
+    if not turns:
+        raise ValueError("one reward does not say how many turns there were: give tokens, or a mask")
+    *others, (name, count) = turns.items()
+    for other, found in others:
+        if found != count:
+            raise ValueError(f"{other} is of {found} turns, and {name} of {count}: give one entry for each turn")
+    if not count:
+        raise ValueError("it has no turn: leave it out")
+    replies = [1] * count if replies is None else replies
+    for name in rollout.token_columns:
+        if (found := [len(values) for values in _by_reply(rollout, name)]) != replies:
+            raise ValueError(f"token_columns[{name!r}] is of replies of {found} tokens, not {replies}")
+    return replies
+
+
+def _parts(rollout: Rollout, turns: int) -> Mapping[str, Sequence[float]]:
+    """Rewards of each turn by the name of the part; NaN where they are not known."""
+    rewards = rollout.rewards
+    if isinstance(rewards, Mapping):
+        return {name: np.array(values, np.float64).tolist() for name, values in rewards.items()}
+    if rewards is None or not np.ndim(rewards):  # type: ignore[arg-type]
+        return {OUTCOME: [0.0] * (turns - 1) + [np.nan if rewards is None else float(rewards)]}  # type: ignore[arg-type]
+    return {OUTCOME: np.array(rewards, np.float64).tolist()}
+
+
+def _by_reply(rollout: Rollout, name: str) -> Sequence[Sequence[float]]:
+    """A token column as a list for each reply."""
+    values = rollout.token_columns[name]
+    if rollout.mask is None:
+        return values
+    if len(values) != np.size(rollout.mask):
+        raise ValueError(
+            f"token_columns[{name!r}] has {len(values)} entries for a mask of {np.size(rollout.mask)}: give one for "
+            "each position"
+        )
+    return [values[start:stop] for start, stop in _runs(rollout.mask)]
+
+
+def _runs(mask: ArrayLike) -> list[tuple[int, int]]:
+    """Where each run of ones begins and ends.
+
+    >>> _runs([0, 1, 1, 0, 1])
+    [(1, 3), (4, 5)]
+    """
+    said = np.asarray(mask) != 0
+    if said.ndim != 1:
+        raise ValueError(f"mask has {said.ndim} dimensions: give one row, with an entry for each position")
+    edges = np.flatnonzero(np.diff(said, prepend=False, append=False)).tolist()
+    return [edge for number, edge in enumerate(pairwise(edges)) if number % 2 == 0]
+
+
+def _given(name: str, rollouts: Sequence[Rollout]) -> bool:
+    """Whether the rollouts have it; ValueError if some have and others lack it."""
+    return _all_or_none(name, rollouts, lambda rollout: getattr(rollout, name) is not None)
+
+
+def _same_names(kind: str, named: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+    """The names, which must be the same in all rollouts."""
+    names = list(dict.fromkeys(name for one in named for name in one))
+    for name in names:
+        _all_or_none(f"the {kind} {name!r}", named, lambda one, name=name: name in one)
+    return names
+
+
+def _all_or_none(what: str, things: Sequence[Any], has: Callable[[Any], bool]) -> bool:
+    found = [has(thing) for thing in things]
+    if any(found) and not all(found):
+        raise ValueError(
+            f"rollout {found.index(False)} lacks {what}, which rollout {found.index(True)} has: give it for all or none"
+        )
+    return all(found)
