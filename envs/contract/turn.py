@@ -20,6 +20,9 @@ class ContractError(TypeError):
     placed = False
 
 
+MOST_REWARD = 1e9  # of either sign
+
+
 class Turn(NamedTuple):
     """One turn's answer. Made by ``TextEnv.go_on``, ``invalid``, ``unreadable``, ``succeed`` and ``fail``, kept legal.
 
@@ -53,7 +56,7 @@ def checked_turn(text: str, parts: Mapping[str, float], *rest: Any) -> Turn:
     if not isinstance(text, str):
         raise ContractError(f"the observation of a turn is {shown(text)}: give text, a str")
     for name, value in parts.items():
-        if type(value) is not float or value - value != 0:  # the second holds for infinity and NaN alone
+        if type(value) is not float or not -MOST_REWARD <= value <= MOST_REWARD:  # NaN fails the second too
             _check_part(name, value)
     return Turn(text, parts, *rest)
 
@@ -63,6 +66,13 @@ def _check_part(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or math.isinf(value):
         unknown = "; NaN stands for a reward that is not known" if isinstance(value, float) else ""
         raise ContractError(f"the reward part {name!r} is {shown(value)}: give a number, such as {name}=1.0{unknown}")
+    if abs(value) > MOST_REWARD:
+        raise ContractError(f"the reward part {name!r} is {too_large(float(value))}")
+
+
+def too_large(reward: float) -> str:
+    """What is wrong with a reward beyond ``MOST_REWARD``, and what to do."""
+    return f"{reward:g}, and learning squares rewards in float32: divide it, so that it stays within {MOST_REWARD:g}"
 
 
 def wrong_return(env: object, method: str, value: object, wanted: str, part: str = "") -> ContractError:

@@ -19,7 +19,7 @@ from manyturn.envs.contract.space import TextSpace
 from manyturn.envs.contract.space_faults import refuse_excluded
 from manyturn.envs.contract.task import SPLITS, GeneratedTasks, Task
 from manyturn.envs.contract.text_env import TextEnv, Unsupported
-from manyturn.envs.contract.turn import ContractError, wrong_return
+from manyturn.envs.contract.turn import MOST_REWARD, ContractError, too_large, wrong_return
 from manyturn.envs.contract.turn_reward import WrapperMismatch, wrap
 from manyturn.envs.hosting.deadline import beat
 from manyturn.envs.hosting.foreign import Foreign, offered
@@ -289,6 +289,8 @@ class Host:
         reward = float(reward)
         if math.isinf(reward):
             raise ValueError(f"the reward is {reward}; use NaN for a reward that is not known")
+        if abs(reward) > MOST_REWARD:
+            raise ValueError(f"the reward is {too_large(reward)}")
         anchor: Hashable = info.get("anchor", text)
         anchor_text = info.get("anchor_text", anchor)
         admissible = info.get("admissible")

@@ -88,7 +88,7 @@ class Faulty(TextEnv):
         if verb == "raise":
             raise RuntimeError("broken on purpose")
         if verb == "endless":
-            return self.go_on("without end", noise=float("inf"))
+            return self.go_on("without end", noise=float(rest or "inf"))
         if verb == "win":
             return self.succeed("won")
         if verb == "big":

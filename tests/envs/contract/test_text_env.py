@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from manyturn.envs.contract.environments import make
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.text_env import TextEnv, Unsupported
+from manyturn.envs.contract.turn import ContractError
 
 HERE = Path(__file__).parents[1]
 ACTIONS = st.lists(st.sampled_from(["look", "", "é🙂", "win", *"0123456789"]), max_size=8)
@@ -65,6 +66,14 @@ def test_save_without_load_says_so_and_snapshot_needs_an_episode():
     env.reset(seed=0)
     with pytest.raises(Unsupported, match="load"):
         env.restore(env.snapshot())
+
+
+@pytest.mark.parametrize(("reward", "fix"), [("inf", "give a number"), ("1e308", "divide it"), ("-1e10", "divide it")])
+def test_a_part_that_learning_cannot_square_is_refused(reward, fix):
+    env = faulty()
+    env.reset(seed=0)
+    with pytest.raises(ContractError, match=f"the reward part 'noise' is .*{fix}"):
+        env.step(f"endless {reward}")
 
 
 def test_max_turns_truncates_and_never_with_terminated():

@@ -76,6 +76,16 @@ def test_a_flag_of_the_format_is_asked_for_as_such():
         flagged(is_format_valid=False).step("abc")
 
 
+@pytest.mark.parametrize("reward", [1e308, -1e10, float("inf")])
+def test_a_reward_that_learning_cannot_square_is_refused(reward):
+    host = stranger()
+    env = host.env.unwrapped
+    ask = env.step
+    env.step = lambda action: (ask(action)[0], reward, *ask(action)[2:])
+    with pytest.raises(EnvError, match=r"divide it, so that it stays within 1e\+09|is inf: give a number"):
+        host.step("abc")
+
+
 @pytest.mark.parametrize("key", ["valid_actions", "score", "won", "legal_moves", "turns", "format"])
 def test_what_is_no_flag_of_a_turn_is_let_through(key):
     for value in (["abc"], 7, "abc", None):
