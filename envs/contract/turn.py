@@ -66,7 +66,7 @@ def _check_part(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or math.isinf(value):
         unknown = "; NaN stands for a reward that is not known" if isinstance(value, float) else ""
         raise ContractError(f"the reward part {name!r} is {shown(value)}: give a number, such as {name}=1.0{unknown}")
-    if abs(value) > MOST_REWARD:
+    if abs(float(value)) > MOST_REWARD:
         raise ContractError(f"the reward part {name!r} is {too_large(float(value))}")
 
 
