@@ -105,14 +105,15 @@ def spent_on(rows: Iterable[Row]) -> Spent:
     return NOTHING.plus(*(Spent(*(row[name] for name in Spent._fields)) for row in rows))
 
 
-def _plain(interval: Interval) -> dict[str, Any]:
+def plain_interval(interval: Interval) -> dict[str, Any]:
+    """An interval as a summary has it; what is not known is None."""
     ends = {"mean": interval.mean, "ci_low": interval.low, "ci_high": interval.high}
     known = {name: None if math.isnan(value) else value for name, value in ends.items()}
     return {**known, "n_tasks": interval.n_tasks, "n_episodes": interval.n_episodes}
 
 
 def _interval(rows: Sequence[Row], column: str) -> dict[str, Any]:
-    return _plain(mean_interval(values_by_task(rows, column), proportion=column == "success"))
+    return plain_interval(mean_interval(values_by_task(rows, column), proportion=column == "success"))
 
 
 def _named(rows: Sequence[Row], column: str, names: Iterable[str], absent: float | None) -> dict[str, Any]:

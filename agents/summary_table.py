@@ -28,7 +28,7 @@ def print_summary(summary: Mapping[str, Any], console: Console, invalid_explaine
     for kind, key in (("pass@", "pass_at_k"), ("pass^", "pass_hat_k")):
         for k, found in summary[key].items():
             if k != "1":
-                table.add_row(f"{kind}{k}", _number(found["mean"], percent=True), "", str(found["n_tasks"]))
+                table.add_row(f"{kind}{k}", number(found["mean"], percent=True), "", str(found["n_tasks"]))
     for group in ("by_difficulty", "by_tag"):
         if len(summary[group]) > 1:
             table.add_section()
@@ -51,7 +51,7 @@ def print_summaries(
     """
     first = next(iter(summaries.values()))
     columns = [name for name, (known, _) in _COLUMNS.items() if any(known(one) for one in summaries.values())]
-    table = _close_table(f"on {first['panel']['id']}")
+    table = close_table(f"on {first['panel']['id']}")
     table.add_column("policy", justify="left", overflow="fold")
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
@@ -70,57 +70,57 @@ def print_summaries(
 _Shown = tuple[Callable[[Mapping[str, Any]], Any], Callable[[Mapping[str, Any]], str]]
 # Whether a summary has something to say there, and what.
 _COLUMNS: dict[str, _Shown] = {
-    "success": (lambda one: True, lambda one: _number(one["success"]["mean"], percent=True)),
-    "95 %": (lambda one: True, lambda one: _ends(one["success"])),
-    "return": (lambda one: True, lambda one: _number(one["return"]["mean"])),
-    "turns": (lambda one: True, lambda one: _number(one["turns"]["mean"])),
-    "invalid": (lambda one: True, lambda one: _number(one["invalid_action_rate"], percent=True)),
-    "cut": (lambda one: one["cut_reply_rate"] is not None, lambda one: _number(one["cut_reply_rate"], percent=True)),
-    "tokens": (lambda one: one["tokens"]["reply_mean"] is not None, lambda one: _tokens(one["tokens"])),
-    "cost": (lambda one: one["cost"]["total"] is not None, lambda one: _number(one["cost"]["total"])),
+    "success": (lambda one: True, lambda one: number(one["success"]["mean"], percent=True)),
+    "95 %": (lambda one: True, lambda one: ends_of(one["success"])),
+    "return": (lambda one: True, lambda one: number(one["return"]["mean"])),
+    "turns": (lambda one: True, lambda one: number(one["turns"]["mean"])),
+    "invalid": (lambda one: True, lambda one: number(one["invalid_action_rate"], percent=True)),
+    "cut": (lambda one: one["cut_reply_rate"] is not None, lambda one: number(one["cut_reply_rate"], percent=True)),
+    "tokens": (lambda one: one["tokens"]["reply_mean"] is not None, lambda one: tokens_of(one["tokens"])),
+    "cost": (lambda one: one["cost"]["total"] is not None, lambda one: number(one["cost"]["total"])),
     "errors": (lambda one: one["errors"]["n"], lambda one: str(one["errors"]["n"])),
 }
 
 
-def _ends(found: Mapping[str, Any]) -> str:
+def ends_of(found: Mapping[str, Any]) -> str:
     """An interval of a share, in whole percents."""
     low, high = found["ci_low"], found["ci_high"]
     return "unknown" if low is None or high is None else f"{low:.0%}–{high:.0%}"
 
 
-def _tokens(found: Mapping[str, Any]) -> str:
+def tokens_of(found: Mapping[str, Any]) -> str:
     """Of prompts and of replies in an episode."""
     known = found["reply_mean"] is not None
     return f"{count(found['prompt_mean'])} + {count(found['reply_mean'])}" if known else "–"
 
 
-def _close_table(title: str) -> Table:
+def close_table(title: str) -> Table:
     """A table with few signs between its columns: what is known of endpoints fits into 80 columns."""
     sparse: dict[str, Any] = {"box": box.SIMPLE_HEAD, "show_edge": False, "pad_edge": False, "padding": (0, 1, 0, 0)}
     return Table(title=Text(title), title_justify="left", **sparse)
 
 
 def _print_parts(summaries: Mapping[str, Mapping[str, Any]], parts: Iterable[str], console: Console) -> None:
-    table = _close_table("reward parts")
+    table = close_table("reward parts")
     table.add_column("policy", justify="left", overflow="fold")
     for part in parts:
         table.add_column(Text(part), justify="right")
     for name, summary in summaries.items():
         # A part that an episode does not have earns it nothing.
         means = (summary["parts"].get(part, {"mean": 0.0})["mean"] for part in parts)
-        table.add_row(Text(name), *map(_number, means))
+        table.add_row(Text(name), *map(number, means))
     console.print(table)
 
 
 def _facts(summary: Mapping[str, Any]) -> str:
     turns, tokens = summary["turns"], summary["tokens"]
-    facts = [f"{summary['n_episodes']} episodes, {_number(turns['mean'])} turns each"]
-    facts[0] += f" ({_number(turns['mean_on_success'])} when it succeeds)" if turns["mean_on_success"] else ""
+    facts = [f"{summary['n_episodes']} episodes, {number(turns['mean'])} turns each"]
+    facts[0] += f" ({number(turns['mean_on_success'])} when it succeeds)" if turns["mean_on_success"] else ""
     if tokens["reply_mean"] is not None:
         facts.append(f"{count(tokens['prompt_mean'])} prompt and {count(tokens['reply_mean'])} reply tokens an episode")
-    facts.append(f"invalid actions {_number(summary['invalid_action_rate'], percent=True)}")
+    facts.append(f"invalid actions {number(summary['invalid_action_rate'], percent=True)}")
     if summary["cut_reply_rate"] is not None:
-        facts.append(f"cut replies {_number(summary['cut_reply_rate'], percent=True)}")
+        facts.append(f"cut replies {number(summary['cut_reply_rate'], percent=True)}")
     if summary["cost"]["total"] is not None:
         facts.append(f"cost {summary['cost']['total']:.4g}")
     if summary["lost"]["reply_tokens"]:
@@ -138,8 +138,8 @@ def _lost(lost: Mapping[str, Any]) -> str:
 
 
 def _shown(found: Mapping[str, Any], percent: bool = False) -> tuple[str, str, str]:
-    ends = [_number(found[end], percent) for end in ("ci_low", "ci_high")]
-    return _number(found["mean"], percent), "unknown" if "–" in ends else " to ".join(ends), str(found["n_tasks"])
+    ends = [number(found[end], percent) for end in ("ci_low", "ci_high")]
+    return number(found["mean"], percent), "unknown" if "–" in ends else " to ".join(ends), str(found["n_tasks"])
 
 
 def count(value: float | None) -> str:
@@ -156,7 +156,7 @@ def count(value: float | None) -> str:
     return f"{value:.3g}"
 
 
-def _number(value: float | None, percent: bool = False) -> str:
+def number(value: float | None, percent: bool = False) -> str:
     if value is None:
         return "–"
     return f"{value:.1%}" if percent else f"{value:.3g}"

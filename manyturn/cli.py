@@ -14,6 +14,7 @@ import manyturn
 from manyturn import exits
 from manyturn.cli_containers import containers_app, images_app
 from manyturn.cli_envs import check, data_app, envs, new_env, panel_app, play, shop
+from manyturn.cli_suite import suite_app
 from manyturn.cli_tasks import tasks_app
 from manyturn.env_args import EnvArgs
 from manyturn.envs.hosting.watchdog import STATUS
@@ -27,7 +28,19 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 app.register_install_completion_command(help="Install completion of commands and options for your shell, and exit.")
-for command in (panel_app, data_app, tasks_app, images_app, containers_app, play, shop, new_env, envs, check):
+for command in (
+    panel_app,
+    suite_app,
+    data_app,
+    tasks_app,
+    images_app,
+    containers_app,
+    play,
+    shop,
+    new_env,
+    envs,
+    check,
+):
     app.command(command)
 Overrides = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
 
@@ -115,6 +128,9 @@ def evaluate(
     workers: Annotated[int, Parameter(name=("--env.workers", "--workers"))] = 0,
     timeout: Annotated[float | None, Parameter(name=("--env.timeout", "--timeout"))] = None,
     out: Path | None = None,
+    suite: str | None = None,
+    only: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    require: Annotated[tuple[str, ...], Parameter(negative="")] = (),
 ) -> None:
     """Evaluate policies on a pinned panel of held-out tasks.
 
@@ -156,7 +172,13 @@ def evaluate(
         Seconds that the environment may take for one answer, with workers. Default: 60.
     out
         Folder for summary.json, episodes.parquet and turns.parquet; an interrupted evaluation in it continues. Of
-        several policies each has a folder in it.
+        several policies each has a folder in it. Default: nothing is kept; of a suite, runs/suite-NAME/POLICY.
+    suite
+        Play a suite in place of one environment: v1, or a file of manyturn suite freeze; see docs/suite.md.
+    only
+        Panels or families of the suite, such as maze or maze-hard. May be given several times. Default: all.
+    require
+        engine, browser or data: a suite's panel that lacks it is an error. Default: such panels are skipped by name.
     """
     from rich.console import Console
 
@@ -167,6 +189,15 @@ def evaluate(
     options = parse_overrides(words[len(policies) - 1 :])
 
     settings = Settings(env, env_args or {}, wrappers, split, limit, panel, repeats, seed, workers, timeout, out)
+    if suite is not None:
+        from manyturn.suites.play import evaluate_suite
+        from manyturn.suites.table import show_results
+
+        results = exits.run(evaluate_suite(policies, suite, settings, options, only=only, require=require))
+        show_results(dict(zip(names_of(policies), results, strict=True)), Console())
+        return
+    if only or require:
+        raise ValueError(f"--{'only' if only else 'require'} has no effect without --suite: add --suite v1")
     found = exits.run(evaluate_policies(policies, settings, options))
     show(names_of(policies), found, settings, Console())
 

@@ -2,8 +2,8 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -158,6 +158,16 @@ async def evaluate_policies(
     Raises:
         ValueError: a policy, an option or a setting will not do; nothing has been played.
     """
+    async with entrants_of(policies, settings, asked) as entrants:
+        return await _evaluate(entrants, settings, quiet)
+
+
+@asynccontextmanager
+async def entrants_of(
+    policies: Sequence[Any], settings: Settings, asked: Mapping[str, Any]
+) -> AsyncIterator[list[Entrant]]:
+    """The policies of a call, loaded; in the end their engines are shut down. Takes and raises what
+    ``evaluate_policies`` does."""
     known = (*Settings.__dataclass_fields__, *SECTIONS)
     for name in asked:
         if name not in SECTIONS:
@@ -169,7 +179,7 @@ async def evaluate_policies(
             for engine in candidate.engines:
                 stack.push_async_callback(engine.shutdown)
             entrants.append(Entrant(name, candidate, out))
-        return await _evaluate(entrants, settings, quiet)
+        yield entrants
 
 
 def _in_python(policy: Any, name: str, asked: Mapping[str, Any]) -> Candidate:
@@ -221,20 +231,30 @@ async def _evaluate(entrants: Sequence[Entrant], settings: Settings, quiet: bool
     if pinned and settings.panel:
         args = args_of(pinned, settings.panel, env, settings.env_args or {}, args)
         pinned = replace(pinned, args=args)
-    timeout = USUAL_TIMEOUT if settings.timeout is None else settings.timeout
-    async with open_seats(env, args, wrappers, limit=512, workers=settings.workers, timeout=timeout) as seats:
+    async with seats_of(env, args, wrappers, settings) as seats:
         split, limit = settings.split or "test", 128 if settings.limit is None else settings.limit
         panel = pinned or make_panel(seats.tasks(split), env, split, limit, args)
         for entrant in entrants:
             held_out_guard(panel, entrant.candidate.seen)
-        # One command line is kept with each of them.
-        secrets = frozenset(secret for one in entrants for secret in getattr(one.candidate.policy, "secrets", ()))
-        return [await _play(entrant, seats, panel, settings, secrets, quiet) for entrant in entrants]
+        secrets = secrets_of(entrants)
+        return [await play(entrant, seats, panel, settings, secrets, quiet) for entrant in entrants]
 
 
-async def _play(
+def seats_of(env: str, args: Mapping[str, Any], wrappers: Wrappers, settings: Settings) -> Seats:
+    """Where the episodes of an evaluation run."""
+    timeout = USUAL_TIMEOUT if settings.timeout is None else settings.timeout
+    return open_seats(env, args, wrappers, limit=512, workers=settings.workers, timeout=timeout)
+
+
+def secrets_of(entrants: Sequence[Entrant]) -> frozenset[str]:
+    """What must not be shown of the command line, which is kept with each of them."""
+    return frozenset(secret for one in entrants for secret in getattr(one.candidate.policy, "secrets", ()))
+
+
+async def play(
     entrant: Entrant, seats: Seats, panel: Panel, settings: Settings, secrets: frozenset[str], quiet: bool
 ) -> Evaluation:
+    """Evaluate one policy on one panel, whose environment has the seats."""
     name, candidate, out = entrant
     async with AsyncExitStack() as stack:
         watch: Any = _unseen if quiet else await stack.enter_async_context(Watch(name, out))
@@ -289,7 +309,7 @@ def folders_of(names: Sequence[str], out: Path) -> list[Path]:
     """Where each policy's evaluation is kept: in the folder itself if there is one policy, else in one by its name."""
     if len(names) == 1:
         return [out]
-    stems = [re.sub(r"[^\w.-]+", "-", name).strip("-.") or "policy" for name in names]
+    stems = [stem_of(name) for name in names]
     for number, stem in enumerate(stems):
         if stem in stems[:number]:
             first = names[stems.index(stem)]
@@ -297,6 +317,11 @@ def folders_of(names: Sequence[str], out: Path) -> list[Path]:
                 f"{names[number]} and {first} would share the folder {out / stem}: evaluate one of them apart"
             )
     return [out / stem for stem in stems]
+
+
+def stem_of(name: str) -> str:
+    """What the folder of a policy is called."""
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "policy"
 
 
 def _one_world(env: str, settings: Settings, entrants: Sequence[Entrant]) -> tuple[Mapping[str, Any], Wrappers]:

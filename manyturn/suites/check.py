@@ -1,0 +1,81 @@
+"""Whether the environments still are what a suite was frozen on, and which of them this machine lacks."""
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from manyturn import exits
+from manyturn.comparison import args_of
+from manyturn.envs.contract.environments import NeedsSetup, is_file
+from manyturn.envs.contract.panel import PanelError
+from manyturn.envs.hosting.host import Host
+from manyturn.suites.answers import answers_of
+from manyturn.suites.suite import NEEDS, Suite, SuiteError, SuitePanel
+
+
+class Checked(NamedTuple):
+    """The panels that can be played here, and of the others why not."""
+
+    ready: list[SuitePanel]
+    lacking: dict[str, str]
+
+
+def refuse_needs(required: Sequence[str]) -> None:
+    """Raise SuiteError for a word that is no need."""
+    for need in required:
+        if need not in NEEDS:
+            raise SuiteError(f"--require {need}: name {' or '.join(NEEDS)}")
+
+
+def checked(suite: Suite, file: Path, panels: Sequence[SuitePanel], required: Sequence[str] = ()) -> Checked:
+    """Compare panels with their environments.
+
+    Args:
+        file: the suite's, for errors.
+        panels: some of the suite's.
+        required: needs whose absence is an error.
+
+    Raises:
+        SuiteError: a task, a rule or a word has changed, or what is required is absent.
+    """
+    found = Checked([], {})
+    for one in panels:
+        try:
+            _compare(suite, file, one)
+        except (NeedsSetup, ImportError) as error:
+            if not one.need:
+                raise
+            lack = exits.lack_of(error)
+            if one.need in required:
+                raise SuiteError(f"{one.name} is required by --require {one.need}, but {lack}") from None
+            found.lacking[one.name] = lack
+        else:
+            found.ready.append(one)
+    return found
+
+
+def _compare(suite: Suite, file: Path, one: SuitePanel) -> None:
+    """Raise SuiteError if the environment is another one than when the suite was frozen."""
+    panel = one.panel
+    if is_file(panel.env):
+        raise SuiteError(
+            f"{file} names the environment {panel.env}, whose code would run: register it, and freeze its id"
+        )
+    with contextlib.closing(Host(panel.env, args_of(panel, file, panel.env, {}))) as host:
+        try:
+            tasks = panel.find(host.tasks(panel.split))
+        except PanelError as error:
+            raise SuiteError(f"{one.name} has changed since {suite.name} was frozen: {error}. {_fix(suite)}") from None
+        if answers_of(host, tasks, one.replays) != one.answers:
+            raise SuiteError(
+                f"{one.name} has changed since {suite.name} was frozen: {panel.env} has other rules, or answers other "
+                f"words or rewards to the actions that were recorded. {_fix(suite)}"
+            )
+
+
+def _fix(suite: Suite) -> str:
+    return (
+        f"Results on it would not compare: use manyturn {suite.frozen_with}, with which it was frozen, or freeze "
+        "another suite under a new name with manyturn suite freeze"
+    )
