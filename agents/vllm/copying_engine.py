@@ -4,6 +4,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from uuid import uuid4
 
 from manyturn.agents.engine import Engine, EngineError, Reply, Sampling
 from manyturn.agents.engine_config import EngineConfig
@@ -87,15 +88,19 @@ class CopyingEngine(Engine):
         if self._rank:
             self._folder.write(ModuleWeights(model))
         self._awake = self._whole = True
-        self._loads = 0
+        self._loads, self._run = 0, uuid4().hex[:8]
         self.drawn_tokens = self.read_tokens = 0
+
+    def _label(self, loads: int) -> str:
+        """A name for weights, which no other run has."""
+        return f"{self._run}-{loads}"
 
     @abstractmethod
     async def _drawer(self, key: EpisodeKey) -> Drawer:
         """What draws for an episode, with the weights of the folder."""
 
     @abstractmethod
-    def _failed(self, drawer: Drawer) -> None:
+    def _failed(self, drawer: Drawer, error: Exception) -> None:
         """A request to it brought no reply."""
 
     async def generate(self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling) -> Reply:
@@ -108,10 +113,11 @@ class CopyingEngine(Engine):
         drawer, version, loads = await self._drawer(key), self.version, self._loads
         seed = key.noise_seed(turn) >> 1  # 63 bits, which it takes for a number with a sign
         try:
-            # The salt keeps what older weights computed out, should anything of it be left.
-            drawn = await drawer.draw(prompt_ids, sampling, seed, self._ends, f"{loads}", self._folder.adapters)
+            # The salt keeps what other weights computed out, should anything of it be left.
+            drawn = await drawer.draw(prompt_ids, sampling, seed, self._ends, self._label(loads), self._folder.adapters)
         except Exception as error:
-            self._failed(drawer)
+            if loads == self._loads:  # otherwise it was broken off
+                self._failed(drawer, error)
             if isinstance(error, EngineError):
                 raise
             raise EngineError(f"vLLM raised {type(error).__name__}: {error}") from error

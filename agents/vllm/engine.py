@@ -35,7 +35,7 @@ class VllmEngine(CopyingEngine):
     async def _drawer(self, key: EpisodeKey) -> Process:
         return await self._running()
 
-    def _failed(self, drawer: Drawer) -> None:
+    def _failed(self, drawer: Drawer, error: Exception) -> None:
         if self._process is drawer:
             self._living()
 

@@ -127,6 +127,8 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "engine=transformers.cache_gb": Unchanged(1.0, why="there is room for all that is kept"),
     "engine=vllm": Unchanged(why="of an engine that is in an environment of its own, and has its own tests"),
     "engine=vllm.*": Unchanged(why="see vllm"),
+    "engine=vllm-server": Unchanged(why="of an engine that asks servers, and has its own tests"),
+    "engine=vllm-server.*": Unchanged(why="see vllm-server"),
     # The warm-up.
     "warmup.from_run": Unchanged(why="of the weights of the run that it names"),
     "warmup.episodes": Matters(12, LEARNT),

@@ -32,8 +32,9 @@ def test_a_release_of_another_series_is_refused_by_name(command, tmp_path, monke
 
 
 def test_the_difference_between_two_programs_is_weighed_unless_told_otherwise():
-    run = configure({**MAZE, "engine": "vllm"})
-    assert run.objective.correction is not None and run.objective.correction.cap == 2
+    for engine in ("vllm", {"name": "vllm-server", "addresses": "http://127.0.0.1:8000"}):
+        run = configure({**MAZE, "engine": engine})
+        assert run.objective.correction is not None and run.objective.correction.cap == 2
     assert configure(MAZE).objective.correction is None
     chosen = configure({**MAZE, "engine": "vllm", "objective": {"correction": {"cap": 5.0}}})
     assert chosen.objective.correction.cap == 5
@@ -46,6 +47,10 @@ def test_the_difference_between_two_programs_is_weighed_unless_told_otherwise():
     [
         ({"engine": "vllm", "sampling": {"top_p": 0.9}}, "unknown Sampling option 'top_p'"),
         ({"engine": "vllm", "rollout": {"branching": {"initial": 2, "threshold": 0.5}}}, "vllm does not know"),
+        ({"engine": {"name": "vllm-server", "addresses": "localhost:8000"}}, "write http://HOST:PORT"),
+        ({"engine": {"name": "vllm-server", "addresses": "http://me:secret@a:1"}}, "no user and no password"),
+        ({"engine": {"name": "vllm-server", "addresses": "http://a:1, http://a:1/"}}, "given twice"),
+        ({"engine": "vllm-server"}, "engine.addresses"),
     ],
 )
 def test_what_cannot_work_is_refused_before_anything_starts(changes, said):

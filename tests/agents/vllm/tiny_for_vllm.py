@@ -14,9 +14,9 @@ KEY = EpisodeKey(0, "train/1", "a", 0)
 LONG = [5 + 7 * i % 90 for i in range(300)]  # more than two of the CPU build's blocks, which have 128 tokens
 
 
-def tiny_for_vllm(texts: Sequence[str]) -> LanguageModel:
+def tiny_for_vllm(texts: Sequence[str], **more: Any) -> LanguageModel:
     """Tied embeddings, and heads of 32 numbers, the fewest that vLLM's CPU build takes."""
-    language = build_tiny(texts, 0, 1024, torch.device("cpu"), width=64, heads=2)
+    language = build_tiny(texts, 0, 1024, torch.device("cpu"), width=64, heads=2, **more)
     with torch.no_grad():
         for name, parameter in language.model.named_parameters():
             parameter.mul_(3 if "proj" in name else 1)

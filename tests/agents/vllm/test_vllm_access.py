@@ -1,0 +1,78 @@
+"""Who may give orders to a server of vLLM's, and what is said where none is; none of it needs vLLM."""
+
+import asyncio
+import http.server
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+
+import httpx
+import pytest
+from vllm_servers import TOKEN, free_port
+
+from manyturn.agents.vllm.access import VARIABLE
+from manyturn.agents.vllm.guard import Guard
+
+
+def words(address: str, *more: object) -> list[object]:
+    serving = ["--engine", "vllm-server", "--engine.addresses", address]
+    small = ["--warmup.episodes", 0, "--steps", 0, "--evaluation.limit", 1, "--rollout.max-turns", 1]
+    return ["train", "manyturn/Maze-v0", *serving, *small, *more]
+
+
+@pytest.fixture
+def page(tmp_path_factory) -> Iterator[str]:
+    """The address of a web server that is no server of vLLM's."""
+    files = partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path_factory.mktemp("page")))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), files) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_an_address_where_no_such_server_is_says_how_to_start_one(command, page, tmp_path):
+    gone = f"http://127.0.0.1:{free_port()}"
+    ended = command(*words(gone, "--engine.folder", tmp_path, "--out", tmp_path / "gone"))
+    assert ended.code and f"{gone} does not answer" in ended.err and "manyturn.agents.vllm.serve MODEL" in ended.err
+    assert not list(tmp_path.glob("manyturn-vllm-*")), "the weights are left there"
+    ended = command(*words(page, "--out", tmp_path / "page"))
+    assert ended.code and f"{page} does not serve /version" in ended.err and "vllm.serve MODEL" in ended.err
+
+
+def test_a_server_that_others_can_reach_is_used_and_started_with_a_token_alone(command, tmp_path, monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    ended = command(*words("http://gpu7:8000", "--out", tmp_path / "open"))
+    assert (
+        ended.code == 2 and "http://gpu7:8000 can be reached from other machines" in ended.err and VARIABLE in ended.err
+    )
+    monkeypatch.setenv(VARIABLE, "guess-me")
+    ended = command(*words("http://gpu7:8000", "--out", tmp_path / "short"))
+    assert ended.code == 2 and f"{VARIABLE} is no token" in ended.err
+    monkeypatch.delenv(VARIABLE)
+    serving = [sys.executable, "-m", "manyturn.agents.vllm.serve", "model", "--host", "0.0.0.0"]
+    served = subprocess.run(serving, capture_output=True, text=True)
+    assert served.returncode == 1 and f"{VARIABLE}" in served.stderr and len(served.stderr.splitlines()) == 1
+
+
+async def status(headers: dict[str, str]) -> int:
+    """What the guard answers to an order."""
+
+    async def application(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"done"})
+
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=Guard(application))) as client:
+        return (await client.post("http://127.0.0.1/collective_rpc", headers=headers)).status_code
+
+
+def test_every_order_wants_the_token_and_none_comes_from_a_web_page(monkeypatch):
+    mine, wrong, page = {"Authorization": f"Bearer {TOKEN}"}, {"Authorization": "Bearer x"}, {"Origin": "http://a.b"}
+    monkeypatch.setenv(VARIABLE, TOKEN)
+    asked = ({}, wrong, {**mine, **page}, mine)
+    assert [asyncio.run(status(headers)) for headers in asked] == [401, 401, 401, 200]
+    monkeypatch.delenv(VARIABLE)
+    assert [asyncio.run(status(headers)) for headers in ({}, page)] == [200, 401]
