@@ -22,7 +22,7 @@ SMOLLM2: dict[str, Any] = {
     "agent": {"format": "free_text"},
     "sampling": {"max_tokens": 12},
     "warmup": {"episodes": 0},
-    "rollout": {"tasks": 1, "group": 3},
+    "rollout": {"tasks": 1, "group": 3, "cut_share": 1.0},
     "credit": {  # it hardly ever reaches the goal, so that lengths of replies and what was understood have to teach
         "advantage": "gigpo",
         "rewards": [
@@ -43,7 +43,7 @@ TINY: dict[str, Any] = {
     "warmup": {"episodes": 24, "noise": 0.0, "batch": 4, "max_updates": 24, "check_every": 12, "check_episodes": 4}
     | {"until_success": 1.0, "must_succeed": False},
     "sampling": {"max_tokens": 6, "temperature": 0.7},
-    "rollout": {"tasks": 2, "group": 2},
+    "rollout": {"tasks": 2, "group": 2, "cut_share": 1.0},
     "evaluation": {"limit": 2},
     "steps": 1,
     "device": "cpu",

@@ -270,7 +270,7 @@ def test_a_run_learns_from_what_servers_draw(servers, folder, tmp_path):
             "agent": {"format": "free_text"},
             "sampling": {"max_tokens": 6},
             "warmup": {"episodes": 0},
-            "rollout": {"tasks": 2, "group": 2},
+            "rollout": {"tasks": 2, "group": 2, "cut_share": 1.0},
             "learner": {"lora_rank": 0, "lr": 1e-3},
             "evaluation": {"limit": 1},
             "steps": 2,
