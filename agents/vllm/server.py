@@ -15,6 +15,9 @@ from manyturn.agents.vllm.versions import SERIES, fits
 START = "start it with python -m manyturn.agents.vllm.serve MODEL"
 _CONNECT = 10.0  # seconds until a server that does not take the connection counts as gone
 _IDLE = 2.0  # seconds that an unused connection is kept; vLLM closes its end after 5, which may cross with a request
+# vLLM closes a connection right after it says that an order failed. The next order on that one would be lost: each has
+# one of its own.
+_ORDER = {"Connection": "close"}
 
 
 class OthersWeights(EngineError):
@@ -69,7 +72,7 @@ class Server:
             "return_token_ids": True,
             **({"model": self._adapters} if adapters else {}),
         }
-        answer = await self._post("/inference/v1/generate", body)
+        answer = await self._ask("POST", "/inference/v1/generate", body, {})
         try:
             [choice] = answer["choices"]
             ids, steps = choice["token_ids"], choice["logprobs"]["content"]
@@ -129,6 +132,7 @@ class Server:
         await self._post("/pause?mode=abort&clear_cache=true")
 
     async def resume(self) -> None:
+        """Draw again, for whoever asks."""
         await self._post("/resume")
 
     async def sleep(self) -> None:
@@ -149,14 +153,16 @@ class Server:
     async def _post(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         return await self._ask("POST", path, body)
 
-    async def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+    async def _ask(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, headers: Mapping[str, str] = _ORDER
+    ) -> Any:
         if self._client is None:
             # Not by way of a proxy: servers are machines next door, and take orders from whoever reaches them.
-            headers = {"Authorization": f"Bearer {token()}"} if token() else {}
+            known = {"Authorization": f"Bearer {token()}"} if token() else {}
             limits = httpx.Limits(max_connections=None, keepalive_expiry=_IDLE)
-            self._client = httpx.AsyncClient(timeout=self._timeout, limits=limits, headers=headers, trust_env=False)
+            self._client = httpx.AsyncClient(timeout=self._timeout, limits=limits, headers=known, trust_env=False)
         try:
-            answer = await self._client.request(method, self.address + path, json=body)
+            answer = await self._client.request(method, self.address + path, json=body, headers=headers)
         except httpx.HTTPError as error:
             self.is_down = True
             said = f"{type(error).__name__} {error}".strip()

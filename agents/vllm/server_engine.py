@@ -7,7 +7,6 @@ lost: one that does not take them is an error.
 """
 
 import asyncio
-import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Iterable
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 from manyturn.agents.engine import EngineError
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.vllm.copying_engine import CopyingEngine, Drawer
-from manyturn.agents.vllm.server import OthersWeights, Server
+from manyturn.agents.vllm.server import OthersWeights, Server, Unreachable
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -65,27 +64,32 @@ class VllmServerEngine(CopyingEngine):
     async def _hand_over(self, server: Server) -> None:
         """Have a server hold what the folder holds."""
         async with self._handing[server]:
-            loads, folder = self._loads, self._folder
+            loads = self._loads
             if self._holds.get(server) == loads:
                 return
             try:
                 await server.check_release()
-                await server.pause()
-                await server.name_weights(f"{self._label(loads)}-incomplete")  # until all of them are there
-                if self._below.get(server) != folder.digest:
-                    self._check(await server.reload(folder.file))
-                    self._below[server] = folder.digest
-                if folder.adapters is not None:
-                    await server.take_adapters(folder.adapters, self._label(loads))
-                await server.name_weights(self._label(loads))
-                await server.resume()
-            except BaseException as error:
+                await self._replace(server, self._label(loads))
+            except BaseException:
                 self._forget(server)
-                if isinstance(error, EngineError):  # whoever else uses it is told, and does not wait
-                    with contextlib.suppress(EngineError):
-                        await server.resume()
                 raise
             self._holds[server] = loads
+
+    async def _replace(self, server: Server, label: str) -> None:
+        """Put what the folder holds in place of a server's weights, and have it draw again."""
+        try:
+            await server.pause()
+            await server.name_weights(f"{label}-incomplete")  # until all of them are there
+            if self._below.get(server) != self._folder.digest:
+                self._check(await server.reload(self._folder.file))
+                self._below[server] = self._folder.digest
+            if self._folder.adapters is not None:
+                await server.take_adapters(self._folder.adapters, label)
+            await server.name_weights(label)
+        except EngineError as error:
+            await _resume_after(server, error)
+            raise
+        await server.resume()
 
     async def _before_load(self) -> None:
         self._holds.clear()
@@ -115,6 +119,18 @@ class VllmServerEngine(CopyingEngine):
     async def shutdown(self) -> None:
         await _all(server.close() for server in self._servers)
         self._folder.remove()
+
+
+async def _resume_after(server: Server, error: EngineError) -> None:
+    """Have a server draw again that did not take weights: whoever else uses it gets an answer, and does not wait.
+
+    Raises EngineError with both causes if it stays paused; a server that does not answer at all has been named already.
+    """
+    try:
+        await server.resume()
+    except EngineError as second:
+        if not isinstance(error, Unreachable):
+            raise type(error)(f"{error}. It stays paused, so start it again: {second}") from error
 
 
 async def _all(calls: Iterable[Awaitable[None]]) -> None:

@@ -1,19 +1,28 @@
 """Who may give orders to a server of vLLM's, and what is said where none is; none of it needs vLLM."""
 
 import asyncio
+import contextlib
 import http.server
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import httpx
 import pytest
+import torch
 from vllm_servers import TOKEN, free_port
 
+from manyturn.agents.engine import EngineError, Sampling
+from manyturn.agents.engine_config import EngineContext, build_engine
+from manyturn.agents.episode_key import EpisodeKey
+from manyturn.agents.language_model import build_tiny
 from manyturn.agents.vllm.access import VARIABLE
 from manyturn.agents.vllm.guard import Guard
+from manyturn.agents.vllm.options import VllmServerConfig
+from manyturn.agents.vllm.server import Server
 
 
 def words(address: str, *more: object) -> list[object]:
@@ -76,3 +85,53 @@ def test_every_order_wants_the_token_and_none_comes_from_a_web_page(monkeypatch)
     assert [asyncio.run(status(headers)) for headers in asked] == [401, 401, 401, 200]
     monkeypatch.delenv(VARIABLE)
     assert [asyncio.run(status(headers)) for headers in ({}, page)] == [200, 401]
+
+
+async def fails_at(paths: tuple[bytes, ...], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answers once, as vLLM 0.32 does: it closes the connection after an order that failed, which a client that has sent
+    the next one learns too late."""
+    with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+        order = await reader.readuntil(b"\r\n\r\n")
+        said = b"500 Internal Server Error" if any(path in order for path in paths) else b"200 OK"
+        body = b'{"version": "0.32.0"}'
+        writer.write(b"HTTP/1.1 %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % (said, len(body)))
+        writer.write(body)
+        await writer.drain()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 5)
+    writer.close()
+
+
+def test_the_order_after_a_refused_one_is_not_lost_with_its_connection():
+    async def orders() -> None:
+        async with await asyncio.start_server(partial(fails_at, (b"/collective_rpc",)), "127.0.0.1", 0) as listening:
+            server = Server(address_of(listening), 30.0)
+            with pytest.raises(EngineError, match="answers 500"):
+                await server.reload(Path("weights"))
+            await server.resume()
+            await server.close()
+
+    asyncio.run(orders())
+
+
+def test_a_server_that_stays_paused_after_it_refused_weights_is_named(maze_texts):
+    language = build_tiny(maze_texts, 0, 256, torch.device("cpu"))
+
+    async def told() -> str:
+        failing = partial(fails_at, (b"/collective_rpc", b"/resume"))
+        async with await asyncio.start_server(failing, "127.0.0.1", 0) as listening:
+            config = VllmServerConfig(addresses=(address_of(listening),))
+            engine = build_engine(config, EngineContext(language.model, language.template.end_ids))
+            with pytest.raises(EngineError) as told:
+                await engine.generate(EpisodeKey(0, "train/1", "a", 0), 0, [5, 6], Sampling(max_tokens=2))
+            await engine.shutdown()
+        return str(told.value)
+
+    assert (
+        "has to serve the learner's model" in (said := asyncio.run(told()))
+        and "stays paused, so start it again" in said
+    )
+
+
+def address_of(listening: asyncio.Server) -> str:
+    return f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"

@@ -203,6 +203,9 @@ def test_weights_of_another_model_are_refused_and_replace_nothing(servers, langu
     before = run(ask(engine))
     with pytest.raises(EngineError, match="has to serve the learner's model"):
         run(ask(other))
+    mine = {"Authorization": f"Bearer {TOKEN}"}
+    state = httpx.get(servers[0].address + "/is_paused", headers=mine, timeout=60).json()
+    assert state == {"is_paused": False}, "whoever else asks would wait"
     with pytest.raises(EngineError, match=r"draws with weights .*incomplete"):
         run(ask(engine))
     assert run(ask(engine)).ids == before.ids
