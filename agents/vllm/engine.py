@@ -32,7 +32,7 @@ class VllmEngine(CopyingEngine):
         self._starting = asyncio.Lock()
         self._ending: list[asyncio.Future[None]] = []
 
-    async def _drawer(self, key: EpisodeKey) -> Process:
+    async def _drawer(self, key: EpisodeKey) -> Drawer:
         return await self._running()
 
     def _failed(self, drawer: Drawer, error: Exception) -> None:

@@ -4,9 +4,9 @@ from typing import Literal
 
 from manyturn.agents.engine import Engine, Sampling
 from manyturn.agents.engine_config import ENGINES, EngineContext
+from manyturn.agents.vllm.copying_engine import Drawer
 from manyturn.agents.vllm.engine import VllmEngine
 from manyturn.agents.vllm.options import VllmConfig
-from manyturn.agents.vllm.process import Process
 
 
 class FaultyVllmConfig(VllmConfig):
@@ -18,7 +18,7 @@ class FaultyVllmConfig(VllmConfig):
 class FaultyDrawer:
     """vLLM that is asked for something else."""
 
-    def __init__(self, process: Process, fault: str):
+    def __init__(self, process: Drawer, fault: str):
         self.process, self.fault = process, fault
 
     async def draw(self, prompt, sampling, seed, ends, salt, adapters):

@@ -88,8 +88,8 @@ def test_every_order_wants_the_token_and_none_comes_from_a_web_page(monkeypatch)
 
 
 async def fails_at(paths: tuple[bytes, ...], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answers once, as vLLM 0.32 does: it closes the connection after an order that failed, which a client that has sent
-    the next one learns too late."""
+    """Answers once, as vLLM 0.32 does: it closes the connection after an order that failed. A client that has sent
+    the next one learns of it too late."""
     with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
         order = await reader.readuntil(b"\r\n\r\n")
         said = b"500 Internal Server Error" if any(path in order for path in paths) else b"200 OK"

@@ -231,10 +231,15 @@ def test_replies_are_equal_before_and_after_a_sleep_and_weights_may_arrive_in_it
     run(engine.shutdown())
 
 
-def test_adapters_are_the_learners_after_each_transfer(servers, language, run):
+def with_adapters(language: LanguageModel) -> LanguageModel:
     settings = LoraConfig(r=6, lora_alpha=12, target_modules="all-linear", bias="none")
     adapted = copy.copy(language)
     adapted.model = get_peft_model(copy.deepcopy(language.model), settings)  # type: ignore[assignment]
+    return adapted
+
+
+def test_adapters_are_the_learners_after_each_transfer(servers, language, run):
+    adapted = with_adapters(language)
     engine = engine_of(adapted, servers[1])
     assert gap(adapted, run(ask(engine))) < 1e-3
     for version in (1, 2):
