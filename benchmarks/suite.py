@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("--suite", default="v1")
     parser.add_argument("--only", action="append", default=[], help="a panel or a family; default: all")
     parser.add_argument("--require", action="append", default=[], help="engine, browser or data")
-    parser.add_argument("--out", type=Path, help="default: the file in results/suite")
+    parser.add_argument("--out", type=Path, help="default: the committed file")
     parser.add_argument("options", nargs="*", help="of the policy, after --")
     asked = parser.parse_args()
     name = asked.name or stem_of(asked.policy)
