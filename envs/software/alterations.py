@@ -72,6 +72,12 @@ def _of(source: bytes, name: str) -> "tuple[Mapping[Span, ast.AST], _Kinds]":
     return found, _kinds(found.values())
 
 
+def literals_of(source: bytes, name: str) -> tuple[_Function | None, list[ast.AST]]:
+    """A test, and what ``altered`` may change for it: its own literals, and those of what it uses in its file."""
+    tree, names = _read(source)[0], name.split("::")
+    return _test_of(tree, names)[0], list(_reach(tree, names))
+
+
 @lru_cache(4)
 def _idle(source: bytes, names: tuple[str, ...]) -> Sequence[Span]:
     """Places of other tests than these, which nothing in the file uses: collecting them in each copy takes long."""
@@ -97,18 +103,24 @@ def _is_test(node: ast.stmt) -> "TypeGuard[_Function | ast.ClassDef]":
     return isinstance(node, ast.ClassDef) and "Test" in node.name
 
 
-def _reach(tree: ast.Module, names: list[str]) -> Iterator[ast.AST]:
-    """Literals of a test: its own, and those of what it uses in its file, through whatever calls it there."""
+def _test_of(tree: ast.Module, names: list[str]) -> tuple[_Function | None, list[list[ast.stmt]]]:
+    """A test by its name, and the bodies in which it was looked for."""
     bodies: list[list[ast.stmt]] = [tree.body]
     for name in names[:-1]:
         klass = next((node for node in bodies[0] if isinstance(node, ast.ClassDef) and node.name == name), None)
         if klass is None:
-            return
+            return None, []
         bodies = [one.body for one in _with_bases(tree, klass)]
-    own = [node for body in bodies for node in body if isinstance(node, _Function)]
-    test = next((node for node in own if node.name == names[-1]), None)
+    own = (node for body in bodies for node in body if isinstance(node, _Function))
+    return next((node for node in own if node.name == names[-1]), None), bodies
+
+
+def _reach(tree: ast.Module, names: list[str]) -> Iterator[ast.AST]:
+    """Literals of a test: its own, and those of what it uses in its file, through whatever calls it there."""
+    test, bodies = _test_of(tree, names)
     if test is None:
         return
+    own = [node for body in bodies for node in body if isinstance(node, _Function)]
     inside = len(names) > 1
     known: list[ast.stmt] = [test, *(node for node in own if inside and node.name in _BEFORE)]
     for node in known:  # which grows meanwhile

@@ -23,7 +23,7 @@ from manyturn.envs.software.sides import Part, divided, parts_of
 
 _COPIES = ((8, 9), (30, 4), (math.inf, 2))  # so many tests to make pass at most, so many copies
 _SIDES, _COINS = 2, -1  # of a comparison; in place of a copy's number
-_MORE, _ROUNDS, _KEPT = 5, 2, 2  # times as many in the second round; how many of those are kept for each test
+_MORE, _ROUNDS = 5, 2  # times as many in the second round, of which those are kept that reach a fault
 _LATE = [0, ["late"]]  # said of a test that took too long
 
 Run = Callable[[Mapping[str, bytes], Sequence[str], Sequence[str]], CheckedRun]
@@ -156,6 +156,14 @@ def _steady(once: Sequence[Any], again: Sequence[Any]) -> list[Any] | None:
     return [[number, answer if same(answer, other) else UNSTEADY] for (number, answer), (_, other) in pairs]
 
 
+def _cases(tests: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Of each test which it is of those of its function, and how many these are."""
+    functions: dict[str, list[str]] = {}
+    for test in tests:
+        functions.setdefault(test.partition("[")[0], []).append(test)
+    return {test: (number, len(cases)) for cases in functions.values() for number, test in enumerate(cases)}
+
+
 class _Dealer:
     """Makes copies, and keeps those that are worth asking."""
 
@@ -166,12 +174,15 @@ class _Dealer:
         self._asked, self._draw = asked, draw
         self._copied, self._numbers = dict[str, str](), dict[str, int]()
         self._reach: Reach | None = None
-        # Of each fault: test -> ids of copied tests that reach it there.
-        self._reaching = [dict[str, set[str]]() for _ in range(faults)]
+        self._faults = range(faults)
+        self._unsteady = set[str]()
 
     @property
     def reached(self) -> frozenset[str]:
-        reached = [{test for test, ids in tests.items() if ids} for tests in self._reaching]
+        if self._reach is None:
+            return frozenset()
+        originals, copies = {self._original(test) for test in self.kept}, self.kept.keys() - self._unsteady
+        reached = [{test for test in originals if self._reach.proof(test, fault, copies)} for fault in self._faults]
         return frozenset().union(*reached) if all(reached) else frozenset()
 
     def is_copy(self, test: str) -> bool:
@@ -198,25 +209,18 @@ class _Dealer:
     def look(self, known: CheckedRun, run: CheckedRun, spoilt: Sequence[CheckedRun], keep_all: bool) -> None:
         """Note what reaches a fault, and keep that, or all."""
         reach = self._reach = self._reach or Reach(self._asked, known)
+        cases = _cases(run.found)
         told = {test: answers for test, answers in run.answers.items() if self.is_copy(test)}
         told = {test: _open(answers) if _stopped(run, test) else answers for test, answers in told.items()}
         told = {test: answers for test, answers in told.items() if _stopped(run, test) or _answered(run, test)}
-        for test, answers in told.items() if keep_all else ():
-            reach.note(self._original(test), answers)
         for test, answers in told.items():
-            path, original, stopped = test.partition("::")[0], self._original(test), _stopped(run, test)
-            wanted = [
-                ids
-                for tests, faulty in zip(self._reaching, spoilt, strict=True)
-                if len(ids := tests.setdefault(original, set())) < _KEPT or keep_all
-                if test in faulty.found
-                and reach.reaches(original, self.files[path], answers, faulty.answers.get(test, ()))
-            ]
-            if keep_all or wanted:
-                self.kept[test] = answers
-                self.cut.update({test} if stopped else ())
-            for ids in wanted:
-                ids.add(test)
+            given = [one.answers.get(test, ()) if test in one.found else None for one in spoilt]
+            reach.look(test, self._original(test), cases[test], self.files[test.partition("::")[0]], answers, given)
+        originals = {self._original(test) for test in told}
+        proofs = [reach.proof(test, fault) for test in originals for fault in self._faults]
+        kept = told.keys() if keep_all else frozenset().union(*proofs) & told.keys()
+        self.kept |= {test: answers for test, answers in told.items() if test in kept}
+        self.cut.update(test for test in kept if _stopped(run, test))
 
     def _original(self, test: str) -> str:
         path, _, name = test.partition("::")
@@ -224,8 +228,7 @@ class _Dealer:
 
     def forget(self, tests: Collection[str]) -> None:
         """Do without copies that reach the fault by accident."""
-        for ids in (ids for tests_of_fault in self._reaching for ids in tests_of_fault.values()):
-            ids.difference_update(tests)
+        self._unsteady.update(tests)
 
     def again(self, test: str, answers: Sequence[Any], run: CheckedRun) -> list[Any] | None:
         """The answers that a run of the reference gives again, the others marked; None if it goes another way."""

@@ -1,27 +1,63 @@
-"""Whether a copy of a test, with other literals, reaches the fault that the test is there for.
+"""Whether copies of a test, with other literals, reach the fault that the test is there for.
 
-It does where the faulty program answers otherwise than the reference, and where that could not be known from the test:
-the reference's answer is none of the test's own, or a value is asked of a call that is written otherwise. Where the
-faulty program stops before a question, only the answer counts: nobody can say what it stumbled over.
+A copy shows the fault where the faulty program answers otherwise than the reference. That alone refutes the faulty
+program, and not one that knows the test. Such a program looks whether its input has some of the literals of the test
+(``clues.py``), and gives the test's own answer if it has them all. To anything else it gives the faulty program's
+answer or, of a truth value, always the other one. Copies reach the fault if no choice of literals would be right on all
+of them.
 
-Of a truth value there is only one other, which whoever knows the test's own input can give for all else. It counts
-where the reference answers both on other inputs, and there what the test's own is: then neither a constant nor this
-memory is right.
+There is a best choice: the literals that stand in all copies where the test's own answer is needed. It is refuted by a
+copy that has them all and another answer. A copy whose answer is none of the test's own, and that the faulty program
+does not give, is enough by itself, unless it is a truth value: there the other answer is no secret.
 """
 
-import ast
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from manyturn.envs.software.agreement import agree, same
 from manyturn.envs.software.checked_run import CheckedRun
+from manyturn.envs.software.clues import Clue, clues
 from manyturn.envs.software.questions import BOTH, Questions
-from manyturn.envs.software.syntax import parse
+
+_ENOUGH = 2  # copies that are kept for a test, where each is enough by itself
+
+
+class Place(NamedTuple):
+    """What is asked in a test, and in the same place of each of its copies.
+
+    Attributes:
+        test: id without parameters.
+        case: which of its parameters, in order.
+        question: its number.
+        time: how often it was asked before, as in a loop.
+        side: of a comparison.
+    """
+
+    test: str
+    case: int
+    question: int
+    time: int
+    side: int
+
+
+class Seen(NamedTuple):
+    """What a copy shows in a place.
+
+    Attributes:
+        copy: its id.
+        is_new: the reference's answer is none of the test's own.
+        kept: what the copy has in common with the test.
+        wrong: of each fault whether the program that has it answers otherwise.
+    """
+
+    copy: str
+    is_new: bool
+    kept: frozenset[Clue]
+    wrong: Sequence[bool]
 
 
 class Reach:
-    """What is known of tests by who has read them.
+    """What is known of tests by who has read them, and what their copies show.
 
     Args:
         asked: path -> questions of a file of tests.
@@ -30,118 +66,114 @@ class Reach:
 
     def __init__(self, asked: Mapping[str, Questions], known: CheckedRun):
         self._asked = asked
-        self._turned = set[tuple[str, int]]()  # questions of which a copy has the other truth value
         self._answers = dict[tuple[str, int], list[Any]]()  # of a test without parameters, to a question
+        self._seen = dict[str, dict[tuple[Place, bool], list[Seen]]]()  # by test; whether it is a truth value
         for test, answers in known.answers.items():
             path = test.partition("::")[0]
             for number, answer in answers if path in asked else ():
                 sides = self._sides(path, number, answer)
                 self._answers.setdefault((test.partition("[")[0], number), []).extend(sides)
 
-    def note(self, test: str, told: Sequence[Any]) -> None:
-        """The reference's answers to a copy that is asked in any case.
+    def look(
+        self,
+        copy: str,
+        test: str,
+        case: tuple[int, int],
+        text: bytes,
+        told: Sequence[Any],
+        given: Sequence[Sequence[Any] | None],
+    ) -> None:
+        """Note what a copy shows.
 
         Args:
+            copy: its id.
             test: id without parameters of what was copied.
-        """
-        path = test.partition("::")[0]
-        for number, answer in told:
-            before = self._answers.get((test, number), ())
-            if any(isinstance(one, bool) and one not in before for one in self._sides(path, number, answer)):
-                self._turned.add((test, number))
-
-    def reaches(self, test: str, text: bytes, told: Sequence[Any], given: Sequence[Any]) -> bool:
-        """Whether answers to a copy show that it reaches the fault.
-
-        Args:
-            test: id without parameters of what was copied.
+            case: which of its parameters, and how many there are.
             text: of the copy's file.
-            told, given: what the reference and the faulty program answer.
+            told: what the reference answers.
+            given: what the program with each fault answers; None where it did not come to the test.
         """
         path = test.partition("::")[0]
+        wrong = [self._wrong(path, told, answers) for answers in given]
+        stops = [None if answers is None else _stop(told, answers) for answers in given]
+        times = dict[int, int]()
         for at, (number, answer) in enumerate(told):
-            sides, before = self._sides(path, number, answer), self._answers.get((test, number), ())
-            new = [not any(same(side, one) for one in before) for side in sides]
-            if at >= len(given) or given[at][0] != number:  # from here on it went another way
-                pairs = [(side, one, False) for side, one in zip(sides, new, strict=True)]
-                return any(self._counts(*pair, (path, test, number, place), text) for place, pair in enumerate(pairs))
-            others = self._sides(path, number, given[at][1])
-            if agree(self._asked[path], told[at], given[at]) or len(others) != len(sides):
-                continue
-            for place, (side, other, one) in enumerate(zip(sides, others, new, strict=True)):
-                if not same(side, other) and self._counts(side, one, True, (path, test, number, place), text):
-                    return True
-        return False
+            time = times[number] = times.get(number, -1) + 1
+            before = self._answers.get((test, number), ())
+            for side, value in enumerate(self._sides(path, number, answer)):
+                kept = clues(self._asked[path].text, test, number, side, case) & clues(text, test, number, side, case)
+                is_new = not any(same(value, one) for one in before)
+                is_truth = isinstance(value, bool)
+                # A program that stops may do so over something else than this question.
+                told_by = [
+                    (at, side) in places or (at == stop and (is_new or is_truth))
+                    for places, stop in zip(wrong, stops, strict=True)
+                ]
+                place = Place(test, case[0], number, time, side), is_truth
+                self._seen.setdefault(test, {}).setdefault(place, []).append(Seen(copy, is_new, kept, told_by))
 
-    def _counts(self, side: Any, is_new: bool, answered: bool, where: tuple[str, str, int, int], text: bytes) -> bool:
-        """Whether nobody who knows the test alone can give this answer of the reference.
+    def proof(self, test: str, fault: int, copies: Collection[str] | None = None) -> frozenset[str]:
+        """Ids of copies that reach a fault together; none if they do not.
 
         Args:
-            is_new: it is none of the test's own.
-            answered: the faulty program came to the question.
-            where: path, test, and the question's number and side.
+            test: id without parameters.
+            copies: those that may be asked; all by default.
         """
-        path, test, number, place = where
-        written = _written(text).get(number, ())
-        otherwise = place < len(written) and written[place] not in _all_written(self._asked[path].text)
-        if isinstance(side, bool):
-            return (test, number) in self._turned and not is_new and otherwise
-        return is_new or (answered and otherwise)
+        proofs = list[frozenset[str]]()
+        for (_, is_truth), seen in self._seen.get(test, {}).items():
+            known = seen if copies is None else [one for one in seen if one.copy in copies]
+            proof = _proof(known, fault, is_truth)
+            if len(proof) == 1:
+                proofs.append(proof)
+                if len(frozenset().union(*proofs)) >= _ENOUGH:
+                    break
+            elif proof:
+                return proof.union(*proofs)
+        return frozenset().union(*proofs)
+
+    def _wrong(self, path: str, told: Sequence[Any], given: Sequence[Any] | None) -> set[tuple[int, int]]:
+        """Places in a test's answers, and sides, where a program answers otherwise, as far as it goes the same way."""
+        found = set[tuple[int, int]]()
+        for at, (answer, other) in enumerate(zip(told, given or (), strict=False)):
+            if answer[0] != other[0]:
+                break
+            sides, others = self._sides(path, *answer), self._sides(path, *other)
+            if not agree(self._asked[path], answer, other) and len(others) == len(sides):
+                found |= {(at, n) for n, pair in enumerate(zip(sides, others, strict=True)) if not same(*pair)}
+        return found
 
     def _sides(self, path: str, number: int, answer: Any) -> list[Any]:
         both = self._asked[path].kinds.get(number) == BOTH and isinstance(answer, list)
         return list(answer) if both else [answer]
 
 
-@lru_cache(64)
-def _written(text: bytes) -> Mapping[int, Sequence[str]]:
-    """Number of a question of values -> how each side of it is written, with what its names are made of.
+def _stop(told: Sequence[Any], given: Sequence[Any]) -> int | None:
+    """The first place where a program gives no answer, or one to another question."""
+    return next((at for at, (n, _) in enumerate(told) if at >= len(given) or given[at][0] != n), None)
 
-    >>> _written(b"def test():\n    x = f( 1 )\n    __ask__.both(1, (f( 2 )), (x))\n    __ask__.truth(2, (f(3)))")
-    {1: ['f(2)', 'x; x = f(1)'], 2: ['f(3)']}
+
+def _proof(seen: Sequence[Seen], fault: int, is_truth: bool) -> frozenset[str]:
+    wrong = [one for one in seen if one.wrong[fault]]
+    if not is_truth:
+        alone = next((one for one in wrong if one.is_new), None)
+        return frozenset([alone.copy]) if alone else _refuted(wrong, seen)
+    # Of the two who know a truth value each has to be refuted. New answers that are wrong refute the first.
+    first = next((frozenset([one.copy]) for one in wrong if one.is_new), None) or _refuted(wrong, seen)
+    second = _refuted([one for one in seen if not one.is_new], seen)
+    return first | second if first and second else frozenset()
+
+
+def _refuted(needing: Sequence[Seen], seen: Sequence[Seen]) -> frozenset[str]:
+    """Ids of copies that refute whoever gives the test's own answer where some of its literals stand.
+
+    Args:
+        needing: copies of which that is the answer, and no other way leads to it.
     """
-    found: dict[int, Sequence[str]] = {}
-    for function in ast.walk(parse(text)):
-        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        made = list(_made(function))
-        for node in ast.walk(function):
-            match node:
-                case ast.Call(
-                    func=ast.Attribute(value=ast.Name(id="__ask__"), attr="value" | "both" | "truth"),
-                    args=[ast.Constant(value=int(number)), *sides],
-                ):
-                    found[number] = [_expanded(side, made) for side in sides]
-    return found
-
-
-@lru_cache(64)
-def _all_written(text: bytes) -> frozenset[str]:
-    return frozenset(side for sides in _written(text).values() for side in sides)
-
-
-def _made(function: ast.AST) -> Iterator[tuple[set[str], ast.AST, set[str]]]:
-    """What gives values to names in a function: the names, what is written there, and names that it uses."""
-    for node in ast.walk(function):
-        match node:
-            case ast.Assign(targets=[target, *_]) | ast.AnnAssign(target=target) | ast.AugAssign(target=target):
-                yield _names(target), node, _names(node)
-            case ast.For(target=target, iter=values) | ast.comprehension(target=target, iter=values):
-                yield _names(target), values, _names(values)
-            case ast.withitem(context_expr=value, optional_vars=ast.AST() as target):
-                yield _names(target), value, _names(value)
-            case ast.Expr(value=ast.Call() as call) if "__ask__" not in _names(call):
-                yield _names(call), call, _names(call)  # which may change what it is given
-
-
-def _names(node: ast.AST) -> set[str]:
-    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-
-
-def _expanded(side: ast.AST, made: Sequence[tuple[set[str], ast.AST, set[str]]]) -> str:
-    names, left, texts = _names(side), list(made), [ast.unparse(side)]
-    while used := [one for one in left if one[0] & names]:
-        left = [one for one in left if one not in used]
-        texts += [ast.unparse(node) for _, node, _ in used]
-        names = names.union(*[more for _, _, more in used])
-    return "; ".join(texts)
+    others = [one for one in seen if one.is_new]
+    chosen, kept = list[Seen](), None
+    for one in needing:
+        if kept is None or kept - one.kept:
+            chosen, kept = [*chosen, one], one.kept if kept is None else kept & one.kept
+            if other := next((other for other in others if kept <= other.kept), None):
+                return frozenset([other.copy, *(one.copy for one in chosen)])
+    return frozenset()

@@ -224,7 +224,7 @@ def test_a_run_that_breaks_off_excuses_nobody(again: CheckedRun) -> None:
     [
         (BY_NAME, 5, [4], True),  # an answer that the test does not have
         (BY_NAME, 2, [1], False),  # the test's own answer can be known by heart
-        (TEST, 2, [1], True),  # but not of a call that is written otherwise
+        (TEST, 2, [1], False),  # and given to all other inputs, unless one of those has another answer
         (TEST, 5, [5], False),  # the fault is not come to
         (TEST, 5, [], True),  # the program stops before the question
         (TEST, 2, [], False),
@@ -237,6 +237,12 @@ def test_a_copy_reaches_the_fault_where_the_test_does_not_say_what_is_right(
     more = [] if reached else [run()]  # another round
     found = deck(Runs(told, *more, told), Runs(run(a_0=faulty)), text=test)
     assert bool(found.reached) == reached and not found.timed_out and found.answers["test_a_0.py::test_week"]
+
+
+def test_an_answer_of_the_test_counts_where_another_copy_has_another_answer() -> None:
+    told = run(a=[2], a_0=[2], a_1=[7])
+    found = deck(Runs(told, told), Runs(run(a_0=[1], a_1=[7])))
+    assert found.reached == {"test_a.py::test_week"}
 
 
 def test_what_is_unsteady_reaches_nothing_and_proves_nothing() -> None:
