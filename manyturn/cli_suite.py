@@ -63,12 +63,13 @@ def suite_page(name: str = "v1", *, results: Path | None = None) -> None:
     name
         A suite's name, or its file.
     results
-        Folder of results, each the suite.json of an evaluation. Default: those that come along.
+        Folder of results, each the suite.json of an evaluation. Default: results/NAME next to the suite's file.
     """
-    from manyturn.suites import find_suite
+    from manyturn.suites import find_suite, results_folder
     from manyturn.suites.page import page
 
-    print(page(find_suite(name)[0], results), end="")
+    suite, file = find_suite(name)
+    print(page(suite, results or results_folder(file)), end="")
 
 
 @suite_app.command(name="freeze")

@@ -9,13 +9,16 @@ from manyturn.envs.contract.options import unknown
 from manyturn.suites.suite import Suite, SuiteError
 
 FOLDER = Path(__file__).parent
-RESULTS = FOLDER / "results"
-"""A folder for each suite, with a file for each policy."""
 
 
 def names() -> list[str]:
     """Names of the suites that come along."""
     return sorted(file.stem for file in FOLDER.glob("*.json"))
+
+
+def results_folder(file: Path) -> Path:
+    """Where the results of a suite are, by its file: next to it, in ``results``, in a folder of the file's name."""
+    return file.parent / "results" / file.stem
 
 
 def find_suite(word: str) -> tuple[Suite, Path]:

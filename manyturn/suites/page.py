@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from manyturn.agents.summary_table import count, ends_of, number
-from manyturn.suites import RESULTS
 from manyturn.suites.result import results_in
 from manyturn.suites.suite import NEEDS, Suite
 from manyturn.suites.table import CEILING, FLOOR
@@ -15,13 +14,13 @@ _ROLES = {FLOOR: "floor", CEILING: "ceiling"}
 Results = Mapping[str, Mapping[str, Any]]
 
 
-def page(suite: Suite, folder: Path | None = None) -> str:
+def page(suite: Suite, folder: Path) -> str:
     """The page.
 
     Args:
-        folder: of results; default: those that come along.
+        folder: of results.
     """
-    results = results_in(RESULTS / suite.name if folder is None else folder, suite)
+    results = results_in(folder, suite)
     ordered = dict(sorted(results.items(), key=_rank))
     made = f"manyturn suite page {suite.name} > docs/suite-{suite.name}.md"
     parts = [

@@ -52,7 +52,7 @@ async def evaluate_suite(
     async with entrants_of(policies, settings, asked) as entrants:
         ready, lacking = checked(frozen, file, chosen, tuple(require))
         _guard(ready, entrants)
-        tallies = [Tally(frozen, settings) for _ in entrants]
+        tallies = [Tally(frozen, file, settings) for _ in entrants]
         for one in chosen:
             if one.name in lacking:
                 for tally in tallies:

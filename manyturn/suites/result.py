@@ -30,12 +30,14 @@ class Result:
     """A policy on a suite.
 
     Attributes:
+        file: the suite's.
         values: plain values for JSON; see ``Tally.finish``.
         out: the folder that holds them, and a folder for each panel.
         remarks: what the figures would not say -> the panels that it is true of.
     """
 
     suite: Suite
+    file: Path
     values: dict[str, Any]
     out: Path
     remarks: Mapping[str, list[str]]
@@ -46,6 +48,7 @@ class Tally:
     """Collects what was found on the panels of a suite by one policy."""
 
     suite: Suite
+    file: Path
     settings: Settings
     panels: dict[str, dict[str, Any]] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
@@ -92,7 +95,7 @@ class Tally:
         }
         out.mkdir(parents=True, exist_ok=True)
         replace_text(out / FILE, json.dumps(values, indent=1, allow_nan=False) + "\n")
-        return Result(self.suite, values, out, self._remarks)
+        return Result(self.suite, self.file, values, out, self._remarks)
 
 
 def _figures(summary: Mapping[str, Any]) -> dict[str, Any]:

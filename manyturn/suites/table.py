@@ -1,6 +1,7 @@
 """What a terminal shows of a suite: what is in it, and what policies reached next to floor and ceiling."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -8,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from manyturn.agents.summary_table import close_table, count, ends_of, number
-from manyturn.suites import RESULTS
+from manyturn.suites import results_folder
 from manyturn.suites.result import FILE, Result, results_in
 from manyturn.suites.suite import Suite
 from manyturn.visible import visible
@@ -17,18 +18,17 @@ FLOOR, CEILING = "random", "expert"
 """Names of the policies whose results bound the others'."""
 
 
-def bounds_of(suite: Suite) -> dict[str, dict[str, Any]]:
-    """The results of the random policy and of the expert that come along, as far as there are any."""
-    return {
-        name: values for name, values in results_in(RESULTS / suite.name, suite).items() if name in (FLOOR, CEILING)
-    }
+def bounds_of(suite: Suite, file: Path) -> dict[str, dict[str, Any]]:
+    """The results of the random policy and of the expert, as far as they are among the suite's results."""
+    found = results_in(results_folder(file), suite)
+    return {name: values for name, values in found.items() if name in (FLOOR, CEILING)}
 
 
 def show_results(results: Mapping[str, Result], console: Console) -> None:
     """Print a table for each policy, what was skipped, and where everything is."""
     for name, result in results.items():
         suite = result.suite
-        bounds = bounds_of(suite)
+        bounds = bounds_of(suite, result.file)
         console.print(_table(f"{name} on {suite.name}", result.values, bounds))
         _say(console, _core_line(suite, result.values, bounds))
         _say_skipped(result.values["skipped"], console)
@@ -59,16 +59,15 @@ def _table(title: str, values: Mapping[str, Any], bounds: Mapping[str, Mapping[s
     told = any(one["tokens"]["reply_total"] is not None for one in panels.values())
     paid = any(one["cost"] is not None for one in panels.values())
     failed = any(one["errors"] for one in panels.values())
-    columns = ["tasks", "success", "95 %", "floor", "ceiling", "turns", "invalid", *["tokens"] * told, *["cost"] * paid]
+    columns = ["success", "95 %", "floor", "ceiling", "turns", "invalid", *["tokens"] * told, *["cost"] * paid]
     table = close_table(title)
     table.add_column("panel", justify="left", overflow="fold")
     for column in (*columns, "s", *["errors"] * failed):
         table.add_column(column, justify="right", no_wrap=True)
     for name, one in panels.items():
-        found = one["success"]
-        cells = [str(found["n_tasks"]), number(found["mean"], percent=True), ends_of(found)]
+        cells = [number(one["success"]["mean"], percent=True), ends_of(one["success"])]
         cells += [_bound(bounds, FLOOR, name), _bound(bounds, CEILING, name), number(one["turns"])]
-        cells += [number(one["invalid_action_rate"], percent=True)]
+        cells += [_whole(one["invalid_action_rate"])]
         cells += [f"{count(one['tokens']['prompt_total'])} + {count(one['tokens']['reply_total'])}"] * told
         cells += [number(one["cost"])] * paid + [number(one["seconds"]["wall"])] + [str(one["errors"])] * failed
         table.add_row(name, *cells)
@@ -77,7 +76,11 @@ def _table(title: str, values: Mapping[str, Any], bounds: Mapping[str, Mapping[s
 
 def _bound(bounds: Mapping[str, Mapping[str, Any]], which: str, panel: str) -> str:
     found = bounds.get(which, {}).get("panels", {}).get(panel)
-    return "–" if found is None else number(found["success"]["mean"], percent=True)
+    return _whole(None if found is None else found["success"]["mean"])
+
+
+def _whole(share: float | None) -> str:
+    return "–" if share is None else f"{share:.0%}"
 
 
 def _core_line(suite: Suite, values: Mapping[str, Any], bounds: Mapping[str, Mapping[str, Any]]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from manyturn.suites import RESULTS, find_suite, names
+from manyturn.suites import FOLDER, find_suite, names
 
 ROOT = Path(__file__).parents[3]
 V1 = "7cd4673c200fd3747774899fad46b06e"
@@ -62,15 +62,15 @@ def test_a_result_is_added_by_one_file_and_no_other_suites_is_taken(command, sma
     assert "No results are committed yet." in empty.out and "%" not in empty.out.split("## Policies")[1]
     assert command("evaluate", "expert", "random", "--suite", "small.json", "--out", "found").code == 0
     assert command("evaluate", "random", "--suite", "small.json", "--seed", 5, "--only", "maze").code == 0
-    results = tmp_path / "results"
-    results.mkdir()
+    results = tmp_path / "results" / "small"
+    results.mkdir(parents=True)
     for file, name in (
         ("found/expert/suite.json", "expert"),
         ("found/random/suite.json", "random"),
         ("runs/suite-small/random/suite.json", "mine"),
     ):
         (results / f"{name}.json").write_text((tmp_path / file).read_text())
-    page = command("suite", "page", "small.json", "--results", "results").out
+    page = command("suite", "page", "small.json").out
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in page.splitlines()
@@ -82,15 +82,19 @@ def test_a_result_is_added_by_one_file_and_no_other_suites_is_taken(command, sma
     assert head[4:] == ["random", "expert", "mine"]
     [roof] = [row for row in rows if row[0] == "roof"]
     assert roof[-2].startswith("100.0% [") and roof[-1] == "–"
+    shown = command("evaluate", "expert", "--suite", "small.json", "--only", "roof").out.splitlines()
+    [bounds] = [line.split()[3:5] for line in shown if line.startswith("roof ")]
+    floor = json.loads((results / "random.json").read_text())["panels"]["roof"]["success"]["mean"]
+    assert bounds == [f"{floor:.0%}", "100%"]
     values = json.loads((results / "mine.json").read_text())
     values["panels"]["maze-easy"]["identity"] = "another"
     (results / "mine.json").write_text(json.dumps(values))
-    refused = command("suite", "page", "small.json", "--results", "results")
+    refused = command("suite", "page", "small.json")
     assert refused.code == 2 and "mine.json was made on another small than this one" in refused.err
 
 
 def test_results_that_are_committed_say_where_they_are_from():
-    for file in RESULTS.glob("*/*.json"):
+    for file in FOLDER.glob("results/*/*.json"):
         values = json.loads(file.read_text())
         assert values["suite"] == file.parent.name and {"date", "manyturn"} <= values["made"].keys()
 

@@ -44,8 +44,8 @@ def test_policies_stand_next_to_each_other_and_absent_data_is_named(command, sma
     }
     assert expert["panels"]["roof"]["turns"] == 3.5 and expert["totals"]["episodes"] == 18 and not expert["skipped"]
     assert random["core"]["mean"] < 1 and random["suite_hash"] == expert["suite_hash"]
-    [row, _] = [line.split()[:3] for line in found.out.splitlines() if line.startswith("stairs ")]
-    assert row == ["stairs", "4", "100.0%"]
+    [row, _] = [line.split() for line in found.out.splitlines() if line.startswith("stairs ")]
+    assert row[:2] == ["stairs", "100.0%"] and all(len(line) <= 80 for line in found.out.splitlines() if "%" in line)
     assert (tmp_path / "found" / "expert" / "maze-easy" / "summary.json").is_file()
 
 
