@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,10 +29,17 @@ def module_name(path: Path) -> str:
     return ".".join(name).removesuffix(".__init__")
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    """The syntax of a file; all tests here share it, since parsing takes most of their time."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@cache
 def imports(path: Path) -> set[str]:
     """Modules of this project that a file imports anywhere."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are absolute"
             names = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
@@ -140,7 +148,7 @@ def test_nobody_touches_the_privates_of_another_object():
         f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}"
         for path in sources()
         if path.relative_to(ROOT).parts[0] in ("agents", "trainers", "manyturn")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes(path)
         if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__")
         if node.attr not in OF_TUPLES and ast.unparse(node.value) not in ("self", "cls")
     ]
@@ -184,7 +192,7 @@ def test_folders_refuse_to_be_top_level_packages(folder):
 def test_dangerous_calls_are_absent():
     """What a model writes is hostile: no way to run it may stand anywhere."""
     for path in sources():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             if isinstance(node, ast.Call):
                 name = ast.unparse(node.func)
                 assert name not in {"eval", "exec", "pickle.load", "pickle.loads", "yaml.load", "os.system"}, (
