@@ -22,6 +22,7 @@ _BEFORE = frozenset({"setup_method", "setup_class", "setUp", "setUpClass"})
 _SHARES = (0.06, 0.15, 0.3, 0.6)  # of literals that change, in one copy after the other
 _SWAPPED = 0.15  # of neighbours in a list that change places
 _RESIZED = 0.25  # of lists that are longer or shorter, for a size that is always the same can be known
+_PARTS = 0.2  # of texts with separators of which a part is gone or there twice
 _WIDE = 10
 
 
@@ -41,13 +42,13 @@ def altered(source: bytes, tests: Iterable[str], copy: int, rng: np.random.Gener
         known = {span: text for span, text in texts.items() if text is not None}
         chosen = [span for span in known if rng.random() < share]
         chosen = chosen or ([list(known)[rng.integers(len(known))]] if known else [])
-        if copy % 2:  # what is equal stays equal, as in a test of equality
+        if rng.random() < 0.5:  # what is equal stays equal, as in a test of equality; a copy's number tells nobody
             first = {_value(found[span]): span for span in reversed(chosen)}
             pool |= {span: known[first[_value(found[span])]] for span in known if _value(found[span]) in first}
         else:
             pool |= {span: known[span] for span in chosen}
-        lists = [span for span in sorted(found) if isinstance(found[span], ast.List)]
-        sure = int(rng.integers(len(lists))) if lists and copy % 4 == 2 else None
+        lists = [span for span in sorted(found) if isinstance(found[span], ast.List) or span in _given(source)]
+        sure = int(rng.integers(len(lists))) if lists and rng.random() < 0.25 else None
         chosen = [span for at, span in enumerate(lists) if at == sure or rng.random() < _RESIZED]
         pool |= {span: text for span in chosen if (text := _resized(found[span], places, rng)) is not None}
     edits, end = list[Edit](), 0
@@ -62,6 +63,19 @@ def altered(source: bytes, tests: Iterable[str], copy: int, rng: np.random.Gener
 def _read(source: bytes) -> tuple[ast.Module, Places]:
     """A file, which is copied many times in a row."""
     return parse(source), Places(source)
+
+
+@lru_cache(4)
+def _given(source: bytes) -> frozenset[Span]:
+    """Tuples of two or more that are arguments of a call. Others may have to be as long as they are."""
+    tree, places = _read(source)
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    given = (part for call in calls if not _is_for_cases(call) for part in call.args)
+    return frozenset(places.span(part) for part in given if isinstance(part, ast.Tuple) and len(part.elts) > 1)
+
+
+def _is_for_cases(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "parametrize"
 
 
 @lru_cache(64)
@@ -228,14 +242,14 @@ def _value(node: ast.AST) -> object:
 
 
 def _resized(node: ast.AST, places: Places, rng: np.random.Generator) -> str | None:
-    """A list of two or more without one of its elements, or with one of them twice."""
-    assert isinstance(node, ast.List)
+    """A list or tuple of two or more without one of its elements, or with one of them twice."""
+    assert isinstance(node, ast.List | ast.Tuple)
     at, parts = int(rng.integers(len(node.elts))), node.elts
     if any(isinstance(part, ast.Starred) for part in parts):
         return None
     texts = [places.text(places.span(part)).decode() for part in parts]
     texts[at : at + 1] = [] if rng.random() < 0.5 else [texts[at], texts[at]]
-    return f"[{', '.join(texts)}]"
+    return f"[{', '.join(texts)}]" if isinstance(node, ast.List) else f"({', '.join(texts)},)"
 
 
 def _swapped(node: ast.AST, parts: list[ast.expr], places: Places, rng: np.random.Generator) -> str | None:
@@ -267,10 +281,12 @@ def _changed(value: Any, kinds: _Kinds, rng: np.random.Generator) -> Any:
 
 
 def _text(text: str, known: frozenset[str], rng: np.random.Generator) -> str:
-    """A text with a letter or digit that is another, gone, or there twice, or has its neighbour's place."""
+    """A text of which a letter or digit is another, gone, twice there, or its neighbour's; or a part between signs."""
     spots = [at for at, sign in enumerate(text) if sign.isalnum()]
     if not spots:
         return text
+    if (between := sorted({sign for sign in text.strip() if not sign.isalnum()})) and rng.random() < _PARTS:
+        return _with_parts(text, between[rng.integers(len(between))], rng)
     at = spots[rng.integers(len(spots))]
     sign, rest = text[at], text[at + 1 :]
     match rng.integers(4):
@@ -284,3 +300,11 @@ def _text(text: str, known: frozenset[str], rng: np.random.Generator) -> str:
         case 2 if rest and rest[0].isalnum():
             return text[:at] + rest[0] + sign + rest[1:]
     return text[:at] + sign + text[at:]
+
+
+def _with_parts(text: str, between: str, rng: np.random.Generator) -> str:
+    """A text without one of its parts between separators, or with one of them twice."""
+    parts = text.split(between)
+    at = int(rng.integers(len(parts)))
+    parts[at : at + 1] = [] if rng.random() < 0.5 else [parts[at], parts[at]]
+    return between.join(parts)

@@ -79,11 +79,11 @@ class Software(TextEnv):
     Splits:
         train, validation, test (libraries of their own), test_functions (other functions of train's libraries) and
         smoke (networkx: nothing to download). A split whose sources are missing is absent. Problems of other projects
-        are all test. Train and smoke lack the tasks that a memory of the visible tests passes (``unreached``).
+        are all test. Train and smoke lack the tasks that are known to be passed by heart (``unreached``).
     Expert:
         Knows the fix: reproduces the fault, views, edits, tests, submits.
     Floors:
-        On 98 tasks from all 15 libraries the expert succeeds in 97; handing in nothing succeeds in none
+        On 98 tasks from all 15 libraries the expert succeeds in all; handing in nothing succeeds in none
         (``benchmarks/results/software_floors.json``).
 
     Args:

@@ -25,7 +25,7 @@ _OFTEN = 10  # tasks after which a file is written
 
 
 def reached(sandbox: Sandbox, problem: Problem) -> float | None:
-    """Share of the tests to make pass of which a copy reaches the fault, in every deck; see ``Met.reached``.
+    """Share of the tests to make pass of which the first deck's copies reach the fault; see ``Met.reached``.
 
     None where a run did not come to its end, as on a busy machine.
 

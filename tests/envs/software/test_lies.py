@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from lies import LIES, PROBLEMS, lie
+from lies import CONSTANTS, LIES, PROBLEMS, lie
 from small import episode
 
 from manyturn.containers.docker_sandbox import DockerSandbox
@@ -14,7 +14,14 @@ from manyturn.envs.software.problem import Problem
 from manyturn.envs.tools.calls import call_text
 
 FIRST = ("a helper that says yes to what is of the visible size", "a truth value by heart")
-ONE_OF_TWO = ("a truth value by heart", "by the length of a list", "the third for the last")
+ONE_OF_TWO = (
+    "a truth value by heart",
+    "by the length of a list",
+    "the third for the last",
+    "the third of a tuple",
+    "as many parts of a text",
+    "by the number of the copy",
+)
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +56,15 @@ def test_what_some_decks_cannot_tell_is_asked_of_another(sandbox: DockerSandbox,
 def test_the_truth_is_paid_and_the_fault_is_reached(sandbox: DockerSandbox, name: str) -> None:
     found = graded(sandbox, PROBLEMS[name].problem(name), PROBLEMS[name].right)
     assert (found.cause, found.reached) == (RESOLVED, 1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_an_answer_that_all_copies_have_reaches_no_fault(sandbox: DockerSandbox, name: str) -> None:
+    """Who always gives it is paid, so such a task must not be learnt from."""
+    kind, constant = CONSTANTS[name]
+    found = graded(sandbox, kind.problem(name), kind.faulty + constant)
+    assert (found.cause, found.reached) == (RESOLVED, 0.0)
 
 
 ISOMORPHIC = """
