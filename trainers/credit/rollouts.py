@@ -60,6 +60,15 @@ class Rollout:
             return None
         return [int(reply) if np.ndim(reply) == 0 else len(reply) for reply in self.tokens]  # type: ignore[arg-type]
 
+    def episode_return(self) -> float:
+        """Sum of all rewards; NaN if one is not known.
+
+        >>> Rollout(group=0, rewards={"outcome": [0, 1], "step": [0.25, 0]}).episode_return()
+        1.25
+        """
+        parts = self.rewards.values() if isinstance(self.rewards, Mapping) else [self.rewards]
+        return float(sum(np.sum(np.array(part, np.float64)) for part in parts))
+
 
 def credit_rollouts(rollouts: Sequence[Rollout], config: CreditConfig, memory: Memory | None = None) -> Credit:
     """Credit for the turns of rollouts, which are the episodes of its batch in their order.

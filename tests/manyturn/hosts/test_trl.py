@@ -1,0 +1,216 @@
+"""TRL's real trainer: credit that does not reach the loss, or reaches it at the wrong tokens."""
+
+import json
+import re
+import runpy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from needs_host import host
+
+import manyturn.credit as mc
+
+ROOT = Path(__file__).parents[3]
+GIGPO = {"name": "gigpo", "gamma": 0.95}
+GATED = {"rewards": ({"name": "gated", "gates": ({"threshold": 1},)},), "advantage": GIGPO}
+
+
+@pytest.fixture(autouse=True)
+def _trl(monkeypatch: pytest.MonkeyPatch) -> None:
+    host("trl")
+    monkeypatch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")
+
+
+@pytest.fixture(scope="module")
+def page(maze_model: Path) -> str:
+    """The page's script up to its trainer."""
+    host("trl")
+    text = (ROOT / "docs" / "credit-elsewhere.md").read_text(encoding="utf-8")
+    [script] = re.findall(r"hosts/test_trl.py -->\n```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return script.replace('"your-model"', f'"{maze_model}"')
+
+
+class Watched:
+    """What a trainer was given to learn from, in the order of its updates."""
+
+    def __init__(self, page: str, folder: Path, **changes: Any):
+        import torch
+        from trl import GRPOConfig
+
+        from manyturn.hosts.trl import CreditGRPOTrainer
+
+        (folder / "play.py").write_text(page.split("trainer = CreditGRPOTrainer(")[0], encoding="utf-8")
+        names = runpy.run_path(str(folder / "play.py"))
+        self.played: list[dict[str, Any]] = []
+        self.learnt: list[tuple[dict[str, Any], float]] = []
+        self.remembered: list[dict[str, Any]] = []
+        watched = self
+
+        def play(prompts: list[str], trainer: Any) -> dict[str, Any]:
+            played = names["play"](prompts, trainer)
+            # A random policy hardly ever moves: rewards and anchors are made up, so that there is something to compare.
+            draw = np.random.default_rng(len(watched.played))
+            for place, one in enumerate(played["rollout"]):
+                turns = len(one.rewards)
+                rewards = {
+                    "outcome": [0.0] * (turns - 1) + [float(place % 2)],
+                    "step": draw.normal(size=turns).tolist(),
+                }
+                anchors = draw.integers(0, 3, turns).tolist()
+                played["rollout"][place] = replace(one, rewards=rewards, anchors=anchors, truncated=place == 0)
+            watched.played.append(played)
+            return played
+
+        class Recording(CreditGRPOTrainer):
+            def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+                watched.remembered.append(dict(self.credit_memory))
+                return super()._generate_and_score_completions(inputs)
+
+            def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> Any:
+                loss = super()._compute_loss(model, inputs)
+                copied = {name: value.clone() for name, value in inputs.items() if isinstance(value, torch.Tensor)}
+                watched.learnt.append((copied, float(loss.detach())))
+                return loss
+
+        options = {"num_generations": 4, "per_device_train_batch_size": 8, "max_steps": 2, "save_strategy": "no"}
+        options |= {"bf16": False, "report_to": "none", "use_cpu": True, "disable_tqdm": True, "logging_steps": 1}
+        credit, resumed = changes.pop("credit", mc.CreditConfig(**GATED)), changes.pop("resumed", None)
+        model = re.search(r'model="(.*?)"', page)[1]
+        self.trainer = Recording(
+            model=model,
+            credit=credit,
+            rollout_func=play,
+            train_dataset=names["Dataset"].from_dict({"prompt": [str(number) for number in range(8)]}),
+            args=GRPOConfig(str(folder / "out"), **{**options, **changes}),
+        )
+        self.trainer.train(resume_from_checkpoint=resumed)
+
+
+@pytest.fixture(scope="module")
+def run(page: str, tmp_path_factory: pytest.TempPathFactory) -> Watched:
+    return Watched(page, tmp_path_factory.mktemp("trl"), save_strategy="steps", save_steps=2)
+
+
+def expected(played: dict[str, Any], config: mc.CreditConfig) -> dict[tuple[int, ...], tuple[list[float], bool]]:
+    """Completion -> its advantages token by token, and whether it is learnt from; from the library alone."""
+    rollouts, masks = played["rollout"], played["env_mask"]
+    width = max(map(len, masks))
+    padded = np.array([mask + [0] * (width - len(mask)) for mask in masks])
+    given = [replace(one, mask=mask) for one, mask in zip(rollouts, masks, strict=True)]
+    earned = mc.credit_rollouts(given, config)
+    placed = mc.on_mask(earned.advantage_T, earned.batch, padded)
+    kept = mc.learnt_mask(earned, padded).any(1)
+    return {
+        tuple(ids): (placed[row, : len(ids)].tolist(), bool(kept[row]))
+        for row, ids in enumerate(played["completion_ids"])
+    }
+
+
+def compare(run: Watched, config: mc.CreditConfig) -> int:
+    """Hold every row that reached the loss against the library; the number of rows with more than one credit."""
+    varied = 0
+    assert len(run.learnt) == 2
+    for (inputs, loss), played in zip(run.learnt, run.played, strict=True):
+        wanted, lengths = expected(played, config), {tuple(ids): len(ids) for ids in played["completion_ids"]}
+        assert inputs["advantages"].shape == inputs["completion_ids"].shape
+        mask = (inputs["completion_mask"] * inputs["tool_mask"]).numpy()
+        total = 0.0
+        for row, ids in enumerate(inputs["completion_ids"].tolist()):
+            length = int(inputs["completion_mask"][row].sum())
+            advantages, kept = wanted[tuple(ids[:length])]
+            np.testing.assert_allclose(inputs["advantages"][row, :length].numpy(), advantages, rtol=1e-6, atol=1e-7)
+            assert not inputs["advantages"][row, length:].any() and length in lengths.values()
+            assert mask[row].any() == kept
+            total += sum(np.array(advantages) * mask[row, :length])
+            varied += len(set(np.round(advantages, 6)) - {0.0}) > 1
+        # The ratio is 1 in the first pass, so that TRL's default loss is minus the mean advantage of what is learnt.
+        assert int(inputs["num_items_in_batch"]) == mask.sum()
+        assert loss == pytest.approx(-total / mask.sum(), rel=1e-4, abs=1e-6)
+    return varied
+
+
+def test_every_token_that_reaches_the_loss_has_the_credit_of_the_library(run):
+    assert compare(run, mc.CreditConfig(**GATED)) >= 8
+
+
+def test_an_episode_that_the_method_leaves_out_has_no_token_in_the_loss(page, tmp_path):
+    config = mc.CreditConfig(advantage=GIGPO, truncated="left_out")
+    left_out = Watched(page, tmp_path, credit=config)
+    assert compare(left_out, config)
+    masks = [inputs["completion_mask"] * inputs["tool_mask"] for inputs, _ in left_out.learnt]
+    assert [int((mask.sum(1) == 0).sum()) for mask in masks] == [1, 1]
+
+
+def test_trls_log_has_the_figures_of_credit(run):
+    first = run.trainer.state.log_history[0]
+    assert 0 < first["credit/open_gates"] < 1 and "rewards/episode_return/mean" in first
+
+
+def test_a_run_goes_on_from_a_checkpoint_with_what_its_methods_remember(run, page, tmp_path):
+    folder = Path(run.trainer.args.output_dir) / "checkpoint-2"
+    saved = json.loads((folder / "credit_memory.json").read_text(encoding="utf-8"))
+    assert saved and saved == run.trainer.credit_memory and run.remembered[0] == {}
+    longer = Watched(page, tmp_path, max_steps=3, resumed=str(folder))
+    assert longer.remembered == [saved] and longer.trainer.state.global_step == 3
+
+
+def test_the_script_of_the_page_runs_as_it_stands(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "page.py").write_text(page, encoding="utf-8")
+    trainer = runpy.run_path("page.py")["trainer"]
+    assert trainer.state.global_step == 2 and len(trainer.state.log_history) > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "credit", "said"),
+    [
+        ({}, {"advantage": "gae"}, "gae learns a critic, and TRL has none: take another advantage"),
+        ({"loss_type": "vespo"}, {}, "loss_type = 'vespo' weighs a sequence by the sign of its one advantage"),
+        ({"importance_sampling_level": "sequence"}, {}, "importance_sampling_level = 'sequence' averages over"),
+        ({"off_policy_mask_threshold": 0.5}, {}, "off_policy_mask_threshold drops sequences by the sign"),
+        ({"mask_truncated_completions": True}, {}, "mask_truncated_completions = True goes by the last token"),
+    ],
+)
+def test_what_trl_cannot_carry_is_refused_by_its_name(page, tmp_path, options, credit, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        Watched(page, tmp_path, credit=mc.CreditConfig(**({"advantage": GIGPO} | credit)), **options)
+
+
+def test_other_sources_of_rewards_are_refused():
+    from manyturn.hosts.trl import CreditGRPOTrainer
+
+    for options, said in (
+        ({"environment_factory": dict}, "TRL's loop for environment_factory does not say what a turn earned"),
+        ({"tools": [len]}, "TRL's loop for tools does not say what a turn earned"),
+        ({"reward_funcs": len}, "reward_funcs judge a completion as one: give rewards in each Rollout"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(said)):
+            CreditGRPOTrainer(credit=mc.CreditConfig(advantage=GIGPO), rollout_func=len, **options)
+
+
+def test_rollouts_that_are_missing_are_named():
+    from manyturn.hosts.trl import episode_return
+
+    with pytest.raises(ValueError, match="return a field 'rollout' with a manyturn"):
+        episode_return(completions=["north"])
+
+
+def test_a_trl_that_has_no_place_for_credit_of_tokens_is_refused():
+    from trl import GRPOTrainer
+
+    from manyturn.hosts.trl import lacks
+
+    class Older(GRPOTrainer):
+        def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> Any:
+            return -(inputs["advantages"].unsqueeze(1) * inputs["ratio"]).mean()
+
+    class Oldest(GRPOTrainer):
+        def __init__(self, model: Any, reward_funcs: Any):
+            super().__init__(model, reward_funcs)
+
+    assert lacks(GRPOTrainer) is None
+    assert lacks(Older) == "knows one advantage for each completion only"
+    assert lacks(Oldest) == "takes no rollout_func"
