@@ -12,12 +12,12 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-import trl  # pyright: ignore[reportMissingImports]
 from accelerate.utils import gather_object
 from numpy.typing import NDArray
 from trl import GRPOTrainer  # pyright: ignore[reportMissingImports]
@@ -52,7 +52,7 @@ def episode_return(rollout: Sequence[Rollout] | None = None, **_: Any) -> list[f
     return [None if math.isnan(value) else value for value in returns]
 
 
-class CreditGRPOTrainer(GRPOTrainer):
+class CreditGRPOTrainer(GRPOTrainer):  # pyright: ignore[reportGeneralTypeIssues]
     """TRL's trainer with credit for turns and tokens.
 
     Args:
@@ -68,7 +68,7 @@ class CreditGRPOTrainer(GRPOTrainer):
 
     def __init__(self, *, credit: CreditConfig, rollout_func: Callable[..., dict[str, Any]], **options: Any):
         if lacking := lacks(GRPOTrainer):
-            raise ImportError(f"trl {trl.__version__} {lacking}, so it has no credit for tokens: install trl 1.16.0")
+            raise ImportError(f"trl {version('trl')} {lacking}, so it has no credit for tokens: install trl 1.16.0")
         if reason := _unfit(credit, options):
             raise ValueError(reason)
         super().__init__(rollout_func=rollout_func, reward_funcs=[episode_return], **options)
