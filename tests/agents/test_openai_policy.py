@@ -362,8 +362,10 @@ def test_the_limit_of_the_context_holds_as_far_as_the_endpoint_counts(server):
     assert (episode.ending, episode.cause, len(episode.turns)) == (Ending.TRUNCATED, "context", 2)
 
 
-def test_usage_is_kept_by_turn_and_nonsense_in_it_is_ignored(server):
-    bad = b'{"choices": [{"message": {"content": "x"}}], "usage": {"prompt_tokens": "many"}}'
+@pytest.mark.parametrize("nonsense", ['"many"', "-1", "true", "1180591620717411303424", "NaN"])
+def test_usage_is_kept_by_turn_and_nonsense_in_it_is_ignored(server, nonsense):
+    usage = f'{{"prompt_tokens": {nonsense}, "completion_tokens": 1}}'
+    bad = f'{{"choices": [{{"message": {{"content": "x"}}}}], "usage": {usage}}}'.encode()
     server.script = [(200, completion("go", 7, 2), {}), (200, bad, {})]
     player = policy().player(EPISODE, "Rules.")
 
