@@ -63,7 +63,8 @@ def suite_page(name: str = "v1", *, results: Path | None = None) -> None:
     name
         A suite's name, or its file.
     results
-        Folder of results, each the suite.json of an evaluation. Default: results/NAME next to the suite's file.
+        Folder of results, each the suite.json of an evaluation. Default: next to the suite's file, results and in it
+        the suite's name.
     """
     from manyturn.suites import find_suite, results_folder
     from manyturn.suites.page import page

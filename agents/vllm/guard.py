@@ -15,7 +15,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
-class Guard:
+class TokenGuard:
     """A layer around an ASGI application (vLLM's ``--middleware``). Without a token it only keeps web pages out."""
 
     def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]):

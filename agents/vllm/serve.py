@@ -19,7 +19,7 @@ from manyturn.agents.vllm.versions import installed
 from manyturn.agents.vllm.worker import EXTENSION
 from manyturn.envs.contract.options import ConfigError
 
-_GUARD = "manyturn.agents.vllm.guard.Guard"
+_GUARD = "manyturn.agents.vllm.guard.TokenGuard"
 _ORDERS = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"}
 
 

@@ -24,7 +24,7 @@ class OthersWeights(EngineError):
     """The server may hold other weights than it was given: it was started again, or somebody else uses it too."""
 
 
-class Unreachable(OthersWeights):
+class ServerSilent(OthersWeights):
     """The server does not answer."""
 
 
@@ -104,7 +104,7 @@ class Server:
         """Load the weights of a file; returns the checksums of what each worker read."""
         try:
             answer = await self._post("/collective_rpc", {"method": "load_checked", "args": [str(file)]})
-        except Unreachable:
+        except ServerSilent:
             raise
         except EngineError as error:
             raise EngineError(
@@ -166,7 +166,7 @@ class Server:
         except httpx.HTTPError as error:
             self.is_down = True
             said = f"{type(error).__name__} {error}".strip()
-            raise Unreachable(f"{self.address} does not answer ({said}): {START}") from error
+            raise ServerSilent(f"{self.address} does not answer ({said}): {START}") from error
         self.is_down = False
         return self._read(path.partition("?")[0], answer)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from manyturn.agents.engine import EngineError
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.vllm.copying_engine import CopyingEngine, Drawer
-from manyturn.agents.vllm.server import OthersWeights, Server, Unreachable
+from manyturn.agents.vllm.server import OthersWeights, Server, ServerSilent
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -129,7 +129,7 @@ async def _resume_after(server: Server, error: EngineError) -> None:
     try:
         await server.resume()
     except EngineError as second:
-        if not isinstance(error, Unreachable):
+        if not isinstance(error, ServerSilent):
             raise type(error)(f"{error}. It stays paused, so start it again: {second}") from error
 
 

@@ -42,7 +42,7 @@ class Interrupted(KeyboardInterrupt):
         self.signal = signal.Signals(number)
 
 
-_armed: set[Handler] = set()  # handlers that were installed by ``arm``
+_armed = set[Any]()  # handlers that were installed by ``arm``
 
 
 def arm(number: int, handler: Handler) -> None:
@@ -60,7 +60,7 @@ def arm(number: int, handler: Handler) -> None:
 
 def put_back(number: int, handler: Any) -> None:
     """Install what ``signal.getsignal`` returned earlier, as it was installed then."""
-    _armed.discard(signal.getsignal(number))  # type: ignore[arg-type]  # what is replaced
+    _armed.discard(signal.getsignal(number))  # what is replaced
     if handler in _armed:
         arm(number, handler)
     else:

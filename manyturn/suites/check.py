@@ -14,7 +14,7 @@ from manyturn.suites.answers import answers_of
 from manyturn.suites.suite import NEEDS, Suite, SuiteError, SuitePanel
 
 
-class Checked(NamedTuple):
+class Playable(NamedTuple):
     """The panels that can be played here, and of the others why not."""
 
     ready: list[SuitePanel]
@@ -28,7 +28,7 @@ def refuse_needs(required: Sequence[str]) -> None:
             raise SuiteError(f"--require {need}: name {' or '.join(NEEDS)}")
 
 
-def checked(suite: Suite, file: Path, panels: Sequence[SuitePanel], required: Sequence[str] = ()) -> Checked:
+def checked(suite: Suite, file: Path, panels: Sequence[SuitePanel], required: Sequence[str] = ()) -> Playable:
     """Compare panels with their environments.
 
     Args:
@@ -39,7 +39,7 @@ def checked(suite: Suite, file: Path, panels: Sequence[SuitePanel], required: Se
     Raises:
         SuiteError: a task, a rule or a word has changed, or what is required is absent.
     """
-    found = Checked([], {})
+    found = Playable([], {})
     for one in panels:
         try:
             _compare(suite, file, one)

@@ -58,7 +58,7 @@ class Rollout:
             return [stop - start for start, stop in _runs(self.mask)]
         if self.tokens is None:
             return None
-        return [int(reply) if np.ndim(reply) == 0 else len(reply) for reply in self.tokens]  # type: ignore[arg-type]
+        return [_count(reply) for reply in self.tokens]
 
     def episode_return(self) -> float:
         """Sum of all rewards; NaN if one is not known.
@@ -146,8 +146,8 @@ def _reply_lengths(rollout: Rollout) -> list[int]:
     turns |= {f"columns[{name!r}]": len(values) for name, values in rollout.columns.items()}
     if isinstance(rewards, Mapping):
         turns |= {f"rewards[{name!r}]": len(values) for name, values in rewards.items()}
-    elif rewards is not None and np.ndim(rewards):  # type: ignore[arg-type]
-        turns["rewards"] = len(rewards)  # type: ignore[arg-type]
+    elif (listed := _of_turns(rewards)) is not None:
+        turns["rewards"] = len(listed)
     if replies is not None:
         turns["tokens" if rollout.mask is None else "mask"] = len(replies)
     if not turns:
@@ -170,9 +170,19 @@ def _parts(rollout: Rollout, turns: int) -> Mapping[str, Sequence[float]]:
     rewards = rollout.rewards
     if isinstance(rewards, Mapping):
         return {name: np.array(values, np.float64).tolist() for name, values in rewards.items()}
-    if rewards is None or not np.ndim(rewards):  # type: ignore[arg-type]
-        return {OUTCOME: [0.0] * (turns - 1) + [np.nan if rewards is None else float(rewards)]}  # type: ignore[arg-type]
-    return {OUTCOME: np.array(rewards, np.float64).tolist()}
+    listed = _of_turns(rewards)
+    last: list[Any] = [0.0] * (turns - 1) + [rewards]
+    return {OUTCOME: np.array(last if listed is None else listed, np.float64).tolist()}
+
+
+def _of_turns(rewards: Any) -> Sequence[float | None] | None:
+    """Rewards that are one for each turn, and not one for all."""
+    return rewards if np.ndim(rewards) else None
+
+
+def _count(reply: Any) -> int:
+    """Tokens of a reply of which there are the ids, or their number."""
+    return len(reply) if np.ndim(reply) else int(reply)
 
 
 def _by_reply(rollout: Rollout, name: str) -> Sequence[Sequence[float]]:

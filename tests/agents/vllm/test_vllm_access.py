@@ -20,7 +20,7 @@ from manyturn.agents.engine_config import EngineContext, build_engine
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.language_model import build_tiny
 from manyturn.agents.vllm.access import VARIABLE
-from manyturn.agents.vllm.guard import Guard
+from manyturn.agents.vllm.guard import TokenGuard
 from manyturn.agents.vllm.options import VllmServerConfig
 from manyturn.agents.vllm.server import Server
 
@@ -74,7 +74,7 @@ async def status(headers: dict[str, str]) -> int:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"done"})
 
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=Guard(application))) as client:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=TokenGuard(application))) as client:
         return (await client.post("http://127.0.0.1/collective_rpc", headers=headers)).status_code
 
 
