@@ -3,12 +3,11 @@
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tiny_for_vllm import KEY, LONG, ask, changed, gap, tiny_for_vllm
+from tiny_for_vllm import KEY, LONG, ask, changed, gap
 
 from manyturn.agents.agent import Agent, AgentConfig
 from manyturn.agents.engine import EngineError, Reply, Sampling
@@ -25,18 +24,6 @@ from manyturn.envs.hosting.seats import open_seats
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 MAZE = "manyturn/Maze-v0"
 CONFIG = VllmConfig(kv_gib=0.25, max_batch=16)
-Run = Callable[[Any], Any]
-
-
-@pytest.fixture(scope="module")
-def run() -> Iterator[Run]:
-    with asyncio.Runner() as runner:
-        yield runner.run
-
-
-@pytest.fixture(scope="module")
-def language(maze_texts) -> LanguageModel:
-    return tiny_for_vllm(maze_texts)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import copy
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,18 +34,6 @@ from manyturn.trainers.run.loop import train
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600), pytest.mark.usefixtures("vllm_package")]
 MAZE = "manyturn/Maze-v0"
-Run = Callable[[Any], Any]
-
-
-@pytest.fixture(scope="module")
-def run() -> Iterator[Run]:
-    with asyncio.Runner() as runner:
-        yield runner.run
-
-
-@pytest.fixture(scope="module")
-def language(maze_texts) -> LanguageModel:
-    return tiny_for_vllm(maze_texts)
 
 
 @pytest.fixture(scope="module")
