@@ -161,7 +161,7 @@ def test_a_reply_drawn_with_somebody_elses_weights_is_not_taken(servers, languag
         run(engine.shutdown())
 
 
-def test_a_transfer_that_is_killed_half_way_leaves_an_error_until_the_next(servers, language, run):
+def test_a_transfer_whose_receiver_is_killed_leaves_an_error_until_the_next(servers, language, run):
     engine = engine_of(language, servers[0])
     run(ask(engine))
 
