@@ -46,7 +46,7 @@ def test_the_commands_that_train_mean_a_run():
         assert config.credit.advantage.stats_over == "rows" and config.credit.advantage.singleton == "raw"
         assert config.agent.context.name == "window" and config.agent.format.name == "tagged"
     assert theirs.env.args == {"games": "GAMES", "max_turns": 50} and theirs.evaluation.split == "validation"
-    assert [config.credit.rewards[0].coef for config in (theirs, toy)] == [0.1, 0.01]
+    assert [config.credit.rewards[0].coef for config in (theirs, toy)] == [0.01, 0.01]
 
 
 @pytest.mark.slow
