@@ -1,12 +1,13 @@
-"""A run of seconds, and the wheel."""
+"""A run of seconds, the wheel, and a browser."""
 
 import asyncio
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -69,3 +70,14 @@ def wheel(tmp_path_factory) -> Wheel:
 def bare_model(tiny_run, tmp_path) -> Path:
     """A model's folder that no run is known of."""
     return shutil.copytree(tiny_run / "checkpoints" / "step_000001" / "model", tmp_path / "copied")
+
+
+@pytest.fixture(scope="module")
+def browser(chromium) -> Iterator[Any]:
+    """Chromium through Playwright, for one module: its driver holds a running event loop in this thread."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(**chromium)
+        yield browser
+        browser.close()

@@ -15,6 +15,7 @@ import pytest
 
 def _beside(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"report_{name}", Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -83,23 +84,12 @@ class Seen:
 
     def turn(self) -> int:
         """The number of the turn on show, from 1."""
-        return int(re.match(r"Turn (\d+) of", self.texts(".view:not([hidden]) .turn-head")[0])[1])
+        return int(re.findall(r"^Turn (\d+) of", self.texts(".view:not([hidden]) .turn-head")[0])[0])
 
     def follow(self, address: str) -> None:
         """Go to an address, and wait until the group of the episode is there too."""
         self.page.evaluate("(hash) => { location.hash = hash; }", address)
         self.page.wait_for_selector(".group")
-
-
-@pytest.fixture(scope="module")
-def browser(chromium) -> Iterator[Any]:
-    """Chromium through Playwright, for one module: its driver holds a running event loop in this thread."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(**chromium)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
