@@ -15,7 +15,7 @@ OUT ?= runs/quickstart$(if $(filter-out 0,$(SEED)),-$(SEED))
 $(STAMP): pyproject.toml setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,gguf,web,miniwob,docker,serve,mcp,bfcl,test]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,gguf,web,miniwob,docker,serve,mcp,openenv,bfcl,test]'
 	$(BIN)/python -m pip install --quiet --no-deps bfcl-eval==2026.3.23 # its pins would bring the SDKs of many vendors
 	touch $@
 
@@ -74,14 +74,14 @@ $(HOSTS)/trackers/.installed: pyproject.toml setup.py
 
 $(HOSTS)/openenv/.installed: pyproject.toml setup.py
 	$(PYTHON) -m venv $(HOSTS)/openenv
-	$(HOSTS)/openenv/bin/python -m pip install --quiet openenv==0.10.0 gradio==6.31.0 fastmcp==3.4.10 --editable '.[serve]' pytest pytest-timeout hypothesis
+	$(HOSTS)/openenv/bin/python -m pip install --quiet openenv==0.10.0 gradio==6.31.0 fastmcp==3.4.10 --editable '.[serve,openenv]' pytest pytest-timeout hypothesis
 	touch $@
 
 # A pytest for each: what its host needs is there, or the tests fail.
 interop: $(HOSTS)/trl/.installed $(HOSTS)/trackers/.installed $(HOSTS)/openenv/.installed
 	MANYTURN_REQUIRE_TRL=1 .ci/bare $(HOSTS)/trl/bin/python -m pytest -q tests/manyturn/hosts/test_trl.py
 	MANYTURN_REQUIRE_TRACKERS=1 .ci/bare $(HOSTS)/trackers/bin/python -m pytest -q tests/trainers/record/test_sinks.py
-	MANYTURN_REQUIRE_OPENENV=1 .ci/bare $(HOSTS)/openenv/bin/python -m pytest -q tests/manyturn/hosts/test_openenv.py
+	MANYTURN_REQUIRE_OPENENV=1 .ci/bare $(HOSTS)/openenv/bin/python -m pytest -q tests/manyturn/hosts/test_openenv.py tests/manyturn/hosts/test_openenv_in.py
 
 faults: $(STAMP)
 	$(BIN)/python tests/faults/run.py --long --json benchmarks/results/faults.json

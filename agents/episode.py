@@ -15,7 +15,7 @@ from manyturn.agents.usage import Usage
 from manyturn.envs.contract.place import show_if_debugging
 from manyturn.envs.contract.roles import ONE_ROLE
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.host import Answer, EnvError
+from manyturn.envs.hosting.host import Answer, EnvError, PlaceLost
 from manyturn.envs.hosting.seats import Seat, WorkerError
 
 
@@ -209,7 +209,8 @@ async def play(seat: Seat, policy: Policy, task: Task, key: EpisodeKey, instruct
         episode.last = str(full)
     except EnvError as error:
         show_if_debugging(error)
-        episode.ending, episode.cause = Ending.ENV_ERROR, str(error)
+        episode.ending = Ending.INFRA_ERROR if isinstance(error, PlaceLost) else Ending.ENV_ERROR
+        episode.cause = str(error)
     except (EngineError, WorkerError) as error:
         show_if_debugging(error)
         episode.ending, episode.cause = Ending.INFRA_ERROR, str(error)

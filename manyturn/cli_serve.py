@@ -34,7 +34,7 @@ def serve(
     Parameters
     ----------
     env
-        Environment: an id, or FILE.py:Class.
+        Environment: an id, FILE.py:Class, or openenv:URL.
     wire
         mcp: a server of the Model Context Protocol over streamable HTTP. openenv: a server of OpenEnv, with a session
         for each WebSocket.

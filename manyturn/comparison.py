@@ -15,7 +15,7 @@ from manyturn.agents.compare import CompareError, compare, read_evaluation, same
 from manyturn.agents.notebook import as_html
 from manyturn.agents.spread import FEWEST_RUNS, Spread, spread
 from manyturn.envs.contract.durable import replace_text
-from manyturn.envs.contract.environments import guarded_arguments, is_file
+from manyturn.envs.contract.environments import guarded_arguments, is_file, is_only_by_hand
 from manyturn.envs.contract.panel import Panel, PanelError, make_panel, portable_name
 from manyturn.envs.hosting.host import Host
 from manyturn.trainers.record.run_folder import read_config
@@ -48,18 +48,17 @@ def read_panel(path: Path, env: str | None = None, split: str | None = None) -> 
 
     Args:
         path: what ``manyturn panel make`` wrote.
-        env, split: refused if they are given and not the panel's. An environment in a file must be given, since a
-            panel is data and starts no code; it may be elsewhere now.
+        env, split: refused if they are given and not the panel's. An environment in a file or at an address must be
+            given, since a panel is data, which starts no code and connects to nowhere; a file may be elsewhere now.
     """
     panel = _parsed(path)
     if env is not None and portable_name(env) != portable_name(panel.env):
         raise PanelError(f"{path} is a panel of {panel.env}, not of {env}: leave --env out, or make another panel")
     if split is not None and split != panel.split:
         raise PanelError(f"{path} is a panel of the split {panel.split}: leave --split out, or make another panel")
-    if env is None and is_file(panel.env):
-        raise PanelError(
-            f"{path} names the environment {panel.env}, whose code would run: if you trust it, add --env {panel.env}"
-        )
+    if env is None and is_only_by_hand(panel.env):
+        what = "whose code would run" if is_file(panel.env) else "to which a connection would be made"
+        raise PanelError(f"{path} names the environment {panel.env}, {what}: if you trust it, add --env {panel.env}")
     return panel
 
 

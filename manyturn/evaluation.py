@@ -20,7 +20,7 @@ from manyturn.candidate import SECTIONS, Candidate, find_policy, sections_of
 from manyturn.comparison import args_of, read_panel
 from manyturn.env_args import read_wrappers
 from manyturn.envs.contract.class_names import env_name
-from manyturn.envs.contract.environments import is_file
+from manyturn.envs.contract.environments import is_only_by_hand
 from manyturn.envs.contract.options import unknown
 from manyturn.envs.contract.panel import Panel, make_panel, portable_name
 from manyturn.envs.hosting.seats import USUAL_TIMEOUT, Seats, open_seats
@@ -40,7 +40,7 @@ class Settings:
     """What is asked for, besides the policy; None leaves a choice to the policy, the panel or the default.
 
     Attributes:
-        env: an id, or FILE.py:Class.
+        env: an id, FILE.py:Class, or openenv:URL.
         env_args: arguments of its constructor.
         wrappers: turn-level rewards, also as TOML text such as ``[{name = "turn_cost", cost = 0.01}]``.
         panel: a panel's file, in place of split, limit and env_args. Arguments that a file must not give, such as
@@ -225,7 +225,7 @@ def show(names: Sequence[str], evaluations: Sequence[Evaluation], settings: Sett
 async def _evaluate(entrants: Sequence[Entrant], settings: Settings, quiet: bool) -> list[Evaluation]:
     own = next((entrant.candidate.env for entrant in entrants if entrant.candidate.env is not None), None)
     pinned = _pinned(settings, own)
-    env = settings.env or (pinned.env if pinned and not is_file(pinned.env) else own)
+    env = settings.env or (pinned.env if pinned and not is_only_by_hand(pinned.env) else own)
     if env is None:
         raise ValueError("which environment? Add --env, such as --env manyturn/Maze-v0 (see manyturn envs)")
     args, wrappers = _one_world(env, settings, entrants)

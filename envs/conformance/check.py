@@ -41,7 +41,8 @@ CHECKS: Mapping[str, Callable[[Subject], Result]] = {
     "lengths": sizes.lengths,
     "speed": sizes.speed,
 }
-_OF_TEXT_ENVS = ("tasks", "splits", "snapshot", "leak")
+_OF_TEXT_ENVS = ("snapshot", "leak")
+_OF_LISTS = ("tasks", "splits", *_OF_TEXT_ENVS)
 NAMES = (*CHECKS, "close", "processes")
 
 
@@ -208,7 +209,7 @@ def _run(name: str, subject: Subject, reasons: dict[str, str]) -> Finding:
         reasons: why an episode could not be played -> the check that found it first; added to.
     """
     try:
-        if name in _OF_TEXT_ENVS and subject.text_env is None:
+        if subject.text_env is None and name in (_OF_LISTS if not subject.host.lists_tasks else _OF_TEXT_ENVS):
             return Finding(name, "skipped", "not a TextEnv")
         detail, figures = CHECKS[name](subject)
         return Finding(name, "passed", detail, figures)

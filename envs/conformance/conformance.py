@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from gymnasium.envs.registration import EnvSpec
@@ -16,12 +16,14 @@ from gymnasium.utils.env_checker import check_env
 from manyturn.envs.conformance.difference import difference
 from manyturn.envs.conformance.probe import LONGEST, ODD_ACTIONS, Subject, by_random_policy, text_env_of
 from manyturn.envs.conformance.verdicts import Doubt, Fault, Result, Skip
+from manyturn.envs.contract.environments import make
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.plugins import load_plugins
 from manyturn.envs.contract.space import TextSpace
 from manyturn.envs.contract.space_faults import refuse_excluded
 from manyturn.envs.contract.turn import OUTCOME, ContractError
 from manyturn.envs.hosting.deadline import beat
+from manyturn.envs.hosting.foreign import offered
 from manyturn.envs.hosting.foreign_info import misspelt_keys
 from manyturn.envs.hosting.host import Answer, EnvError, Host
 from manyturn.envs.hosting.seats import WorkerSeats
@@ -32,7 +34,9 @@ def made(subject: Subject) -> Result:
     """It can be made, and reads and writes text."""
     load_plugins()
     kind = type(subject.host.env.unwrapped).__name__
-    return f"{kind}, {'a TextEnv' if subject.text_env else 'a foreign Gymnasium environment'}", {}
+    lacks = offered(subject.host.env, "lacks")
+    known = f"a foreign Gymnasium environment{f'; {lacks}' if lacks else ''}"
+    return f"{kind}, {'a TextEnv' if subject.text_env else known}", {}
 
 
 def turns(subject: Subject) -> Result:
@@ -65,7 +69,7 @@ def gymnasium_checker(subject: Subject) -> Result:
             raise Skip("it takes rewards that are nan for different ones: see 'rewards'")
     env = subject.fresh().env.unwrapped
     if env.spec is None:
-        env.spec = EnvSpec("Checked-v0", entry_point=type(env), kwargs=dict(subject.kwargs))
+        env.spec = EnvSpec("Checked-v0", entry_point=partial(make, subject.name), kwargs=dict(subject.kwargs))
     for asked in ("reset", "step"):
         setattr(env, asked, _beating(getattr(env, asked)))
     with warnings.catch_warnings(record=True) as caught:
@@ -282,7 +286,10 @@ def _foreign_keys(subject: Subject) -> Result:
         keys |= env.reset(seed=played.seed)[1].keys()
         for action in played.actions:
             beat()
-            keys |= env.step(action)[4].keys()
+            _, _, terminated, truncated, info = env.step(action)
+            keys |= info.keys()
+            if terminated or truncated:  # the seed draws another task where the environment lists its own
+                break
     if misspelt := misspelt_keys(keys):
         raise Doubt("; ".join(f"info[{key!r}] is not read: {ours!r} is" for key, ours in misspelt.items()))
     return f"{', '.join(sorted(map(str, keys)))}", {}

@@ -2,9 +2,9 @@
 
 import json
 
-from manyturn.envs.conformance.probe import Subject, text_env_of
+from manyturn.envs.conformance.probe import Subject
 from manyturn.envs.conformance.verdicts import Fault, Result
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.task import ListsTasks, Task
 from manyturn.envs.contract.task_faults import id_fault, overlap_fault
 
 
@@ -27,8 +27,8 @@ def _plain(task: Task) -> None:
 
 def tasks(subject: Subject) -> Result:
     """Same id, same problem: unique ids, found again, in another instance too."""
-    env, other = subject.text_env, text_env_of(subject.fresh())
-    assert env is not None and other is not None
+    other = subject.fresh().env.unwrapped
+    assert isinstance(other, ListsTasks)
     drawn = {split: subject.many_tasks(split) for split in subject.host.splits}
     if fault := id_fault(drawn):
         raise Fault(fault)

@@ -1,12 +1,12 @@
-"""Names of environments: ids in Gymnasium's registry, or ``FILE.py:Class`` for a file outside the project."""
+"""Names of environments: ids in Gymnasium's registry, ``FILE.py:Class`` of a file, or ``openenv:URL`` of a server."""
 
 import difflib
 import importlib.util
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Unpack, get_args, get_origin, get_type_hints
@@ -19,6 +19,8 @@ from manyturn.envs.contract.neighbours import make_importable
 from manyturn.envs.contract.place import OF_A_FILE
 from manyturn.envs.contract.plugins import load_plugins, where_else
 
+# What a name may begin with in place of an id -> what makes the environment from the rest of the name.
+_PREFIXES = {"openenv": "manyturn.envs.openenv.env:ServedEnv"}
 _registered: set[str] = set()
 
 
@@ -32,6 +34,10 @@ class UnknownArgument(ValueError):
 
 class NeedsSetup(ValueError):
     """The environment needs files or programs that are missing; the text says which, and where they are from."""
+
+
+class OutsideLost(RuntimeError):
+    """What the environment needs outside of its own code is gone, such as a server: no fault of the environment's."""
 
 
 def register(id: str, entry_point: Any, **kwargs: Any) -> None:
@@ -101,8 +107,29 @@ def is_file(name: str) -> bool:
     return bool(colon) and file.endswith(".py")
 
 
+def is_elsewhere(name: str) -> bool:
+    """Whether a name is an address, such as ``openenv:URL``, to which a connection is made."""
+    return name.partition(":")[0] in _PREFIXES
+
+
+def is_only_by_hand(name: str) -> bool:
+    """Whether a name runs a file or connects to an address, so that it must not come from data."""
+    return is_file(name) or is_elsewhere(name)
+
+
+def _elsewhere(name: str) -> Callable[..., Any]:
+    """What makes the environment at an address. Raises ImportError that names the extra to install."""
+    prefix, _, rest = name.partition(":")
+    try:
+        return partial(load_env_creator(_PREFIXES[prefix]), rest)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("manyturn"):
+            raise
+        raise ImportError(f"{prefix}: needs the package {error.name}: pip install 'manyturn[{prefix}]'") from error
+
+
 def make(name: str, **kwargs: Any) -> gymnasium.Env:
-    """Make an environment by id or by ``FILE.py:Class``.
+    """Make an environment by id, by ``FILE.py:Class``, or by the address of a server such as ``openenv:URL``.
 
     ``gymnasium.make`` with an id does the same once the package that registers it was imported; this also loads
     plugins, takes files, and leaves out Gymnasium's per-step checks, which ``manyturn check`` runs instead.
@@ -110,6 +137,10 @@ def make(name: str, **kwargs: Any) -> gymnasium.Env:
     file, colon, cls = name.rpartition(":")
     if colon and file.endswith(".py"):
         maker = load_class(Path(file).resolve(), cls)
+        _check_arguments(name, maker, kwargs)
+        return maker(**kwargs)
+    if is_elsewhere(name):
+        maker = _elsewhere(name)
         _check_arguments(name, maker, kwargs)
         return maker(**kwargs)
     load_plugins()
@@ -185,6 +216,8 @@ def _maker(name: str) -> Any:
     file, _, cls = name.rpartition(":")
     if is_file(name):
         return load_class(Path(file).resolve(), cls)
+    if is_elsewhere(name):
+        return load_env_creator(_PREFIXES[name.partition(":")[0]])
     load_plugins()
     if name not in gymnasium.registry:
         raise unknown_env(name)

@@ -4,7 +4,7 @@ import abc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, overload
+from typing import Any, Protocol, overload, runtime_checkable
 
 from manyturn.envs.contract.keys import digest
 
@@ -33,6 +33,16 @@ class Task:
     def content(self) -> str:
         """Hash of what determines the problem: two tasks with one content are one problem under two names."""
         return digest(self.params)
+
+
+@runtime_checkable
+class ListsTasks(Protocol):
+    """An environment that says which tasks there are: every ``TextEnv``, and a plain one that has these."""
+
+    splits: tuple[str, ...]
+
+    def tasks(self, split: str) -> Sequence[Task]: ...
+    def find(self, task_id: str) -> Task: ...
 
 
 class LazyTasks(Sequence[Task], abc.ABC):

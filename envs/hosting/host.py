@@ -11,13 +11,13 @@ import gymnasium
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
-from manyturn.envs.contract.environments import NeedsSetup, make
+from manyturn.envs.contract.environments import NeedsSetup, OutsideLost, make
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.place import place_of, place_of_method
 from manyturn.envs.contract.roles import ONE_ROLE
 from manyturn.envs.contract.space import TextSpace
 from manyturn.envs.contract.space_faults import refuse_excluded
-from manyturn.envs.contract.task import SPLITS, GeneratedTasks, Task
+from manyturn.envs.contract.task import SPLITS, GeneratedTasks, ListsTasks, Task
 from manyturn.envs.contract.text_env import TextEnv, Unsupported
 from manyturn.envs.contract.turn import MOST_REWARD, ContractError, too_large, wrong_return
 from manyturn.envs.contract.turn_reward import WrapperMismatch, wrap
@@ -38,6 +38,10 @@ class EnvError(RuntimeError):
     told = ""
 
 
+class PlaceLost(EnvError):
+    """What the environment needs outside of its own code is gone: a fault of the machinery. Try the task again."""
+
+
 def what_and_where(error: BaseException, env: object = None, method: str = "") -> str:
     """An error and its place in the environment's code, as messages end.
 
@@ -47,6 +51,8 @@ def what_and_where(error: BaseException, env: object = None, method: str = "") -
     >>> what_and_where(KeyError("key"))
     ": KeyError: 'key'"
     """
+    if isinstance(error, OutsideLost):  # no line of code is at fault
+        return f": {error}"
     contract = isinstance(error, ContractError)
     place = None
     if not (contract and error.placed):
@@ -58,7 +64,8 @@ def what_and_where(error: BaseException, env: object = None, method: str = "") -
 
 def not_made(name: str, error: BaseException) -> EnvError:
     """The error for an environment that raised when it was made."""
-    return EnvError(f"{name} raised when it was made{what_and_where(error)}")
+    kind = PlaceLost if isinstance(error, OutsideLost) else EnvError
+    return kind(f"{name} raised when it was made{what_and_where(error)}")
 
 
 class Answer(NamedTuple):
@@ -103,7 +110,8 @@ class Answer(NamedTuple):
 class Host:
     """Holds one environment and speaks for it in ``Answer`` values.
 
-    An environment without ``tasks`` gets one task for each seed, the splits being disjoint ranges of seeds.
+    An environment without ``tasks`` gets one task for each seed, the splits being disjoint ranges of seeds. A plain one
+    that lists them has ``splits``, ``tasks(split)`` and ``find(id)``, and takes a Task as the option ``task`` of reset.
 
     Args:
         name: id or ``FILE.py:Class``.
@@ -166,8 +174,14 @@ class Host:
         return kind.anchor is TextEnv.anchor or kind.anchor_text is not TextEnv.anchor_text
 
     @property
+    def lists_tasks(self) -> bool:
+        """Whether the environment says itself which tasks there are."""
+        return self._text_env is not None or isinstance(self.env.unwrapped, ListsTasks)
+
+    @property
     def splits(self) -> tuple[str, ...]:
-        return self._text_env.splits if self._text_env else SPLITS
+        bare = self.env.unwrapped
+        return bare.splits if isinstance(bare, ListsTasks) else SPLITS
 
     @property
     def user(self) -> str | None:
@@ -213,6 +227,8 @@ class Host:
             raise ValueError(f"{self.name} has no split {split!r}; it has {', '.join(self.splits)}")
         if self._text_env:
             return _listed(self._text_env, split)
+        if isinstance(bare := self.env.unwrapped, ListsTasks):
+            return bare.tasks(split)
         first = SPLITS.index(split) * _SEEDS_PER_SPLIT
         return GeneratedTasks(
             lambda i: Task(f"{split}/{i}", split, {"seed": first + i}), _SEEDS_PER_SPLIT, prefix=f"{split}/"
@@ -225,7 +241,10 @@ class Host:
             if self._text_env:
                 text, info = self.env.reset(seed=seed, options={"task": task.id})
                 return self._step(text, 0.0, False, False, info, self._text_env.answer())
-            text, info = self.env.reset(seed=task.params["seed"])
+            if self.lists_tasks:
+                text, info = self.env.reset(seed=seed, options={"task": task})
+            else:
+                text, info = self.env.reset(seed=task.params["seed"])
             return self._step(text, 0.0, False, False, info)
 
         self._task, self._turn = task.id, 0
@@ -271,7 +290,8 @@ class Host:
         told = what_and_where(error, self.env.unwrapped if blamed else None, asked.get(where, where))
         turn = {"reset": "", "step": f" {self._turn}", "expert": f" for step {self._turn + 1}"}[where]
         raised = "" if isinstance(error, ContractError) else " raised"
-        lost = EnvError(f"{self.name}{raised} in {where}{turn} of {self._task}{told}")
+        kind = PlaceLost if isinstance(error, OutsideLost) else EnvError
+        lost = kind(f"{self.name}{raised} in {where}{turn} of {self._task}{told}")
         lost.told = told
         return lost
 

@@ -21,7 +21,7 @@ from manyturn.envs.contract.text_env import Unsupported
 from manyturn.envs.contract.turn_reward import WrapperMismatch
 from manyturn.envs.hosting.deadline import where_it_hung
 from manyturn.envs.hosting.hello import KEEPER
-from manyturn.envs.hosting.host import EnvError
+from manyturn.envs.hosting.host import EnvError, PlaceLost
 from manyturn.envs.hosting.wire import LIMIT, decode, encode
 
 START_SECONDS = 60.0  # a worker's imports, on a machine that is busy
@@ -31,6 +31,7 @@ _TAIL_BYTES = 4000
 
 _KINDS: dict[str, type[Exception]] = {
     "env": EnvError,
+    "place": PlaceLost,
     "unsupported": Unsupported,
     "wrapper": WrapperMismatch,
     "order": ResetNeeded,

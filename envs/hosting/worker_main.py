@@ -19,7 +19,7 @@ from manyturn.envs.contract.text_env import Unsupported
 from manyturn.envs.contract.turn_reward import WrapperMismatch
 from manyturn.envs.hosting.deadline import allow
 from manyturn.envs.hosting.hello import heed, take_streams
-from manyturn.envs.hosting.host import EnvError, Host, not_made
+from manyturn.envs.hosting.host import EnvError, Host, PlaceLost, not_made
 from manyturn.envs.hosting.wire import decode, encode, step_to_wire, task_from_wire
 
 
@@ -75,7 +75,13 @@ class _Slots:
                 traceback.print_exc()
 
 
-_KINDS = ((EnvError, "env"), (Unsupported, "unsupported"), (WrapperMismatch, "wrapper"), (ResetNeeded, "order"))
+_KINDS = (
+    (PlaceLost, "place"),
+    (EnvError, "env"),
+    (Unsupported, "unsupported"),
+    (WrapperMismatch, "wrapper"),
+    (ResetNeeded, "order"),
+)
 
 
 def _failure(error: BaseException) -> dict[str, Any]:

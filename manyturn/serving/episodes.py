@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.contract.keys import generator, seed_of
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.host import Answer, EnvError
+from manyturn.envs.hosting.host import Answer, EnvError, PlaceLost
 from manyturn.envs.hosting.seats import Seat, Seats
 from manyturn.serving.moment import Moment
 from manyturn.serving.refusals import Refusal
@@ -221,8 +221,9 @@ class Episodes:
             answer.observation.encode()
             return answer
         except Exception as error:
-            kind = "env_error" if isinstance(error, EnvError | UnicodeEncodeError) else "infra_error"
-            what = "the environment raised" if kind == "env_error" else "the environment's process failed"
+            raised = isinstance(error, EnvError | UnicodeEncodeError) and not isinstance(error, PlaceLost)
+            kind = "env_error" if raised else "infra_error"
+            what = "the environment raised" if raised else "the environment's process failed"
             first = (str(error).splitlines() or [type(error).__name__])[0]
             print(visible(f"manyturn: {kind} {when} of {known.task.id}, seed {known.seed}: {first}"), file=sys.stderr)
             text = f"{what} {when} of {known.task.id}: the episode is lost and has no result; begin another"

@@ -39,6 +39,8 @@ class ResetFields(_Fields):
     seed: StrictInt | None = Field(default=None, ge=0, le=MOST_SEED)
     task: StrictStr | None = None
     split: StrictStr | None = None
+    index: StrictInt | None = Field(default=None, ge=0)
+    """The task's place in the split, as OpenEnv's own environments take one; ``split`` has to be named too."""
     episode_id: StrictStr | None = Field(default=None, max_length=255)
     """The client's own name of the episode; it comes back in the state."""
 
@@ -187,7 +189,15 @@ class _Session:
 
 
 async def _begun(episodes: Episodes, asked: ResetFields) -> Moment:
-    return await episodes.begin(asked.task, asked.split, asked.seed)
+    task = asked.task
+    if asked.index is not None:
+        if asked.split is None or task is not None:
+            raise Refusal("bad_request", "an index is that of a task in a split: name the split, and no task")
+        found, count = episodes.tasks(asked.split, asked.index, 1)
+        if not found:
+            raise Refusal("bad_request", f"there is no task {asked.index}: {asked.split} has {count}")
+        [task] = found
+    return await episodes.begin(task, asked.split, asked.seed)
 
 
 async def _played(episodes: Episodes, episode: str, action: ActionFields) -> Moment:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from manyturn import exits
 from manyturn.comparison import args_of
-from manyturn.envs.contract.environments import NeedsSetup, is_file
+from manyturn.envs.contract.environments import NeedsSetup, is_only_by_hand
 from manyturn.envs.contract.panel import PanelError
 from manyturn.envs.hosting.host import Host
 from manyturn.suites.answers import answers_of
@@ -58,9 +58,9 @@ def checked(suite: Suite, file: Path, panels: Sequence[SuitePanel], required: Se
 def _compare(suite: Suite, file: Path, one: SuitePanel) -> None:
     """Raise SuiteError if the environment is another one than when the suite was frozen."""
     panel = one.panel
-    if is_file(panel.env):
+    if is_only_by_hand(panel.env):
         raise SuiteError(
-            f"{file} names the environment {panel.env}, whose code would run: register it, and freeze its id"
+            f"{file} names the environment {panel.env}, which is a file or an address: register it, and freeze its id"
         )
     with contextlib.closing(Host(panel.env, args_of(panel, file, panel.env, {}))) as host:
         try:

@@ -92,11 +92,11 @@ ROOMS = {
     "envs": (
         [
             {"contract"},
-            {"hosting", "tools", "web", "classics", "household"},
+            {"hosting", "tools", "web", "classics", "household", "openenv"},
             {"conformance", "software", "users", "shop"},
             {"benchmarks", "code", "desk", "search", "talk"},
         ],
-        33,
+        34,
     ),
 }
 

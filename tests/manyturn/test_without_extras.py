@@ -12,14 +12,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from needs import absent
+from needs import absent  # pyright: ignore[reportAttributeAccessIssue]
 
 ROOT = Path(__file__).parents[2]
 DOORS = (ROOT / "tests" / "trainers" / "doors.py").read_text(encoding="utf-8")
 # Packages of the extras, and what torch brings along.
 ABSENT = (
     "torch transformers huggingface_hub tokenizers peft safetensors pyarrow matplotlib jinja2 gguf playwright "
-    "starlette uvicorn wsproto wandb trackio tensorboard miniwob docker mcp jsonschema referencing mpmath spacy"
+    "starlette uvicorn wsproto websockets wandb trackio tensorboard miniwob docker mcp jsonschema referencing mpmath "
+    "spacy"
 )
 ENV = "--env doors.py:Doors --limit 3"
 # Command, exit code, and what it says; each in the folder that those before it have left.
@@ -38,6 +39,7 @@ COMMANDS = [
     (f"evaluate openai:m {ENV} --endpoint.base-url URL --agent.format free_text", 0, "3 episodes, 5 turns each"),
     ("compare expert random", 0, "-100.0%"),
     ("serve doors.py:Doors --as openenv", 2, "pip install 'manyturn[serve]'"),
+    ("evaluate random --env openenv:localhost:1", 2, "pip install 'manyturn[openenv]'"),
     ("report expert", 0, "expert/report.html"),
     ("report expert random --out both.html", 0, "both.html"),
     (f"evaluate words.py:first expert {ENV}", 0, "words.py:first"),
@@ -95,7 +97,7 @@ def endpoint() -> Iterator[str]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *args: object) -> None:
+        def log_message(self, *args: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

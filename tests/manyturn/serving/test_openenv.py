@@ -55,6 +55,18 @@ def test_a_session_plays_the_episode_of_the_environment(tools):
     asyncio.run(play())
 
 
+def test_an_index_in_a_split_begins_its_task(tools):
+    async def play():
+        async with tools.serving(tools.faulty, "openenv") as (url, _):
+            talk = await tools.talk(url)
+            data = (await talk.say(reset(split="test", index=70, seed=1)))["data"]
+            assert data["metadata"]["task"] == "test/70"
+            for words in ({"index": 70}, {"index": 100, "split": "test"}, {"index": 1, "split": "test", "task": "a"}):
+                assert (await talk.say(reset(**words)))["data"]["code"] == "VALIDATION_ERROR"
+
+    asyncio.run(play())
+
+
 def test_failures_have_codes_and_no_rewards(tools, capfd):
     async def play():
         settings = {"workers": 1, "timeout": 2, "limit": 1, "env_args": {"max_turns": 4}}

@@ -1,0 +1,1 @@
+"""Environments of other projects that a server of OpenEnv hosts, by the id ``openenv:URL``."""

@@ -1,0 +1,56 @@
+"""Where a server of OpenEnv is, as the name of an environment says it, and what is sent along to be let in."""
+
+import os
+import re
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+TOKEN = "MANYTURN_OPENENV_TOKEN"
+_LOOPBACK = re.compile(r"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?(?:/\S*)?", re.IGNORECASE)
+
+
+class Address(NamedTuple):
+    """A server's address, without a slash at its end.
+
+    Attributes:
+        http, socket: for requests, and for the session of an episode.
+        is_here: whether it is on this machine, so that no proxy is asked.
+        headers: what every request carries.
+    """
+
+    http: str
+    socket: str
+    is_here: bool
+    headers: dict[str, str]
+
+
+def address_of(url: str) -> Address:
+    """The address that a URL means; the token is that of the environment variable MANYTURN_OPENENV_TOKEN.
+
+    Raises:
+        ValueError: it is none, or it holds secrets; the text names the fix.
+
+    >>> address_of("localhost:8000/").socket
+    'ws://localhost:8000/ws'
+    """
+    url = url.strip().rstrip("/")
+    if _LOOPBACK.fullmatch(url):
+        url = f"http://{url}"
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        sound, parts = False, urlsplit("")
+    if not sound:
+        raise ValueError(
+            "that is no address of a server: write openenv:http://127.0.0.1:8000, or https:// and its host"
+        )
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ValueError(
+            "the name of an environment is kept with results, so it must hold no secrets: leave out user, password and "
+            f"query, and set {TOKEN}"
+        )
+    token = os.environ.get(TOKEN, "")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    is_here = _LOOPBACK.fullmatch(parts.netloc) is not None
+    return Address(url, f"ws{url.removeprefix('http')}/ws", is_here, headers)
