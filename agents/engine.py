@@ -71,12 +71,15 @@ class Capabilities(NamedTuple):
         entropy: replies come with their entropies.
         lora: ``load`` takes the weights of a model with adapters.
         choices: there is ``choose``.
+        own_weights: it can draw while a learner changes the model that it was made for, and takes new weights by
+            ``load`` while episodes are open, as the asynchronous order asks.
     """
 
     keeps_bits: bool = False
     entropy: bool = False
     lora: bool = False
     choices: bool = False
+    own_weights: bool = False
 
 
 class Engine(Protocol):

@@ -63,6 +63,11 @@ class EngineConfig(Named):
                 f"agent.only_admissible limits replies token by token, which engine {self.name} cannot: {instead} "
                 "agent.only_admissible out"
             )
+        if run.order.is_asynchronous and not able.own_weights:
+            return (
+                f"order.kind = 'asynchronous' draws while the learner changes the weights, which engine {self.name} is "
+                "not known to do: take one that does, such as engine.name = 'transformers', or leave order out"
+            )
         return None
 
 
@@ -79,6 +84,7 @@ class EngineContext:
         beside: bytes that the learner keeps besides weights, gradients and the optimiser's state.
         max_context: tokens of the longest prompt and reply together.
         barrier: of the engines that play the same episodes, for an engine that computes in batches.
+        own_weights: the learner changes the model while the engine draws: draw with a copy of it.
     """
 
     model: "PreTrainedModel"
@@ -88,6 +94,7 @@ class EngineContext:
     beside: float = 0.0
     max_context: int = 2048
     barrier: BatchBarrier = field(default_factory=BatchBarrier)
+    own_weights: bool = False
 
 
 ENGINES: Registry[Engine] = Registry("engine", "manyturn.agents.engines")

@@ -71,11 +71,9 @@ async def gather(
                 number, attempts = waiting
                 task, key = plan[number]
                 episode = await play(seat, policy, task, key, seats.instructions, max_turns)
-                episode.attempts = attempts + 1
-                if episode.bystander:  # free of charge: a process ends for one suspect, who is charged
-                    queue.put_back(number, attempts, 0.0)
-                elif episode.ending.is_error and not episode.refused and episode.attempts < patience.attempts:
-                    queue.put_back(number, episode.attempts, _pause(episode))
+                again = settled(episode, attempts, patience)
+                if again is not None:
+                    queue.put_back(number, *again)
                 else:
                     done[number] = episode
                     finish(episode)
@@ -84,7 +82,6 @@ async def gather(
         nonlocal errors
         if episode.ending.is_error:
             errors += 1
-            episode.cause = f"after {episode.attempts} attempt{'s' * (episode.attempts > 1)}: {episode.cause}"
         if on_episode is not None:
             on_episode(episode)
         if breaker is not None:
@@ -111,6 +108,25 @@ async def gather(
         first = _first(several)
         raise first from first.__cause__
     return _complete(done)
+
+
+def settled(episode: Episode, earlier: int, patience: Patience) -> tuple[int, float] | None:
+    """What becomes of an attempt that has ended: None where that was the episode, which then names its attempts.
+
+    Args:
+        earlier: attempts before it that count.
+
+    Returns:
+        Where the episode is to be tried again: attempts that count by now, and the seconds until then.
+    """
+    episode.attempts = earlier + 1
+    if episode.bystander:  # free of charge: a process ends for one suspect, who is charged
+        return earlier, 0.0
+    if episode.ending.is_error and not episode.refused and episode.attempts < patience.attempts:
+        return episode.attempts, _pause(episode)
+    if episode.ending.is_error:
+        episode.cause = f"after {episode.attempts} attempt{'s' * (episode.attempts > 1)}: {episode.cause}"
+    return None
 
 
 def _first(error: BaseException) -> BaseException:

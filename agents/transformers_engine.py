@@ -69,14 +69,14 @@ class TransformersEngine(Engine):
         if model.dtype in (torch.bfloat16, torch.float16):
             self.precision = str(model.dtype).removeprefix("torch.")
         self.version, self.vocabulary = 0, model.config.get_text_config().vocab_size
-        self.capabilities = Capabilities(keeps_bits=reproducible, entropy=True, lora=True, choices=True)
+        self.capabilities = Capabilities(reproducible, entropy=True, lora=True, choices=True, own_weights=True)
         self._whole = True  # whether the weights are those of one version
         self._awake = True
         shape = cache_shape(model.config, model.dtype)
         self._pool = PagePool(shape, pages_for(shape, cache_bytes, max_batch), model.device)
         self._caches = Caches(self._pool)
         self._decoder, self._ends = Decoder(model, end_ids, self._pool), end_ids
-        self.batch_limit, self._out_of_memory = max_batch, 0
+        self.batch_limit, self._out_of_memory, self._redrawn = max_batch, 0, 0
         self._reproducible = reproducible
         self._barrier = barrier or BatchBarrier()
         self._barrier.join(self)
@@ -137,13 +137,17 @@ class TransformersEngine(Engine):
         decoder, past = self._decoder, self._told_seconds
         self._told_seconds = decoder.read_seconds, decoder.draw_seconds
         read, draw = (round(now - then, 3) for now, then in zip(self._told_seconds, past, strict=True))
-        return {"batch_limit": self._limit, "out_of_memory": times, "read_seconds": read, "draw_seconds": draw}
+        redrawn, self._redrawn = self._redrawn, 0
+        told = {"batch_limit": self._limit, "out_of_memory": times, "read_seconds": read, "draw_seconds": draw}
+        return told | ({"redrawn_tokens": redrawn} if redrawn else {})
 
     # Nothing in load, sleep and wake is awaited: no pass can begin, and no cancellation can come, in their middle.
 
     async def load(self, weights: Weights, version: int) -> None:
         self._finish_pass()
         self._whole = False
+        # The same noise again: with weights that are the same to the bit, a reply is what it would have been.
+        self._redrawn += sum(len(request.row.ids) for request in self._rows)
         self._start_over()
         self._caches.clear()
         if weights.module is not self._model:
@@ -151,7 +155,12 @@ class TransformersEngine(Engine):
         self.version, self._whole = version, True
 
     def _copy(self, weights: Weights) -> None:
-        missing = dict(self._model.named_parameters())
+        from peft import PeftModel, get_peft_model_state_dict  # which takes a second
+
+        if isinstance(self._model, PeftModel):
+            missing = {name: value.data for name, value in get_peft_model_state_dict(self._model).items()}
+        else:
+            missing = {name: value.data for name, value in self._model.named_parameters()}
         with torch.no_grad():
             for name, tensor in weights.tensors():
                 mine = missing.pop(name, None)

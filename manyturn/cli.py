@@ -82,8 +82,8 @@ def train(
     in a recipe, such as --learner.lr 1e-4 --credit.advantage grpo --steps 40. manyturn options lists them all, and
     manyturn options learner those of a section. --model.path DIR trains a Hugging Face model instead of a tiny one.
 
-    Sections: env, model, agent, roles, sampling, engine, warmup, rollout, curriculum, credit, objective, learner,
-    value, progress, columns, evaluation, loggers.
+    Sections: env, model, agent, roles, sampling, engine, warmup, order, rollout, curriculum, credit, objective,
+    learner, value, progress, columns, evaluation, loggers.
     Without a section: steps, seed, device, threads, checkpoint_every, keep_checkpoints, keep_tokens.
 
     Parameters

@@ -312,6 +312,8 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "learner.micro_tokens": Unchanged(64, why="of how much is computed at once"),
     "learner.engine_alarm": Unchanged("note", why="of whether a run stops"),
     "learner.old_logprobs": Matters("engine", COARSE),
+    "order.kind": Matters("asynchronous"),
+    "order.staleness": Matters(3, {"order.kind": "asynchronous"}, first=1, steps=4),
     "learner.lora_rank": Matters(4),
     "learner.lora_alpha": Matters(4, {"learner.lora_rank": 4}),
     "learner.lora_layers": Matters([1, 2], DEEP),

@@ -31,6 +31,7 @@ from manyturn.trainers.learn.learner_config import LearnerConfig
 from manyturn.trainers.learn.objective import OBJECTIVES
 from manyturn.trainers.learn.objectives.clip import ClipConfig
 from manyturn.trainers.play.curricula.uniform import UniformConfig
+from manyturn.trainers.play.order_config import OrderConfig
 from manyturn.trainers.play.pool import CURRICULA
 from manyturn.trainers.play.rollout_config import RolloutConfig
 from manyturn.trainers.recipe.logger import LOGGERS
@@ -117,7 +118,7 @@ class EvaluationConfig(Options):
 
 
 class RunConfig(Options):
-    """Everything that decides a run. The same configuration gives the same weights, to the bit on a CPU."""
+    """Everything that decides a run. In synchronous order it gives the same weights each time, to the bit on a CPU."""
 
     env: EnvConfig
     model: Annotated[Any, MODELS.field] = TinyModel()
@@ -130,6 +131,8 @@ class RunConfig(Options):
     engine: Annotated[Any, ENGINES.field] = TransformersConfig()
     """What computes the replies."""
     warmup: WarmupConfig = WarmupConfig()
+    order: OrderConfig = OrderConfig()
+    """Whether playing and learning take turns, or go on side by side."""
     rollout: RolloutConfig = RolloutConfig()
     curriculum: Annotated[Any, CURRICULA.field] = UniformConfig()
     """Which tasks a step plays."""
@@ -181,7 +184,8 @@ class RunConfig(Options):
     def _fitting(self, env: EnvFacts | None) -> dict[str, Any]:
         """Sections and entries with the engine's and the model's defaults in place of what nobody gave."""
         found: dict[str, Any] = {}
-        for name, value in (*self.engine.defaults(self, env).items(), *self.model.defaults(self, env).items()):
+        given = [part.defaults(self, env).items() for part in (self.order, self.engine, self.model)]
+        for name, value in (entry for entries in given for entry in entries):
             section = found.get(name, getattr(self, name))
             if isinstance(section, Options):
                 found[name] = section.with_defaults(value)

@@ -95,8 +95,20 @@ METRICS: dict[str, str] = {
     "progress_loss": "SPA: mean squared difference between the sum of an episode's estimated contributions and its "
     "outcome, in a step or a pass of the estimator's training; the share of the outcome's variance that it leaves is "
     "what contributions do not account for yet.",
+    # --- asynchronous order
+    "staleness": "Mean over the step's episodes of how many steps lie between the weights that each began with and "
+    "those that learn from it.",
+    "staleness_max": "The same of the oldest one; never more than order.staleness.",
+    "mixed_versions": "Share of the step's episodes whose turns were drawn by weights of more than one version.",
+    "learner_idle": "Share of the time since the step before in which the learner waited for episodes.",
+    "players_idle": "Share of the places for episodes that were empty meanwhile: as many as may be open together, by "
+    "rollout.concurrency or because no more may begin.",
+    "open_episodes": "Queue: episodes being played when the step was done.",
+    "waiting_episodes": "Queue: episodes of later steps that had ended by then, and wait for theirs.",
+    "redrawn_tokens": "Tokens of replies that began again because new weights came while they were drawn.",
     # --- speed
-    "rollout_seconds": "Seconds to play the step's episodes; in the warm-up, the demonstrations or the measurement's.",
+    "rollout_seconds": "Seconds to play the step's episodes, or to wait for them in asynchronous order; in the "
+    "warm-up, the demonstrations or the measurement's.",
     "rollout_cpu_seconds": "Seconds of the processor of this process meanwhile, all its threads together.",
     "read_seconds": "Seconds in which the engine read prompts, of those in which it computed for the line's episodes.",
     "draw_seconds": "Seconds in which it drew replies. A pass that does both is shared out by its tokens.",

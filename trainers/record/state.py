@@ -11,6 +11,8 @@ class State:
     Attributes:
         step: steps that are done.
         found: what the last step found out about its tasks, rows of ``TaskFeedback``; the next curriculum reads it.
+            Where tasks are drawn ahead: what was found out since the last draw.
+        drawn: numbers of the tasks of the steps to come, a list for each, where they are drawn ahead.
         seen: contents of all tasks that were learnt from.
         explored: what the exploration before the first step did; empty where it is to come, or there is none.
         played: episodes, turns and tokens said, of exploration and of all steps together.
@@ -28,6 +30,7 @@ class State:
 
     step: int = 0
     found: list[list[Any]] = field(default_factory=list)
+    drawn: list[list[int]] = field(default_factory=list)
     memory: dict[str, Any] = field(default_factory=dict)
     validated: int = 0
     seen: set[str] = field(default_factory=set)

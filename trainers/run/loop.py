@@ -8,8 +8,9 @@ was killed continues from its last checkpoint to the same bits.
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +38,15 @@ from manyturn.trainers.record.run_loggers import RunLoggers
 from manyturn.trainers.record.state import State
 from manyturn.trainers.record.stopping import Stopped, Stopping
 from manyturn.trainers.run import exploration
+from manyturn.trainers.run.ahead import Ahead
 from manyturn.trainers.run.held_out import conclude, figures
 from manyturn.trainers.run.longer import epo_note, lengthened, schedule_note
 from manyturn.trainers.run.oddities import oddities
 from manyturn.trainers.run.run import Run, open_run
 from manyturn.trainers.run.step import train_step
 from manyturn.trainers.run.warmup import validate, warm_up
+
+Step = Callable[[], Awaitable[dict[str, Any]]]
 
 
 async def train(
@@ -109,20 +113,23 @@ async def train(
             if edits:
                 for told in filter(None, (made(settings, edits, state.step) for made in (schedule_note, epo_note))):
                     note(told)
+                if set(edits) - {"steps"}:
+                    state.drawn = []  # they may be of other tasks, or another order
                 state.config_changes.append({"step": state.step, "entries": {k: list(v) for k, v in edits.items()}})
                 folder.set_aside(state.step)
                 _save(run, state, folder)  # the accepted configuration is the run's, even where no step follows
             await _explore(run, state, folder, stopping, log, note)
             earlier, went_on = state.seconds, time.monotonic()
-            try:
-                while state.step < settings.steps or _validation_is_due(run, state):
-                    await stopping.run(_advance(run, state, folder, log))
-                    state.seconds = earlier + time.monotonic() - went_on
-                    if not _validation_is_due(run, state) and _checkpoint_is_due(settings, state):
-                        _save(run, state, folder)
-            except Stopped:
-                _save(run, state, folder, last=True)
-                raise
+            async with _ordered(run, state, folder) as step:
+                try:
+                    while state.step < settings.steps or _validation_is_due(run, state):
+                        await stopping.run(_advance(run, state, folder, log, step))
+                        state.seconds = earlier + time.monotonic() - went_on
+                        if not _validation_is_due(run, state) and _checkpoint_is_due(settings, state):
+                            _save(run, state, folder)
+                except Stopped:
+                    _save(run, state, folder, last=True)
+                    raise
             summary = await stopping.run(conclude(run, state, path))
             summary["seconds"] = round(earlier + time.monotonic() - went_on, 1)
             replace_text(path / "summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
@@ -139,11 +146,21 @@ async def _explore(run: Run, state: State, folder: RunFolder, stopping: Stopping
         _save(run, state, folder)
 
 
-async def _advance(run: Run, state: State, folder: RunFolder, log: Log) -> None:
+@asynccontextmanager
+async def _ordered(run: Run, state: State, folder: RunFolder) -> AsyncIterator[Step]:
+    """What takes the next step, in the order of the run."""
+    if run.config.order.is_asynchronous and state.step < run.config.steps:
+        async with Ahead(run, state, folder) as ahead:
+            yield ahead.step
+    else:
+        yield partial(train_step, run, state, folder)
+
+
+async def _advance(run: Run, state: State, folder: RunFolder, log: Log, step: Step) -> None:
     """A step, or the validation that follows it; if it is cancelled, nothing has changed."""
     if not _validation_is_due(run, state):
         folder.check_room()
-        line = await train_step(run, state, folder)
+        line = await step()
         log({"phase": "train", "step": state.step, **line})
         return
     found = await validate(run, f"validation/{state.step}", run.config.evaluation.every_limit)

@@ -78,7 +78,7 @@ async def _play_next(
         run.seats,
         policy,
         batch,
-        max_turns=_turn_limit(run, step),
+        max_turns=most_turns(run, step),
         patience=replace(patience, error_share=patience.error_share * (len(plan) / len(batch))),
         breaker=run.breaker,
         on_episode=keep,
@@ -86,7 +86,8 @@ async def _play_next(
     return {episode.key: episode for episode in played}
 
 
-def _turn_limit(run: Run, step: int) -> int:
+def most_turns(run: Run, step: int) -> int:
+    """The turn limit of a step's episodes."""
     rollout = run.config.rollout
     return rollout.max_turns if rollout.horizon is None else turn_limit(rollout.horizon, max(step, 1))
 

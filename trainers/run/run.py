@@ -54,6 +54,7 @@ class Run:
     train: Sequence[Task]
     trainees: tuple[Trainee, ...]
     breaker: Breaker
+    _drawing: int = 0
 
     @property
     def only(self) -> Trainee:
@@ -79,14 +80,20 @@ class Run:
     async def drawing(self) -> AsyncIterator[None]:
         """While episodes are played: the engines are awake, and draw with their learners' present weights.
 
-        After it they sleep, since learner and engine may share a device. Nothing else waits for engines, so that a run
-        which is stopped is never stopped between an update and what belongs to it.
+        After it they sleep, since learner and engine may share a device; within another such stretch they stay awake.
+        Nothing else waits for engines, so that a run which is stopped is never stopped between an update and what
+        belongs to it.
         """
         for trainee in self.trainees:
             await trainee.publish()
-        yield
-        for trainee in self.trainees:
-            await trainee.engine.sleep()
+        self._drawing += 1
+        try:
+            yield
+        finally:
+            self._drawing -= 1
+        if not self._drawing:
+            for trainee in self.trainees:
+                await trainee.engine.sleep()
 
     def batch_limits(self) -> dict[str, int]:
         """Most replies that the engine of each policy computes together, where engines say so."""
@@ -216,6 +223,7 @@ def _trainee(
         beside=config.learner.states_bytes,
         max_context=config.agent.max_context,
         barrier=barrier,
+        own_weights=config.order.is_asynchronous,
     )
     engine = build_engine(config.engine, context)
     agent = Agent(

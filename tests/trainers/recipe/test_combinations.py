@@ -293,6 +293,41 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         "progress_reward has no effect: with gamma = 1 it adds the same to the returns .* grpo compares nothing else",
         {"credit.advantage": "gigpo"},
     ),
+    (
+        {"order.kind": "asynchronous", "engine": "vllm"},
+        "draws while the learner changes the weights, which engine vllm is not known to do: take .*'transformers'",
+        {"engine": "transformers"},
+    ),
+    (
+        {"order.kind": "asynchronous", "engine": {"name": "transformers", "reproducible": True}},
+        "engine.reproducible = true computes in rounds that wait for the slowest of all open episodes, .* leave it out",
+        {"engine": "transformers"},
+    ),
+    (
+        {"order.kind": "asynchronous", "rollout.rounds": 2},
+        "rollout.rounds = 2 plays groups for which the step's others have to end first, .*: leave rounds out",
+        {"rollout.rounds": 1},
+    ),
+    (
+        {"order.kind": "asynchronous", "rollout": {"branching": {"initial": 2}}},
+        "rollout.branching forks off episodes .*: leave branching out, or leave order.kind = 'asynchronous' out",
+        {"rollout": {}},
+    ),
+    (
+        {"order.kind": "asynchronous", "learner.old_logprobs": "learner"},
+        "takes episodes for the present policy's, .*: set it to 'engine', or give objective.correction",
+        {"objective": {"name": "clip", "correction": {}}},
+    ),
+    (
+        {"order.kind": "asynchronous", "objective": {"name": "reinforce"}, "learner.minibatch": 128},
+        "reinforce has no ratio for what earlier weights drew, .*: take an objective with one, such as clip, or give",
+        {"objective": {"name": "reinforce", "correction": {}}},
+    ),
+    (
+        {"order.kind": "asynchronous", "learner.engine_alarm": "note"},
+        "learner.engine_alarm has no effect with order.kind = 'asynchronous', .*: leave it out",
+        {"learner.engine_alarm": "stop"},
+    ),
 ]
 
 

@@ -1,0 +1,108 @@
+"""An asynchronous order that learns from too old an episode, loses or doubles one, or comes to a standstill."""
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from manyturn.trainers.play.schedule import EpisodePlace, Schedule
+from manyturn.trainers.play.simulation import Simulated, Workload, simulate
+
+WORKLOADS = 1000
+
+
+def random_work(rng: Random) -> tuple[Workload, list[float]]:
+    """Any sizes, long tails, a slow or a quick learner; and up to four kills."""
+    tail, quick, slowest = rng.uniform(0, 2.5), rng.uniform(0, 5), rng.uniform(0, 30)
+    work = Workload(
+        episodes=rng.randint(1, 12),
+        steps=rng.randint(1, 15),
+        staleness=rng.randint(0, 8),
+        places=rng.randint(1, 40),
+        play_seconds=lambda place: rng.lognormvariate(0, tail),
+        learn_seconds=lambda step: rng.uniform(0, quick) if step % 3 else slowest,
+        checkpoint_every=rng.randint(1, 5),
+    )
+    return work, [rng.uniform(0, 60) for _ in range(rng.randint(0, 4))]
+
+
+def faults(work: Workload, found: Simulated, killed: bool) -> list[str]:
+    """What must not be."""
+    told = []
+    ages = [age for step in found.ages.values() for age in step]
+    if max(ages) > work.staleness or min(ages) < 0:
+        told.append(f"an episode of {max(ages)} steps, where {work.staleness} are allowed")
+    everything = [EpisodePlace(step, number) for step in range(1, work.steps + 1) for number in range(work.episodes)]
+    if [place for step in range(1, work.steps + 1) for place in found.learnt[step]] != everything:
+        told.append("an episode was lost, doubled or learnt from out of order")
+    if set(found.played) != set(everything) or max(found.played.values()) > 1:
+        told.append("an episode that had ended was played again")
+    if found.most_open > work.places:
+        told.append(f"{found.most_open} episodes in {work.places} places")
+    if not killed and len(found.figures) != work.steps:
+        told.append("a step was done twice")
+    return told
+
+
+def test_no_workload_exceeds_the_bound_loses_an_episode_or_stands_still():
+    wrong = []
+    for seed in range(WORKLOADS):
+        work, kills = random_work(Random(seed))
+        if told := faults(work, simulate(work, kills), bool(kills)):
+            wrong.append((seed, told))
+    assert not wrong
+
+
+@given(st.integers(0, 6), st.integers(1, 6), st.integers(1, 4), st.integers(0, 10**6))
+@settings(max_examples=100, deadline=None)
+def test_no_place_stands_empty_while_an_episode_may_begin(staleness, episodes, places, seed):
+    rng, clock = Random(seed), [0.0]
+    schedule = Schedule(episodes, 6, staleness, places, clock=lambda: clock[0])
+    begun, running = set[EpisodePlace](), list[EpisodePlace]()
+    while schedule.done < 6:
+        while (place := schedule.next()) is not None:
+            begun.add(place)
+            running.append(place)
+        steps = range(schedule.done + 1, schedule.newest + 1)
+        left = {EpisodePlace(step, number) for step in steps for number in range(episodes)} - begun
+        assert schedule.open == len(running) and (schedule.open == places or not left)
+        clock[0] += rng.random()
+        if schedule.is_ready:
+            schedule.learn()
+            schedule.learnt()
+        else:
+            schedule.ends(running.pop(rng.randrange(len(running))))
+
+
+def test_staleness_0_is_the_synchronous_order():
+    rng = Random(3)
+    seconds = {EpisodePlace(step, number): rng.lognormvariate(0, 1) for step in range(1, 9) for number in range(5)}
+    found = simulate(Workload(5, 8, 0, 40, seconds.__getitem__, lambda step: 2.0))
+    expected = sum(max(seconds[EpisodePlace(step, number)] for number in range(5)) + 2.0 for step in range(1, 9))
+    assert found.seconds == pytest.approx(expected)
+
+
+def test_slow_episodes_hold_up_nobody_else_and_idle_shares_are_those_of_the_clock():
+    """One episode of each step takes 10 s, the others 1 s, on as many places as a step has episodes."""
+    slow = {EpisodePlace(step, 0): 10.0 for step in range(1, 21)}
+    runs = {k: simulate(Workload(5, 20, k, 5, lambda place: slow.get(place, 1.0), lambda step: 1.0)) for k in (0, 4)}
+    assert runs[0].seconds == pytest.approx(20 * 11)
+    assert runs[4].seconds < 0.5 * runs[0].seconds
+    [first, *_] = runs[0].figures
+    assert first["learner_idle"] == pytest.approx(10 / 11)
+    assert first["players_idle"] == pytest.approx((4 * 9 + 5 * 1) / (5 * 11))
+    assert first["staleness_max"] == 0 and max(line["staleness_max"] for line in runs[4].figures) <= 4
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (lambda schedule: schedule.learn(), r"step 1 has 0 of 2 episodes"),
+        (lambda schedule: schedule.learnt(), "no step is being learnt from"),
+        (lambda schedule: schedule.ends(EpisodePlace(1, 0)), "is not open"),
+    ],
+)
+def test_a_caller_out_of_step_is_an_error(wrong, told):
+    with pytest.raises(ValueError, match=told):
+        wrong(Schedule(2, 3, 1, 4))

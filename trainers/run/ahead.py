@@ -1,0 +1,189 @@
+"""The asynchronous order: episodes of later steps are played while a step is learnt from.
+
+The learner works in a thread of its own, on weights that no engine draws with. When a step is done the engines load
+its weights while episodes go on: their next replies are drawn with the new ones, those that are being drawn begin
+again, and what was computed of their prompts is computed again. So a reply is of one version, an episode may be of
+several, and the ledger has the version of each turn.
+
+``Schedule`` says what may begin and what is learnt from. The tasks of step s + k + 1 are drawn when step s is done, by
+what it has found, so that which tasks a step plays does not depend on how long anything took.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from manyturn.agents.breaker import TooManyErrors, complaint
+from manyturn.agents.episode import Episode, most_open, play
+from manyturn.agents.episode_key import EpisodeKey
+from manyturn.agents.gather import settled
+from manyturn.envs.contract.task import Task
+from manyturn.trainers.play.rollouts import describe, plan_groups
+from manyturn.trainers.play.schedule import EpisodePlace, Schedule
+from manyturn.trainers.record.run_folder import RunFolder
+from manyturn.trainers.record.state import State
+from manyturn.trainers.record.stopwatch import Stopwatch
+from manyturn.trainers.run.first_step import check_first_step
+from manyturn.trainers.run.journals import Journals
+from manyturn.trainers.run.lesson import Lesson
+from manyturn.trainers.run.playing import most_turns
+from manyturn.trainers.run.run import Run
+from manyturn.trainers.run.step import draw_tasks
+
+Result = TypeVar("Result")
+
+
+class Ahead:
+    """Plays from when it is entered until it is left, and takes step after step, as an async context manager."""
+
+    def __init__(self, run: Run, state: State, folder: RunFolder):
+        rollout, order = run.config.rollout, run.config.order
+        self._run, self._state, self._folder = run, state, folder
+        self._count, self._policy = rollout.tasks * rollout.group, run.policy()
+        self._allowed = max(1, int(run.patience.error_share * self._count))
+        self._plans = dict[int, list[tuple[Task, EpisodeKey]]]()
+        self._played = dict[int, dict[int, Episode]]()
+        self._journals = Journals(folder, state.step, self._count, self._allowed)
+        ended = {place: began for place, (began, _) in self._journals.found.items()}
+        places = min(run.seats.limit, most_open(self._policy, run.seats.processes) or run.seats.limit)
+        self._schedule = Schedule(self._count, run.config.steps, order.staleness, places, state.step, ended)
+        self._open = set[asyncio.Task[None]]()
+        self._failure: BaseException | None = None
+        self._changed = asyncio.Event()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="learner")
+        self._drawing = run.drawing()
+
+    async def __aenter__(self) -> Self:
+        await self._drawing.__aenter__()
+        self._draw()
+        self._begin()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for task in self._open:
+            task.cancel()
+        if self._open:
+            await asyncio.wait(self._open)
+        self._thread.shutdown()
+        self._journals.close()
+        await self._drawing.__aexit__(kind, error, trace)
+
+    async def step(self) -> dict[str, Any]:
+        """The next step; returns its metrics. If it is cancelled before it is learnt from, nothing has changed."""
+        clock, step = Stopwatch(), self._state.step + 1
+        while not self._schedule.is_ready:
+            if self._failure is not None:
+                raise self._failure
+            self._changed.clear()
+            await self._changed.wait()
+        waited = clock.lap("rollout")
+        episodes = [self._played[step][number] for number in range(self._count)]
+        if step == 1:
+            await check_first_step(self._run, episodes)
+        return await _unbroken(self._learn(episodes, waited, clock))
+
+    async def _learn(self, episodes: list[Episode], waited: dict[str, float], clock: Stopwatch) -> dict[str, Any]:
+        run, state, places = self._run, self._state, self._schedule.learn()
+        step = places[0].step
+        numbers = {run.train[number].id: number for number in state.drawn[0]}
+        lesson = Lesson(step, episodes, [True] * len(episodes), numbers, {episode.key: None for episode in episodes})
+        memory = state.memory
+
+        def update() -> Any:
+            updates = lesson.updates(run, memory)
+            return updates, *lesson.learn(run, self._folder, updates, memory)
+
+        self._journals.sync(step)  # these episodes are counted on from now on
+        updates, learned, remembered = await asyncio.get_running_loop().run_in_executor(self._thread, update)
+        found = state.found
+        counted = lesson.settle(run, state, updates, remembered)
+        state.found = found + state.found  # of earlier steps, where all draws were made before they were done
+        del state.drawn[0], self._plans[step], self._played[step]
+        for trainee in run.trainees:
+            await trainee.hand_over()
+        told = self._schedule.learnt()
+        self._draw()
+        self._begin()
+        return {
+            **describe(episodes, run.roles, run.seats.part_names),
+            **learned,
+            **waited,
+            **run.engine_figures(),
+            **clock.lap("learn"),
+            **counted,
+            **told,
+            "mixed_versions": sum(_versions(episode) > 1 for episode in episodes) / len(episodes),
+        }
+
+    def _draw(self) -> None:
+        """Draw the tasks of all steps of which episodes may begin."""
+        run, state, rollout = self._run, self._state, self._run.config.rollout
+        for step in range(state.step + 1, self._schedule.newest + 1):
+            number = step - state.step - 1
+            if number == len(state.drawn):
+                tasks, memory = draw_tasks(run, step, rollout.tasks, state.found, state.memory)
+                state.drawn.append(tasks)
+                state.memory, state.found = dict(memory), []
+            if step not in self._plans:
+                tasks = [run.train[n] for n in state.drawn[number]]
+                self._plans[step] = plan_groups(tasks, rollout.group, run.config.seed, f"train/{step}")
+                self._played[step] = self._journals.episodes(step, self._plans[step])
+
+    def _begin(self) -> None:
+        """Play whatever may begin."""
+        while (place := self._schedule.next()) is not None:
+            task = asyncio.get_running_loop().create_task(self._play(place))
+            self._open.add(task)
+            task.add_done_callback(self._closed)
+
+    def _closed(self, task: asyncio.Task[None]) -> None:
+        self._open.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failure = self._failure or error
+        self._changed.set()
+
+    async def _play(self, place: EpisodePlace) -> None:
+        run, attempts = self._run, 0
+        task, key = self._plans[place.step][place.number]
+        while True:
+            async with run.seats.take() as seat:
+                began = self._schedule.begins(place)
+                most = most_turns(run, place.step)
+                episode = await play(seat, self._policy, task, key, run.seats.instructions, most)
+            again = settled(episode, attempts, run.patience)
+            if again is None:
+                break
+            attempts, pause = again
+            await asyncio.sleep(pause)
+        self._journals.append(place, episode, began, self._schedule.done)
+        self._played[place.step][place.number] = episode
+        self._check(place.step, episode)
+        self._schedule.ends(place)
+        self._begin()
+
+    def _check(self, step: int, ended: Episode) -> None:
+        """Raise TooManyErrors where a step, or the last episodes of all steps, have too many."""
+        self._run.breaker.note(ended)
+        errors = sum(episode.ending.is_error for episode in self._played[step].values())
+        if ended.ending.is_error and errors > self._allowed:
+            raise TooManyErrors(complaint(errors, f"{self._count}", ended, self._run.patience.allowed_by))
+
+
+async def _unbroken(work: Coroutine[Any, Any, Result]) -> Result:
+    """The result of work that is finished although whoever waits is cancelled: a thread cannot be stopped half-way."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        try:
+            await asyncio.wait((task,))
+        except asyncio.CancelledError:
+            continue
+    return task.result()
+
+
+def _versions(episode: Episode) -> int:
+    """How many policy versions drew its turns."""
+    return len({span.version for span in episode.ledger.spans}) if episode.ledger else 0
