@@ -14,6 +14,7 @@ import manyturn
 from manyturn import exits
 from manyturn.cli_containers import containers_app, images_app
 from manyturn.cli_envs import check, data_app, envs, new_env, panel_app, play, shop
+from manyturn.cli_export import export
 from manyturn.cli_serve import serve
 from manyturn.cli_suite import suite_app
 from manyturn.cli_tasks import tasks_app
@@ -40,6 +41,7 @@ for command in (
     containers_app,
     play,
     shop,
+    export,
     serve,
     new_env,
     envs,

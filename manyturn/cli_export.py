@@ -1,0 +1,43 @@
+"""The command that writes an environment as a package of another project."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from manyturn.env_args import EnvArgs, read_wrappers
+
+
+def export(
+    env: str,
+    *,
+    as_: Annotated[Literal["verifiers"], Parameter(name="--as")],
+    out: Path,
+    env_args: EnvArgs = None,
+    wrappers: Annotated[str | None, Parameter(name=("--env.wrappers", "--wrappers"))] = None,
+    limit: int = 1000,
+) -> None:
+    """Write an environment as a package that another project installs and runs.
+
+    Parameters
+    ----------
+    env
+        Environment: an id, FILE.py:Class, or openenv:URL.
+    as_
+        verifiers: a taskset with an environment and a harness for vf-eval and prime-rl.
+    out
+        The folder, which must not be there yet.
+    env_args
+        Arguments of its constructor: a TOML table, such as {difficulty = "hard"}, or by name, as in
+        --env.args.difficulty hard.
+    wrappers
+        Turn-level rewards as a TOML list, such as [{name = "turn_cost", cost = 0.01}].
+    limit
+        Most tasks of each split.
+    """
+    from manyturn.export import export as run
+
+    panels = run(env, out, env_args, read_wrappers(wrappers or []), limit)
+    for split, panel in panels.items():
+        print(f"{split}: {len(panel)} tasks, hash {panel.hash}")
+    print(f"{out / 'README.md'} says how {as_} installs and runs it")

@@ -1,0 +1,129 @@
+"""Environments as packages of other projects: a small folder, which installs and runs there without edits."""
+
+import json
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import manyturn
+from manyturn.envs.contract.environments import NeedsSetup, is_file
+from manyturn.envs.contract.panel import Panel, make_panel, portable_name
+from manyturn.envs.contract.turn_reward import plain_wrappers
+from manyturn.envs.hosting.host import Host
+from manyturn.exported import PANEL, WORLD
+
+_PROJECT = """\
+[build-system]
+requires = ["setuptools>=61"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "{dashed}"
+version = "0.1.0"
+description = "{env} of manyturn as an environment of verifiers"
+requires-python = ">=3.11"
+dependencies = ["manyturn>={version}", "verifiers>=0.4"]
+
+[tool.setuptools]
+packages = ["{package}"]
+
+[tool.setuptools.package-data]
+{package} = ["*.json"]
+"""
+_MODULE = '''\
+"""{env} for verifiers, as manyturn export wrote it; tasks and hashes are in the files next to it."""
+
+from pathlib import Path
+
+from manyturn.hosts.verifiers import EpisodeEnv, PanelTaskset, TalkHarness
+
+
+class {name}Taskset(PanelTaskset):
+    folder = Path(__file__).parent
+
+
+__all__ = ["EpisodeEnv", "{name}Taskset", "TalkHarness"]
+'''
+_README = """\
+# {dashed}
+
+`{env}` of manyturn {version} as an environment of verifiers. Install manyturn first, then this folder:
+
+```sh
+pip install .
+vf-eval {dashed} -n 20 --env.taskset.split test --no-push -m MODEL --client.base-url URL --client.api-key-var NAME
+```
+
+| split | tasks | hash |
+|---|---|---|
+{rows}
+
+A task that is another one in the installed manyturn is refused. Each reward part is a reward of verifiers. The rewards
+of the turns are in `trace.info["manyturn"]["turns"]`.
+"""
+
+
+def export(
+    env: str,
+    out: Path,
+    args: Mapping[str, Any] | None = None,
+    wrappers: Sequence[Any] = (),
+    limit: int = 1000,
+) -> dict[str, Panel]:
+    """Write an environment as a package for verifiers.
+
+    Args:
+        env: an id, or FILE.py:Class, whose file alone is copied.
+        out: the folder; it must be empty, or not there.
+        args, wrappers: of the environment.
+        limit: tasks of each split.
+
+    Returns:
+        Split -> its tasks.
+
+    Raises:
+        ValueError: the environment cannot be exported, or there is something in the folder.
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ValueError(f"{out} is there already: name another folder, or remove it")
+    kept = plain_wrappers(wrappers)
+    host = Host(env, args, wrappers)
+    try:
+        if len(host.roles) > 1:
+            raise ValueError(f"{env} has the roles {', '.join(host.roles)}: an exported environment has one player")
+        panels = {
+            split: make_panel(tasks, env, split, limit, args) for split in host.splits if (tasks := _of(host, split))
+        }
+    finally:
+        host.close()
+    word = re.sub(r"-v\d+$", "", re.split(r"[/:]", env)[-1])
+    name = re.sub(r"\W", "", word.title() if word.islower() else word, flags=re.ASCII)
+    package = f"manyturn_{re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '_', name).lower()}"
+    folder, kind = out / package, {"env": portable_name(env), "version": manyturn.__version__}
+    folder.mkdir(parents=True)
+    if is_file(env):
+        shutil.copy(env.rpartition(":")[0], folder)
+    world = {"env": portable_name(env), "args": dict(args or {}), "wrappers": kept, "version": manyturn.__version__}
+    _write(folder / WORLD, json.dumps(world, indent=1) + "\n")
+    for split, panel in panels.items():
+        panel.save(folder / f"{split}{PANEL}")
+    rows = "\n".join(f"| {split} | {len(panel)} | `{panel.hash}` |" for split, panel in panels.items())
+    dashed = package.replace("_", "-")
+    _write(folder / "__init__.py", _MODULE.format(**kind, name=name))
+    _write(out / "pyproject.toml", _PROJECT.format(**kind, package=package, dashed=dashed))
+    _write(out / "README.md", _README.format(**kind, dashed=dashed, rows=rows))
+    return panels
+
+
+def _of(host: Host, split: str) -> Any:
+    """The tasks of a split; none if this machine lacks them."""
+    try:
+        return host.tasks(split)
+    except NeedsSetup:
+        return ()
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")

@@ -1,0 +1,72 @@
+"""``manyturn export``: packages over other files, tasks that are others than those that were exported."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from manyturn.envs.contract.panel import PanelError
+from manyturn.exported import Exported, episode_seed
+
+SAFE = """\
+import manyturn as mt
+
+
+class Safe(mt.TextEnv):
+    def tasks(self, split):
+        first = self.splits.index(split) * 100
+        return [mt.Task(f"{split}/{i}", split, {"n": first + i}) for i in range(5)]
+
+    def begin(self, task, rng):
+        return f"safe {task.params['n']} {rng.integers(1000)}"
+
+    def respond(self, action):
+        return self.succeed("open")
+"""
+
+
+def exported(command, tmp_path: Path, *words: str) -> Path:
+    (tmp_path / "safe.py").write_text(SAFE)
+    out = tmp_path / "out"
+    ended = command("export", f"{tmp_path / 'safe.py'}:Safe", "--as", "verifiers", "--out", out, *words)
+    assert ended.code == 0 and "test: 5 tasks, hash" in ended.out, ended.err
+    return out / "manyturn_safe"
+
+
+def test_a_package_has_its_tasks_by_split_and_its_own_file(command, tmp_path):
+    folder = exported(command, tmp_path, "--env.args.max_turns", "3")
+    world = Exported.read(folder)
+    (tmp_path / "safe.py").unlink()
+    assert world.splits == ["test", "train", "validation"] and dict(world.args) == {"max_turns": 3}
+    assert [task.id for task in world.tasks("test")] == [f"test/{i}" for i in range(5)]
+    assert len({episode_seed(task) for split in world.splits for task in world.tasks(split)}) == 15
+    assert 'packages = ["manyturn_safe"]' in (folder.parent / "pyproject.toml").read_text()
+    compile((folder / "__init__.py").read_text(), "module", "exec")
+    with pytest.raises(PanelError, match="has no split 'exam'; it has test, train, validation"):
+        world.tasks("exam")
+
+
+def test_a_task_that_has_changed_since_is_refused(command, tmp_path):
+    folder = exported(command, tmp_path)
+    (folder / "safe.py").write_text(SAFE.replace("first + i}", "first + i + 50}"))
+    with pytest.raises(PanelError, match="is another problem than when the panel was made"):
+        Exported.read(folder).tasks("test")
+    panel = json.loads((folder / "train.panel.json").read_text())
+    panel["tasks"].pop()
+    (folder / "train.panel.json").write_text(json.dumps(panel))
+    with pytest.raises(PanelError, match="it was edited"):
+        Exported.read(folder).tasks("train")
+
+
+def test_nothing_is_written_over(command, tmp_path):
+    folder = exported(command, tmp_path)
+    before = {path: path.read_bytes() for path in folder.parent.rglob("*") if path.is_file()}
+    again = command("export", "manyturn/Maze-v0", "--as", "verifiers", "--out", folder.parent)
+    assert again.code == 2 and "is there already" in again.err
+    assert before == {path: path.read_bytes() for path in folder.parent.rglob("*") if path.is_file()}
+
+
+def test_what_is_no_export_is_said(tmp_path):
+    (tmp_path / "world.json").write_text("{}")
+    with pytest.raises(ValueError, match="is not what manyturn export wrote"):
+        Exported.read(tmp_path)
