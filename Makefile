@@ -10,7 +10,7 @@ PYTEST := .ci/bare $(BIN)/python -m pytest -q -n 2 --dist worksteal
 SEED ?= 0
 OUT ?= runs/quickstart$(if $(filter-out 0,$(SEED)),-$(SEED))
 
-.PHONY: docs quickstart test test-slow test-all test-vllm vllm-cpu interop faults lint
+.PHONY: docs quickstart test test-slow test-all test-vllm vllm-cpu interop faults lint release image
 
 $(STAMP): pyproject.toml setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -91,6 +91,26 @@ interop: $(HOSTS)/trl/.installed $(HOSTS)/trackers/.installed $(HOSTS)/openenv/.
 
 faults: $(STAMP)
 	$(BIN)/python tests/faults/run.py --long --json benchmarks/results/faults.json
+
+$(HOSTS)/release/.installed: Makefile
+	$(PYTHON) -m venv $(HOSTS)/release
+	$(HOSTS)/release/bin/python -m pip install --quiet build==1.6.1 twine==7.0.0 'setuptools>=77'
+	touch $@
+
+# All but publishing: source distribution and wheel in dist/, checked, and the wheel's journey in empty environments.
+release: $(STAMP) $(HOSTS)/release/.installed
+	.ci/release $(HOSTS)/release
+	MANYTURN_REQUIRE_SOURCES=1 $(PYTEST) tests/manyturn/test_release.py tests/manyturn/test_wheel.py tests/manyturn/test_without_extras.py
+
+# An image of the wheel that make release has left in dist/, on a base with the Python of .venv.
+EXTRAS ?= parquet
+BASE ?= docker.io/library/python:$(shell $(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')-slim
+IMAGE ?= manyturn
+image: $(STAMP)
+	rm -rf dist/wheels
+	$(BIN)/python -m pip download --quiet --only-binary :all: --constraint constraints.txt --dest dist/wheels pip $$(ls $(CURDIR)/dist/manyturn-*.whl)[$(EXTRAS)]
+	docker build --quiet --network none --build-arg BASE=$(BASE) --build-arg EXTRAS=$(EXTRAS) --tag $(IMAGE) --file Containerfile dist
+	docker image prune --force --filter label=manyturn.stage=installed # what only held the wheels
 
 # Pyright would ask the network whether there is a newer one.
 lint: export PYRIGHT_PYTHON_IGNORE_WARNINGS = 1
