@@ -155,9 +155,9 @@ class TransformersEngine(Engine):
         self.version, self._whole = version, True
 
     def _copy(self, weights: Weights) -> None:
-        from peft import PeftModel, get_peft_model_state_dict  # which takes a second
+        if hasattr(self._model, "peft_config"):
+            from peft import get_peft_model_state_dict  # which takes a second
 
-        if isinstance(self._model, PeftModel):
             missing = {name: value.data for name, value in get_peft_model_state_dict(self._model).items()}
         else:
             missing = {name: value.data for name, value in self._model.named_parameters()}

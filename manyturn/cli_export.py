@@ -22,7 +22,7 @@ def export(
     Parameters
     ----------
     env
-        Environment: an id, FILE.py:Class, or openenv:URL.
+        Environment: an id, or FILE.py:Class.
     as_
         verifiers: a taskset with an environment and a harness for vf-eval and prime-rl.
     out

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import manyturn
-from manyturn.envs.contract.environments import NeedsSetup, is_file
+from manyturn.envs.contract.environments import NeedsSetup, is_elsewhere, is_file
 from manyturn.envs.contract.panel import Panel, make_panel, portable_name
 from manyturn.envs.contract.turn_reward import plain_wrappers
 from manyturn.envs.hosting.host import Host
 from manyturn.exported import PANEL, WORLD
 
+_SPLIT = re.compile(r"\w[\w.-]*", re.ASCII)
+_PLAIN = re.compile(r"[\w./:@~-]+", re.ASCII)  # what an environment's name may hold, since code is written with it
 _PROJECT = """\
 [build-system]
 requires = ["setuptools>=61"]
@@ -88,18 +90,23 @@ def export(
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ValueError(f"{out} is there already: name another folder, or remove it")
+    if is_elsewhere(env):
+        raise ValueError(f"{env} is at a server, and a package would connect to it: export what the server serves")
+    if not _PLAIN.fullmatch(portable_name(env)):
+        raise ValueError(f"{env!r} would stand in code: give the file a name of letters, digits, dots and dashes")
     kept = plain_wrappers(wrappers)
     host = Host(env, args, wrappers)
     try:
         if len(host.roles) > 1:
             raise ValueError(f"{env} has the roles {', '.join(host.roles)}: an exported environment has one player")
+        if odd := [split for split in host.splits if not _SPLIT.fullmatch(split)]:
+            raise ValueError(f"{env} has a split {odd[0]!r}, which cannot be a file: name it by letters and digits")
         panels = {
             split: make_panel(tasks, env, split, limit, args) for split in host.splits if (tasks := _of(host, split))
         }
     finally:
         host.close()
-    word = re.sub(r"-v\d+$", "", re.split(r"[/:]", env)[-1])
-    name = re.sub(r"\W", "", word.title() if word.islower() else word, flags=re.ASCII)
+    name = class_name(env)
     package = f"manyturn_{re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '_', name).lower()}"
     folder, kind = out / package, {"env": portable_name(env), "version": manyturn.__version__}
     folder.mkdir(parents=True)
@@ -115,6 +122,17 @@ def export(
     _write(out / "pyproject.toml", _PROJECT.format(**kind, package=package, dashed=dashed))
     _write(out / "README.md", _README.format(**kind, dashed=dashed, rows=rows))
     return panels
+
+
+def class_name(env: str) -> str:
+    """The beginning of the names of an exported environment's classes.
+
+    >>> class_name("manyturn/Household-v0")
+    'Household'
+    """
+    word = re.sub(r"-v\d+$", "", re.split(r"[/:]", env)[-1])
+    name = re.sub(r"\W", "", word.title() if word.islower() else word, flags=re.ASCII)
+    return name if name[:1].isalpha() else f"World{name}"  # a class cannot begin with a digit
 
 
 def _of(host: Host, split: str) -> Any:

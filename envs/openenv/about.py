@@ -1,6 +1,7 @@
 """What a server of OpenEnv says about its environment before anything is played: words, schemas and tasks."""
 
 import json
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,7 @@ _AT_ONCE = 64  # tasks of one request
 _KEPT = 64  # requests whose tasks are kept
 _ABSENT = frozenset({404, 405, 501})
 _SEEDS = 2**20  # tasks of a server that lists none
+_SPLIT = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)  # it stands in ids, tables and the names of files
 
 
 class About:
@@ -58,7 +60,7 @@ class About:
         if not isinstance(listed, list) or not all(isinstance(one, Mapping) for one in listed):
             raise BadAnswer(f"the server lists its splits as {short(listed)}")
         names = [one.get("name") for one in listed]
-        if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
+        if not all(isinstance(name, str) and _SPLIT.fullmatch(name) for name in names) or len(set(names)) < len(names):
             raise BadAnswer(f"the server lists its splits as {short(listed)}")
         return tuple(map(str, names))
 

@@ -45,6 +45,8 @@ def address_of(url: str) -> Address:
         raise ValueError(
             "that is no address of a server: write openenv:http://127.0.0.1:8000, or https:// and its host"
         )
+    if re.search(r"\s", url):
+        raise ValueError("an address has no spaces: leave them out")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise ValueError(
             "the name of an environment is kept with results, so it must hold no secrets: leave out user, password and "
@@ -53,4 +55,5 @@ def address_of(url: str) -> Address:
     token = os.environ.get(TOKEN, "")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     is_here = _LOOPBACK.fullmatch(parts.netloc) is not None
-    return Address(url, f"ws{url.removeprefix('http')}/ws", is_here, headers)
+    rest = f"{parts.netloc}{parts.path}"
+    return Address(f"{parts.scheme}://{rest}", f"ws{parts.scheme.removeprefix('http')}://{rest}/ws", is_here, headers)

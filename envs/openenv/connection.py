@@ -8,8 +8,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
-from websockets.sync.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, WebSocketException
+from websockets.sync.client import ClientConnection, connect
 
 from manyturn.envs.contract.environments import OutsideLost
 from manyturn.envs.openenv.address import TOKEN, Address
@@ -30,6 +30,7 @@ class Connection:
 
     def __init__(self, address: Address, seconds: float):
         self._seconds, self._stack = seconds, contextlib.ExitStack()
+        once: Any = _Once()  # websockets names a class where anything that makes a connection does
         try:
             opened = connect(
                 address.socket,
@@ -40,13 +41,14 @@ class Connection:
                 close_timeout=_TO_CLOSE,
                 ping_interval=None,  # a server whose environment thinks does not answer to pings, and is not gone
                 proxy=None if address.is_here else True,
+                create_connection=once,
             )
             self._socket = self._stack.enter_context(opened)
         except InvalidStatus as error:
             status = error.response.status_code
             fix = f": set {TOKEN} to the server's token" if status in (401, 403) else ""
             raise OutsideLost(f"{address.socket} refused the session with status {status}{fix}") from None
-        except (OSError, InvalidHandshake, EOFError) as error:
+        except (OSError, WebSocketException, EOFError) as error:
             raise OutsideLost(f"{address.socket} cannot be reached: {_said(error)}") from None
 
     def ask(self, kind: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -83,6 +85,19 @@ class Connection:
         with contextlib.suppress(ConnectionClosed, OSError):
             self._socket.send('{"type": "close"}')
         self._stack.close()
+
+
+class _Once:
+    """Begins one connection. A redirect would begin another, to an address that nobody has named."""
+
+    def __init__(self) -> None:
+        self._begun = False
+
+    def __call__(self, *words: Any, **options: Any) -> ClientConnection:
+        if self._begun:
+            raise InvalidHandshake("it sends us on to another address, which is not followed")
+        self._begun = True
+        return ClientConnection(*words, **options)
 
 
 def _read(message: str | bytes) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from manyturn.envs.contract.panel import PanelError
+from manyturn.export import class_name
 from manyturn.exported import Exported, episode_seed
 
 SAFE = """\
@@ -56,6 +57,33 @@ def test_a_task_that_has_changed_since_is_refused(command, tmp_path):
     (folder / "train.panel.json").write_text(json.dumps(panel))
     with pytest.raises(PanelError, match="it was edited"):
         Exported.read(folder).tasks("train")
+
+
+def test_a_class_that_begins_with_a_digit_is_a_package_that_compiles(command, tmp_path):
+    (tmp_path / "3d.py").write_text(SAFE)
+    ended = command("export", f"{tmp_path / '3d.py'}:Safe", "--as", "verifiers", "--out", tmp_path / "safe")
+    assert ended.code == 0, ended.err
+    assert class_name("lab/3DMaze-v0") == "World3DMaze" and class_name("manyturn/Household-v0") == "Household"
+
+
+@pytest.mark.parametrize("file", ['ev"il.py', 'a"""b.py', "two\nlines.py"])
+def test_a_name_that_would_be_code_in_the_package_is_refused(command, tmp_path, file):
+    (tmp_path / file).write_text(SAFE)
+    ended = command("export", f"{tmp_path / file}:Safe", "--as", "verifiers", "--out", tmp_path / "out")
+    assert ended.code == 2 and "would stand in code" in ended.err and not (tmp_path / "out").exists()
+
+
+def test_a_split_that_would_be_a_path_is_refused(command, tmp_path):
+    (tmp_path / "safe.py").write_text(
+        SAFE.replace("    def tasks", "    splits = ('train', '../outside')\n\n    def tasks")
+    )
+    ended = command("export", f"{tmp_path / 'safe.py'}:Safe", "--as", "verifiers", "--out", tmp_path / "out")
+    assert ended.code == 2 and "cannot be a file" in ended.err and not (tmp_path / "out").exists(), ended.err
+
+
+def test_an_environment_at_a_server_is_not_exported(command, tmp_path):
+    ended = command("export", "openenv:http://127.0.0.1:9", "--as", "verifiers", "--out", tmp_path / "out")
+    assert ended.code == 2 and "export what the server serves" in ended.err
 
 
 def test_nothing_is_written_over(command, tmp_path):

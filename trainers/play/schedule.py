@@ -142,5 +142,5 @@ class Schedule:
         now = self._clock()
         passed, self._now = now - self._now, now
         self._idle_places += passed * (self._places - self.open)
-        if not self._learning:
+        if not self._learning and not self.is_ready:  # a validation or a checkpoint is no waiting for episodes
             self._idle_learner += passed

@@ -57,8 +57,12 @@ class Ahead:
 
     async def __aenter__(self) -> Self:
         await self._drawing.__aenter__()
-        self._draw()
-        self._begin()
+        try:
+            self._draw()
+            self._begin()
+        except BaseException as error:
+            await self.__aexit__(type(error), error, error.__traceback__)
+            raise
         return self
 
     async def __aexit__(

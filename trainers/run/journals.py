@@ -67,6 +67,14 @@ class Journals:
     def episodes(self, step: int, plan: Sequence[tuple[Task, EpisodeKey]]) -> dict[int, Episode]:
         """Number -> episode of those that are there already."""
         entries = self._entries.pop(step, {})
+        for number, entry in entries.items():
+            if EpisodeKey(*entry["key"]) != plan[number][1]:
+                path, found = self._folder.journal_file(step), EpisodeKey(*entry["key"])
+                raise JournalError(
+                    f"{path} has an episode of {found.task}, and {plan[number][0].id} is to be played: "
+                    "the steps before it have come out otherwise than before the run ended. Remove the folder "
+                    f"{path.parent}: what is in it is played again"
+                )
         return {number: episode_from_plain(entry, plan[number][0]) for number, entry in entries.items()}
 
     def append(self, place: EpisodePlace, episode: Episode, began: int, ended: int) -> None:

@@ -45,9 +45,11 @@ def error(code: str) -> str:
 
 
 @contextlib.contextmanager
-def scripted(*answers: str | bytes | float | None, schema: Any = SCHEMA) -> Iterator[str]:
+def scripted(
+    *answers: str | bytes | float | None, schema: Any = SCHEMA, splits: Any = None, elsewhere: str = ""
+) -> Iterator[str]:
     """A server that answers each message of a session with the next of these; a number waits so many seconds first,
-    and None hangs up."""
+    and None hangs up. ``elsewhere`` is where it sends sessions on to."""
 
     def session(socket: Any) -> None:
         left = iter(answers)
@@ -65,8 +67,12 @@ def scripted(*answers: str | bytes | float | None, schema: Any = SCHEMA) -> Iter
 
     def page(socket: Any, request: Any) -> Response | None:
         if request.path == "/ws":
-            return None
+            moved = HTTPStatus.TEMPORARY_REDIRECT
+            headers = Headers({"Location": elsewhere, "Content-Length": "0"})
+            return Response(moved.value, moved.phrase, headers, b"") if elsewhere else None
         known = {"/schema": schema, "/metadata": {"description": "Say something."}}
+        if splits is not None:
+            known |= {"/list_environments": ["one"], "/one/splits": [{"name": split} for split in splits]}
         status = HTTPStatus.OK if request.path in known else HTTPStatus.NOT_FOUND
         body = known.get(request.path)
         raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()
@@ -246,6 +252,23 @@ def test_what_is_no_server_of_openenv_is_said(schema):
         Host(name)
 
 
+@pytest.mark.parametrize("split", ["/tmp/train", "../train", "train\x1b[31m", "", "a b"])
+def test_a_split_of_the_servers_is_no_path_and_no_control_sequence(split):
+    with scripted(splits=["test", split]) as name, pytest.raises((EnvError, ValueError), match="lists its splits as"):
+        Host(name)
+
+
+def test_a_server_that_sends_us_on_to_another_address_is_not_followed():
+    refused = pytest.raises(PlaceLost, match="sends us on to another address")
+    with (
+        scripted(turn()) as other,
+        scripted(turn(), elsewhere=f"ws{other.partition('http')[2]}/ws") as name,
+        played(name) as host,
+        refused,
+    ):
+        host.reset(host.tasks("train")[0], 1)
+
+
 def test_a_killed_server_is_an_error_of_the_machinery(tmp_path, command):
     with process(FAULTY, "openenv", "--workers", "0") as (url, server), played(f"openenv:{url}") as host:
         host.reset(host.tasks("train")[0], 1)
@@ -289,6 +312,13 @@ def test_a_token_comes_from_the_environment_and_never_from_the_name(monkeypatch)
         monkeypatch.setitem(os.environ, "MANYTURN_OPENENV_TOKEN", TOKEN)
         with played(f"openenv:{url}") as host:
             assert not host.reset(host.tasks("train")[0], 1).ended
+
+
+def test_an_address_is_read_in_any_case_and_not_with_spaces():
+    with scripted(turn()) as name, played(name.replace("http", "HTTP")) as host:
+        assert host.reset(host.tasks("train")[0], 1).observation == "hello"
+        with pytest.raises(ValueError, match="has no spaces"):
+            Host(f"{name}/a b")
 
 
 @pytest.mark.parametrize("url", ["", "example.org:8000", "ftp://127.0.0.1", "http://127.0.0.1:99999", "http://"])

@@ -95,6 +95,23 @@ def test_slow_episodes_hold_up_nobody_else_and_idle_shares_are_those_of_the_cloc
     assert first["staleness_max"] == 0 and max(line["staleness_max"] for line in runs[4].figures) <= 4
 
 
+def test_time_in_which_a_step_could_be_learnt_from_is_no_waiting_for_episodes():
+    """A validation, or a checkpoint, between two steps whose episodes are all there."""
+    clock = [0.0]
+    schedule = Schedule(2, 2, 1, 4, clock=lambda: clock[0])
+    places = [schedule.next() for _ in range(4)]
+    for place in places:
+        assert place is not None
+        schedule.ends(place)
+    told = []
+    for seconds in (0.0, 10.0):
+        clock[0] += seconds
+        schedule.learn()
+        clock[0] += 1.0
+        told.append(schedule.learnt()["learner_idle"])
+    assert told == [0.0, 0.0]
+
+
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [

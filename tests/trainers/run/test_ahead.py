@@ -16,6 +16,8 @@ from short_runs import ended, episode_keys, finish, left_behind, missing_and_dou
 from transformers import AutoModelForCausalLM
 
 from manyturn.agents.breaker import TooManyErrors
+from manyturn.agents.episode_key import EpisodeKey
+from manyturn.agents.journal import JournalError
 from manyturn.agents.records import read_turns
 from manyturn.agents.trajectories.kept_tokens import read_ledgers
 from manyturn.trainers.play.schedule import EpisodePlace
@@ -164,6 +166,9 @@ def test_what_was_drawn_with_weights_that_do_not_come_again_is_played_again(tmp_
             file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
             left = Journals(folder, 0, COUNT, 1).found
             assert Journals(folder, 0, COUNT, 1).found == left, "it is not taken back"
+            others = [(run.train[0], EpisodeKey(0, "train/2", run.train[0].id, 99))] * COUNT
+            with pytest.raises(JournalError, match=r"is to be played.*Remove the folder"):
+                Journals(folder, 0, COUNT, 1).episodes(2, others)
             return {place: whole[place] for place in whole if place not in left}
 
     lost = asyncio.run(some_steps())
