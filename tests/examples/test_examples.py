@@ -56,6 +56,15 @@ def test_the_endpoint_of_the_example_is_asked_and_answers(tmp_path):
     assert all(turn["reply"].startswith("<action>") for turn in found.turns)
 
 
+def test_the_customer_of_the_example_is_a_model_and_its_recording_gives_the_same(tmp_path):
+    live, replayed = example("desk_with_model_user.py").main(limit=4, out=str(tmp_path))
+    assert live.summary["errors"]["n"] == replayed.summary["errors"]["n"] == 0
+    assert live.summary["success"]["mean"] == replayed.summary["success"]["mean"] == 1.0
+    assert [turn["observation"] for turn in live.turns] == [turn["observation"] for turn in replayed.turns]
+    said = [json.loads(line) for line in (tmp_path / "said.jsonl").read_text().splitlines()]
+    assert {line["user"] for line in said} == {"model(simple)"} and sum(line["done"] for line in said) == 4
+
+
 IN_A_RUN = """
 import json, runpy, sys
 import manyturn.credit as mc
