@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-from cyclopts import App, Parameter
+from cyclopts import App, Group, Parameter
 
 import manyturn
 from manyturn import exits
@@ -27,33 +27,29 @@ app = App(
     name="manyturn",
     help=f"A gym for language-model agents that take many turns.\n\n{exits.HELP}",
     version=manyturn.__version__,
-    help_format="plaintext",
+    help_format="markdown",  # so that paragraphs are filled to the width of the terminal
     suppress_keyboard_interrupt=False,
 )
 app.register_install_completion_command(help="Install completion of commands and options for your shell, and exit.")
-for command in (
-    panel_app,
-    suite_app,
-    data_app,
-    tasks_app,
-    trajectories_app,
-    images_app,
-    containers_app,
-    play,
-    shop,
-    export,
-    serve,
-    new_env,
-    envs,
-    check,
-):
-    app.command(command)
+POLICIES, ENVIRONMENTS, LISTS, MACHINE = map(
+    Group.create_ordered, ("Train and evaluate", "Environments", "Look up", "This machine")
+)
+for group, commands in {
+    POLICIES: (panel_app, suite_app, trajectories_app),
+    ENVIRONMENTS: (tasks_app, data_app),
+    MACHINE: (images_app, containers_app),
+}.items():
+    for command in commands:
+        command.group = (group,)
+        app.command(command)
+for command in (envs, new_env, check, play, shop, serve, export):
+    app.command(command, group=ENVIRONMENTS)
 Overrides = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
 
 
-@app.command
+@app.command(group=POLICIES)
 def quickstart(*overrides: Overrides, out: Path = Path("runs/quickstart"), seed: int = 0) -> None:
-    """Train a tiny agent on a maze of rooms, from scratch, on a CPU, and prove it on held-out tasks.
+    """Train a tiny agent in mazes, from scratch on a CPU, and prove it.
 
     Parameters
     ----------
@@ -70,7 +66,9 @@ def quickstart(*overrides: Overrides, out: Path = Path("runs/quickstart"), seed:
     _train(configured(("quickstart",), parse_overrides(overrides), seed=seed), out)
 
 
-@app.command(usage="Usage: manyturn train [ENV] [--SECTION.OPTION VALUE]... [--recipe NAME]... [--out FOLDER]")
+@app.command(
+    group=POLICIES, usage="Usage: manyturn train [ENV] [--SECTION.OPTION VALUE]... [--recipe NAME]... [--out FOLDER]"
+)
 def train(
     *words: Overrides,
     recipe: Annotated[tuple[str, ...], Parameter(negative="")] = (),
@@ -119,7 +117,7 @@ def train(
     _train(config, out or fresh_folder(config.env.id))
 
 
-@app.command
+@app.command(group=POLICIES)
 def evaluate(
     policy: str,
     *words: Overrides,
@@ -208,9 +206,9 @@ def evaluate(
     show(names_of(policies), found, settings, Console())
 
 
-@app.command
+@app.command(group=POLICIES)
 def compare(*evaluations: Path, shared: bool = False, out: Path | None = None) -> None:
-    """Compare policies with the first on the same tasks: differences, p-values, tasks that became worse.
+    """Compare policies with the first: differences by task, p-values, what became worse.
 
     Parameters
     ----------
@@ -226,9 +224,9 @@ def compare(*evaluations: Path, shared: bool = False, out: Path | None = None) -
     compare_evaluations(evaluations, shared, out)
 
 
-@app.command
+@app.command(group=POLICIES)
 def report(*paths: Path, out: Path | None = None, shared: bool = False) -> None:
-    """Write a report that a browser shows: curves, intervals, and episodes turn by turn, in one HTML file.
+    """Write one HTML file: curves, intervals, and episodes turn by turn.
 
     Parameters
     ----------
@@ -245,9 +243,11 @@ def report(*paths: Path, out: Path | None = None, shared: bool = False) -> None:
     print(f"{file}, {file.stat().st_size / 1e6:.1f} MB: open it in a browser")
 
 
-@app.command
+@app.command(group=POLICIES)
 def view(path: Path, *, port: int = 0) -> None:
-    """Show a run or an evaluation in the browser, on this machine alone; a run that goes on grows on the page.
+    """Show a run in the browser, while it goes on; or an evaluation.
+
+    On this machine alone.
 
     Parameters
     ----------
@@ -261,9 +261,9 @@ def view(path: Path, *, port: int = 0) -> None:
     serve(path, port)
 
 
-@app.command
+@app.command(group=POLICIES)
 def seeds(*runs: Path, out: Path | None = None) -> None:
-    """Show how far runs that differ in their training seed are apart on held-out tasks.
+    """Show how far runs of different seeds are apart on held-out tasks.
 
     Parameters
     ----------
@@ -277,9 +277,12 @@ def seeds(*runs: Path, out: Path | None = None) -> None:
     compare_seeds(runs, out)
 
 
-@app.command
+@app.command(group=MACHINE)
 def doctor() -> None:
-    """Check this installation and machine: versions, extras, devices, engines, memory; and how to fix problems."""
+    """Check the installation and the machine, and say how to fix problems.
+
+    Versions, extras, devices, engines, memory.
+    """
     from rich.console import Console
 
     from manyturn.doctor import examine, print_findings
@@ -288,9 +291,11 @@ def doctor() -> None:
         sys.exit(1)
 
 
-@app.command
+@app.command(group=LISTS)
 def recipes(name: str | None = None) -> None:
-    """List the built-in recipes, for train --recipe NAME; with a name, its page: formulas, options, metrics.
+    """List the recipes for train --recipe NAME; with a name, its page.
+
+    The page has formulas, options and metrics.
 
     Parameters
     ----------
@@ -307,9 +312,11 @@ def recipes(name: str | None = None) -> None:
         print_page(name, Console(highlight=False))
 
 
-@app.command
+@app.command(group=LISTS)
 def options(section: str | None = None, *, markdown: bool = False) -> None:
-    """List every option of a run and of a policy, with its type, its default and what it does; plugins' too.
+    """List the options of a run and of a policy: type, default, what it does.
+
+    Those of plugins too.
 
     Parameters
     ----------

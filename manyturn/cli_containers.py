@@ -2,8 +2,8 @@
 
 from cyclopts import App
 
-images_app = App(name="images", help="Images that sandboxes start from.", help_format="plaintext")
-containers_app = App(name="containers", help="Sandboxes of environments that run code.", help_format="plaintext")
+images_app = App(name="images", help="Images that sandboxes start from.")
+containers_app = App(name="containers", help="Sandboxes of environments that run code.")
 
 
 @images_app.command(name="build")

@@ -11,8 +11,8 @@ from manyturn import exits
 from manyturn.env_args import EnvArgs
 from manyturn.visible import visible
 
-data_app = App(name="data", help="External data: check and prepare it.", help_format="plaintext")
-panel_app = App(name="panel", help="Fixed lists of tasks on which results are reported.", help_format="plaintext")
+data_app = App(name="data", help="External data: check and prepare it.")
+panel_app = App(name="panel", help="Fixed lists of tasks on which results are reported.")
 
 
 @panel_app.command(name="make")
@@ -80,7 +80,9 @@ def data_webshop(folder: Path, *, original: int | None = None, nouns: bool = Fal
 
 
 def play(env: str, *, env_args: EnvArgs = None, split: str = "train", task: str | None = None, seed: int = 0) -> None:
-    """Play an environment yourself in the terminal: rewards are shown, and the expert can be asked.
+    """Play an environment yourself in the terminal.
+
+    Rewards are shown, and the expert can be asked.
 
     Parameters
     ----------
@@ -110,7 +112,9 @@ def shop(
     seed: int = 0,
     port: int = 0,
 ) -> None:
-    """Go shopping yourself, in your own browser: the pages that ShopPages shows an agent, and the score at the end.
+    """Go shopping yourself, in your own browser.
+
+    The pages are those that ShopPages shows an agent. The score comes at the end.
 
     Parameters
     ----------
@@ -132,7 +136,7 @@ def shop(
 
 
 def new_env(name: str, *, out: Path = Path("."), kind: str = "text") -> None:
-    """Write a working environment, NAME.py, and its test, to change into your own.
+    """Write an environment that works, and its test, to change into your own.
 
     Parameters
     ----------
@@ -159,7 +163,7 @@ def envs(
     env_args: EnvArgs = None,
     timeout: float = 60.0,
 ) -> None:
-    """List the environments that are registered; with --long or names, a card of each with figures measured now.
+    """List the environments; with --long or names, a card of each, measured now.
 
     Parameters
     ----------
@@ -190,7 +194,9 @@ def envs(
 
 
 def check(env: str, *, env_args: EnvArgs = None, samples: int = 20, timeout: float = 60.0) -> None:
-    """Check that an environment keeps the contract: tasks, spaces, determinism, rewards, success, lengths, speed.
+    """Check that an environment keeps the contract.
+
+    Tasks, spaces, determinism, rewards, success, lengths, speed.
 
     Each line is printed as soon as it is known; a warning does not fail. The environment runs in a process of its own:
     one that hangs or ends the process is a finding like any other.

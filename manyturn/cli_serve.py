@@ -27,7 +27,9 @@ def serve(
     workers: Annotated[int, Parameter(name=("--env.workers", "--workers"))] = 2,
     timeout: Annotated[float, Parameter(name=("--env.timeout", "--timeout"))] = 60.0,
 ) -> None:
-    """Serve an environment to programs elsewhere until Ctrl-C; the line that is printed has the address.
+    """Serve an environment to programs elsewhere, until Ctrl-C.
+
+    The line that is printed has the address.
 
     An error of the environment is never a reward: clients get a typed error, as docs/serving.md says.
 

@@ -5,9 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-suite_app = App(
-    name="suite", help="Frozen panels across families: look at, check and make them.", help_format="plaintext"
-)
+suite_app = App(name="suite", help="Frozen panels across families: look at, check and make them.")
 
 
 @suite_app.command(name="show")

@@ -6,7 +6,7 @@ from cyclopts import App
 
 from manyturn.cli_envs import data_app
 
-tasks_app = App(name="tasks", help="Make more tasks than the built-in ones.", help_format="plaintext")
+tasks_app = App(name="tasks", help="Make more tasks than the built-in ones.")
 
 
 @tasks_app.command(name="software")

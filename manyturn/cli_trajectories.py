@@ -5,9 +5,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-trajectories_app = App(
-    name="trajectories", help="Trajectories in the formats of others: docs/trajectories.md.", help_format="plaintext"
-)
+trajectories_app = App(name="trajectories", help="Trajectories in the formats of others: docs/trajectories.md.")
 Form = Literal["atif", "chat", "preferences", "datasets", "inspect"]
 
 

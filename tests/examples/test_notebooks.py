@@ -7,6 +7,8 @@ import pytest
 
 FOLDER = Path(__file__).parents[2] / "examples" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+TRAINS = {"a_new_environment"}  # and so takes a minute
+RUN = [pytest.param(path, marks=[pytest.mark.slow] * (path.stem in TRAINS), id=path.stem) for path in NOTEBOOKS]
 
 
 def cells(path: Path, kind: str) -> list[dict]:
@@ -20,8 +22,7 @@ def test_a_notebook_is_saved_without_outputs(path):
     assert "".join(cells(path, "markdown")[0]["source"]).startswith("# ")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", RUN)
 def test_a_notebook_runs_from_its_first_cell_to_its_last(path, tmp_path):
     nbclient = pytest.importorskip("nbclient", reason="nbclient is missing: pip install 'manyturn[test]'")
     nbformat = pytest.importorskip("nbformat")
@@ -32,6 +33,6 @@ def test_a_notebook_runs_from_its_first_cell_to_its_last(path, tmp_path):
     shown = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     kinds = {kind for output in shown for kind in output.get("data", {})}
     assert "image/png" in kinds
-    if path.stem == "a_new_environment":
+    if path.stem in TRAINS:
         pages = [output["data"]["text/html"] for output in shown if "text/html" in output.get("data", {})]
         assert len(pages) == 3 and all("95 % interval" in page for page in pages)

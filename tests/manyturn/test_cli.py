@@ -4,9 +4,13 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from cyclopts import App
+from rich.console import Console
 
 from manyturn.cli import app
 from manyturn.trainers.recipe.config import RunConfig
@@ -70,6 +74,24 @@ def test_help_of_train_names_every_section_and_no_flag_that_nobody_needs(strange
     named = [name.strip(" .\n") for text in (sections, alone) for name in text.split(",")]
     assert sorted(named) == sorted(RunConfig.model_fields)
     assert "--empty-recipe" not in told and "--no-accept-config" not in told and "[ENV]" in told
+
+
+def helps(of: App = app, name: str = "") -> Iterator[tuple[str, str]]:
+    """Each command, and its help on a terminal of 100 columns."""
+    shown = StringIO()
+    of.help_print([], console=Console(file=shown, width=100, no_color=True))
+    yield name, shown.getvalue()
+    for below in of:
+        if not below.startswith("-"):
+            yield from helps(of[below], f"{name} {below}".strip())
+
+
+def test_the_help_of_each_command_fits_on_one_screen():
+    shown = dict(helps())
+    assert {"", "train", "suite freeze", "trajectories export"} <= shown.keys() and len(shown) > 30
+    assert {name: len(text.splitlines()) for name, text in shown.items() if len(text.splitlines()) > 48} == {}
+    summaries = re.findall(r"^│ ([a-z][a-z-]*) +(.*?) +│$", shown[""], re.MULTILINE)
+    assert {name for name, _ in summaries} == {name for name in shown if name and " " not in name}, "one line each"
 
 
 def test_completion_offers_the_commands_and_their_options():

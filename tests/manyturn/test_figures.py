@@ -1,0 +1,105 @@
+"""Figures in prose that no result file has: each figure of a page stands in a file that its section links to."""
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+GENERATED = {"costs.md", "suite-v1.md", "options.md", "recipes.md"}  # each has a test that makes it again
+PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in GENERATED)]
+LEFT_OUT = re.compile(r"^```.*?^```|<!--.*?-->|`[^`\n]*`", re.MULTILINE | re.DOTALL)  # code, and marks for CI
+RESULT = re.compile(r"\]\((?:\.\./)?(benchmarks/results/[\w/.-]+\.(?:jsonl?|md))\)")
+LINK = re.compile(r"\]\([^)]*\)")
+NUMBER = r"((?:\d{1,3}(?:,\d{3})+|\d+)\.\d+|\d{1,3}(?:,\d{3})+)(?!\.?\d)"
+FIGURE = re.compile(rf"(?<![\w.,/-])[+-]?{NUMBER}(?:(?=(?: to [\d.]+)? ?(%|GB\b)))?")
+PAPER = re.compile(r"\d{4}\.\d{5}")
+# What nobody measured: versions, settings, limits and sizes that a world is made with.
+SETTLED = {
+    "README.md": "3.11 3.12 3.13",
+    "comparison.md": "0.2",
+    "families.md": "1,000 5,000 100,000",
+    "gpu.md": "1.5 2.11 3.12 5.17",
+    "grading.md": "1.0",
+    "installation.md": "3.11 3.12 3.13",
+    "limits.md": "4.3 20.10",
+    "migration.md": "0.01 0.1 0.4",
+    "models.md": "2.3",
+    "package.md": "3.11",
+    "ready-made-runs.md": "0.38",
+    "sandboxes.md": "4.3 5.19 20.10 40,000 458,752",
+    "serving.md": "2,048",
+    "software.md": "0.1 0.3",
+    "speed.md": "1,000 100,000",
+    "training.md": "0.01 0.2 1.5",
+    "trajectories.md": "1.8",
+    "vllm.md": "0.32 5.19",
+    "watching.md": "4,000",
+}
+
+
+def sections(page: Path) -> Iterator[tuple[str, list[str], list[tuple[str, str]]]]:
+    """Of each section of a page its heading, the result files that it links to, and its figures with their units."""
+    for text in re.split(r"^(?=#+ )", LEFT_OUT.sub("", page.read_text(encoding="utf-8")), flags=re.MULTILINE):
+        yield text.partition("\n")[0], RESULT.findall(text), FIGURE.findall(PAPER.sub("", LINK.sub("]", text)))
+
+
+def numbers(value: object) -> Iterator[float]:
+    """All numbers in plain values, without their signs; also those within texts."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        yield abs(float(value))
+    elif isinstance(value, str):
+        yield from (float(found.replace(",", "")) for found in re.findall(r"\d[\d,]*\.?\d*", value))
+    elif isinstance(value, dict):
+        yield from (number for entry in value.values() for number in numbers(entry))
+    elif isinstance(value, list):
+        yield from (number for entry in value for number in numbers(entry))
+
+
+@cache
+def held(file: str) -> frozenset[float]:
+    text = (ROOT / file).read_text(encoding="utf-8")
+    if file.endswith(".md"):
+        return frozenset(numbers(text))
+    return frozenset(
+        numbers([json.loads(line) for line in text.splitlines()] if file.endswith("l") else json.loads(text))
+    )
+
+
+def stands_in(figure: str, unit: str, file: str) -> bool:
+    """Whether a file has a number that rounds to a figure: a share for a percentage, MB for GB, or microseconds for
+    the times a second."""
+    wanted, places = float(figure.replace(",", "")), len(figure.partition(".")[2])
+    close = 0.5 * 10**-places + 1e-9
+    factors = {"%": (1, 100), "GB": (1, 1e-3)}.get(unit, (1,))
+    return any(
+        any(abs(number * factor - wanted) <= close for factor in factors)
+        or ("," in figure and number > 0 and abs(1e6 / number - wanted) <= close)
+        for number in held(file)
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_figure_in_prose_stands_in_a_file_that_its_section_links_to(page):
+    settled = SETTLED.get(page.name, "").split()
+    lost = [
+        f"{heading}: {figure} {unit}"
+        for heading, files, figures in sections(page)
+        for figure, unit in figures
+        if figure not in settled and not any(stands_in(figure, unit, file) for file in files)
+    ]
+    assert not lost, f"link the result file in the section, or correct the figure: {lost}"
+
+
+def test_what_is_settled_is_said():
+    """An entry without its figure would hide the next figure that is made up."""
+    said = {page.name: {figure for *_, figures in sections(page) for figure, _ in figures} for page in PAGES}
+    assert not {(name, one) for name, ones in SETTLED.items() for one in ones.split() if one not in said[name]}
+
+
+def test_a_figure_that_is_made_up_is_found():
+    assert stands_in("0.960", "", "benchmarks/results/quickstart.json")
+    assert not stands_in("0.961", "", "benchmarks/results/quickstart.json")
