@@ -83,7 +83,8 @@ def _panel(panel: Any, bars: Sequence[Bar]) -> None:
             panel.errorbar(interval.mean, place, xerr=reach, color="dimgray", lw=1, capsize=2)
     panel.axvline(0, color="black", lw=0.8)
     panel.set_yticks(range(len(bars)), [bar.name for bar in reversed(bars)], fontsize=9)
-    for label, bar in zip(panel.get_yticklabels(), reversed(bars), strict=True):
+    # The labels are those of the first panel of a row: the others share its axis and hide theirs.
+    for label, bar in zip(panel.get_yticklabels(), reversed(bars), strict=False):
         label.set_fontweight("bold" if bar.colour == WHOLE else "normal")
     panel.set_ylim(-0.6, len(bars) - 0.4)
     panel.spines[["top", "right", "left"]].set_visible(False)

@@ -34,7 +34,7 @@ def show(lines: Sequence[Line]) -> str:
             "gate, which acts on its reward. PPO's and Turn-PPO's rest holds their shape of rollouts. Exploratory, but "
             "for what is named above.",
             _splits(results),
-            "## All rows\n\nExploratory, but for what is named above.",
+            "## All rows\n\nExploratory, but for what is named above. A seed fell if it ended below its warm-up.",
             _rows(results),
             "## Recipe against recipe\n\nRecipes as published, but for the learning rate and its schedule, against "
             "GRPO's. A difference is of everything that two recipes set, not of a method. Exploratory.",
@@ -120,13 +120,14 @@ def _rows(results: Results) -> str:
                 chosen = choice(results.choosing, world, row)
                 bound = " (bound)" if chosen.at_bound else ""
                 before = sum(line["before"] for line in found) / len(found)
+                fell = sum(line["after"] < line["before"] for line in found)
                 difference = results.difference(world, row, "base")
                 told = [_told(difference.by_seed), _told(difference.by_task)] if row != "base" else ["", ""]
                 yield [world, f"`{row}`", f"{found[0]['factor']:g}{bound}", str(success.n_tasks), f"{before:.3f}",
-                       _told(success, ""), *told]  # fmt: skip
+                       _told(success, ""), str(fell), *told]  # fmt: skip
 
-    head = ["world", "row", "learning rate", "seeds", "warmed up", "success", "against base, over seeds", "over tasks"]
-    return _table(head, lines())
+    head = ["world", "row", "learning rate", "seeds", "warmed up", "success", "seeds that fell"]
+    return _table([*head, "against base, over seeds", "over tasks"], lines())
 
 
 def _recipes(results: Results) -> str:

@@ -193,7 +193,8 @@ def test_rates_are_chosen_on_seeds_that_do_not_count():
 def line(world, row, seed, successes="0120", factor=FACTORS[0], **other):
     return {
         "world": world, "row": row, "seed": seed, "factor": factor, "panel": "p", "repeats": 2, "successes": successes,
-        "before": 0.3, "training": [0.3, 0.4], "trained_tokens": len(row), "weights": f"{world} {row} {seed} {factor}",
+        "before": 0.3, "after": sum(map(int, successes)) / 2 / len(successes),
+        "training": [0.3, 0.4], "trained_tokens": len(row), "weights": f"{world} {row} {seed} {factor}",
         "hypotheses": hypotheses_hash(), "plan": plan_hash(), "commit": "abc1234", "machine": "m",
         "date": "2026-11-23", "cpu_seconds": 9.0, "warmup_seconds": 0.0,
         "command": "python benchmarks/credit_methods.py RUN-FOLDER", **other,
@@ -344,11 +345,19 @@ def test_the_tables_of_other_hypotheses_are_not_made():
 
 
 def test_the_figure_is_drawn_of_what_is_there(tmp_path):
-    found = [li for row in ("base", "turn-ppo/stage", "turn-ppo/ratio", "turn-ppo/recipe")
-             for li in all_seeds("long", row, ["0011"] * 3)]  # fmt: skip
+    rows = ("base", "turn-ppo/stage", "turn-ppo/ratio", "turn-ppo/recipe")
+    found = [li for world in ("long", "tempting") for row in rows for li in all_seeds(world, row, ["0011"] * 3)]
     table.publish(found, tmp_path / "found.jsonl")
     assert (tmp_path / "found.png").stat().st_size > 10_000
     assert "| long | turn-ppo | 3 | **the whole** | +0.000 " in (tmp_path / "found.md").read_text()
+
+
+def test_a_mean_does_not_hide_seeds_that_fell_below_their_warm_up():
+    found = all_seeds("long", BASE, ["2222", "0000", "2222"])
+    head, row = (next(said for said in table.show(found).splitlines() if said.startswith(start))
+                 for start in ("| world | row |", "| long | `base` |"))  # fmt: skip
+    cells = dict(zip(*([cell.strip() for cell in said.split("|")] for said in (head, row)), strict=True))
+    assert cells["seeds that fell"] == "1" and cells["success"].startswith("0.667")
 
 
 def begin(folder, out, *words):
