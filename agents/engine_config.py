@@ -30,6 +30,8 @@ class EngineConfig(Named):
 
     is_separate: ClassVar[bool] = False
     """Whether a program of others computes, so that its log-probabilities are never quite the learner's."""
+    starts_ranks: ClassVar[bool] = False
+    """Whether it begins processes as torchrun does, which cannot be next to the several ranks of a learner."""
 
     @property
     def capabilities(self) -> Capabilities:

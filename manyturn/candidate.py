@@ -223,7 +223,7 @@ def _engine(language: "LanguageModel", config: EngineConfig, max_context: int, b
 def _loaded(path: str) -> "LanguageModel":
     """A model's folder or id, to play with."""
     from manyturn.agents.language_model import load_pretrained
-    from manyturn.trainers.run.run import choose_device
+    from manyturn.trainers.run.policy_model import choose_device
 
     _quiet_libraries()
     return load_pretrained(path, choose_device("auto"))

@@ -353,7 +353,13 @@ def _resume(run: Path, words: tuple[str, ...], others: bool, accept_config: bool
 
 def _train(config: Any, out: Path, **resumed: Any) -> None:
     from manyturn.terminal import TrainingReport
+    from manyturn.trainers.learn.ranks.group import own_rank
     from manyturn.trainers.record.stopping import Stopped
+
+    if own_rank():
+        from manyturn.trainers.run.ranked import follow
+
+        return follow()
     from manyturn.trainers.run.loop import train as run
     from manyturn.training import without_foreign_bars
 

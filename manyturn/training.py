@@ -159,9 +159,15 @@ def _played(
     **resuming: Any,
 ) -> Trained:
     from manyturn.report.write import write_report
+    from manyturn.trainers.learn.ranks.group import started_ranks
     from manyturn.trainers.record.curve import draw_curve
     from manyturn.trainers.record.stopping import Stopped
     from manyturn.trainers.run.loop import train as run
+
+    if started_ranks() > 1:
+        raise ConfigError(
+            "a script would run once in each of torchrun's processes: torchrun --nproc-per-node N -m manyturn train"
+        )
 
     def told(line: dict[str, Any]) -> None:
         if report is not None:

@@ -29,6 +29,8 @@ class VllmOptions(EngineConfig):
 class VllmConfig(VllmOptions):
     """Inference by vLLM, in processes of its own on this machine; requests join and leave its running batch."""
 
+    starts_ranks: ClassVar[bool] = True
+
     name: Literal["vllm"] = "vllm"
     kv_gib: float = Field(default=1.0, gt=0)
     """GiB of memory for keys and values; requests that do not fit wait."""

@@ -208,27 +208,34 @@ class Reader:
         states = torch.zeros(*shape, width, device=self.model.device, dtype=self.model.dtype)
         return self._frozen.above(self.body, states, inputs)
 
+    def at(self, temperature: float) -> "Reader":
+        """The same at another temperature."""
+        return Reader(self.model, self.budget, temperature, self.packing, self._frozen)
+
     def keeping_nothing(self) -> "Reader":
         """The same for tokens that are read once."""
         return Reader(self.model, self.budget, self.temperature, self.packing)
 
     def readings(self, samples: Sequence[Sample], indices: Sequence[int]) -> Iterator[tuple[list[int], Reading]]:
         """Forward passes over the samples with these indices, in groups: the indices of each group and its reading."""
-        for group in self._groups([samples[i] for i in indices]):
-            chosen = [indices[i] for i in group]
+        for chosen in self.groups(samples, indices):
             longest = max(len(samples[i]) for i in chosen)
-            self.budget.passing(len(group), longest * len(group))
+            self.budget.passing(len(chosen), longest * len(chosen))
             yield chosen, self.read([samples[i] for i in chosen])
+
+    def groups(self, samples: Sequence[Sample], indices: Sequence[int]) -> list[list[int]]:
+        """The samples with these indices in groups, each of which is for one pass."""
+        rows = [samples[i] for i in indices]
+        if self.packing == "padding":
+            found = micro_batches(rows, self.budget.tokens)
+        else:
+            found = passes([sample.ids for sample in rows], self.budget.tokens, LEAST[self.packing])
+        return [[indices[i] for i in group] for group in found]
 
     def read(self, samples: Sequence[Sample]) -> Reading:
         """One forward pass over samples that fit into one."""
         with precision(self.model):
             return self._counted(samples, read(self.model, samples, self.temperature, self.packing, self._frozen))
-
-    def _groups(self, samples: Sequence[Sample]) -> list[list[int]]:
-        if self.packing == "padding":
-            return micro_batches(samples, self.budget.tokens)
-        return passes([sample.ids for sample in samples], self.budget.tokens, LEAST[self.packing])
 
     def _counted(self, samples: Sequence[Sample], reading: Reading) -> Reading:
         self.asked += sum(map(len, samples))

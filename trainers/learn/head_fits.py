@@ -10,12 +10,16 @@ Both are 0 everywhere at the beginning, so that they say nothing before they hav
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import torch
 
 from manyturn.envs.contract.keys import generator
 from manyturn.trainers.learn.head_config import HeadConfig
 from manyturn.trainers.learn.optimizer_state import load_optimizer, optimizer_tensors
+
+if TYPE_CHECKING:
+    from manyturn.trainers.learn.ranks.group import Ranks
 
 Tensors = dict[str, torch.Tensor]
 
@@ -38,6 +42,10 @@ class GradientFit:
     def predict(self, states: torch.Tensor) -> torch.Tensor:
         """One number for each state: (..., D) to (...)."""
         return self.module(states.to(self._dtype))[..., 0]
+
+    def join(self, ranks: "Ranks") -> None:
+        """Add up the gradients of all ranks."""
+        ranks.add_gradients(list(self.module.parameters()))
 
     def apply(self, max_norm: float) -> None:
         """Apply the accumulated gradient, scaled down to ``max_norm``; one that is not finite is dropped."""
@@ -92,6 +100,14 @@ class LeastSquaresFit:
     def predict(self, states: torch.Tensor) -> torch.Tensor:
         """One number for each state: (..., D) to (...); no gradient goes to the states."""
         return (with_one(states.detach()).to(self._weights) @ self._weights).to(torch.float32)
+
+    def join(self, ranks: "Ranks") -> None:
+        """Add up what all ranks have seen since the last ``apply``."""
+        before = self._before or (self._products.clone(), self._sums.clone())
+        for sums, earlier in zip((self._products, self._sums), before, strict=True):
+            seen = sums - earlier
+            ranks.add([seen])
+            torch.add(earlier, seen, out=sums)
 
     def apply(self, max_norm: float) -> None:
         """What was added since the last time stays; there is no gradient."""

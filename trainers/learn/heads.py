@@ -22,11 +22,12 @@ import torch
 from manyturn.trainers.learn.forward import Reading, by_row
 from manyturn.trainers.learn.head_config import ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.learn.head_fits import GradientFit, LeastSquaresFit, fit_of, with_one
-from manyturn.trainers.learn.samples import on_said, padded
+from manyturn.trainers.learn.samples import Rows, Sample, on_said, padded
 from manyturn.trainers.learn.step_reading import StepReading
 
 if TYPE_CHECKING:
     from manyturn.trainers.learn.own_body import OwnBody
+    from manyturn.trainers.learn.ranks.group import Ranks
 
 Figures = Mapping[str, float | None]
 Measured = dict[str, torch.Tensor]
@@ -76,6 +77,23 @@ class LearnerHead(Protocol):
         ...
 
 
+class SharedHead(LearnerHead, Protocol):
+    """One that several ranks can learn together, each from its own passes."""
+
+    @property
+    def given(self) -> dict[str, Rows]:
+        """What ``begin`` has found, for the other ranks."""
+        ...
+
+    def take(self, samples: Sequence[Sample], given: Mapping[str, Rows]) -> None:
+        """Stand where ``begin`` has led to in another rank."""
+        ...
+
+    def join(self, ranks: "Ranks") -> None:
+        """Before ``update``: what the passes of all ranks have found is everyone's."""
+        ...
+
+
 class ValueHead:
     """The critic.
 
@@ -121,6 +139,16 @@ class ValueHead:
         mean = loss.sum() / tokens
         return mean, {"value_loss": mean.detach(), "value_clip_fraction": clipped.sum() / tokens}
 
+    @property
+    def given(self) -> dict[str, Rows]:
+        return {"before": self._before, "target": self._target}
+
+    def take(self, samples: Sequence[Sample], given: Mapping[str, Rows]) -> None:
+        self._before, self._target = given["before"], given["target"]
+
+    def join(self, ranks: "Ranks") -> None:
+        self.fit.join(ranks)
+
     def update(self, max_norm: float) -> Figures:
         self.fit.apply(max_norm)
         return {}
@@ -141,6 +169,7 @@ class ProgressHead:
 
     def __init__(self, config: ProgressHeadConfig, width: int, like: torch.Tensor):
         self.fit = fit_of(self.name, config, width, like)
+        self._no_states = like.new_empty(0, width)
 
     def watch(self, reading: Reading) -> list[torch.Tensor]:
         """What each reply contributes to the outcome: one number for each reply of a row."""
@@ -159,6 +188,21 @@ class ProgressHead:
         owner_S = np.array([self._episode[chosen[row]] for row in row_S.tolist()], np.int64)
         self._seen.append((reading.hidden_at(row_S, column_S).detach(), owner_S))
         return reading.logprob.new_zeros(()), {}
+
+    @property
+    def given(self) -> dict[str, Rows]:
+        return {"outcome": [torch.from_numpy(self._outcome_E)]}
+
+    def take(self, samples: Sequence[Sample], given: Mapping[str, Rows]) -> None:
+        self._outcome_E, self._episode = given["outcome"][0].numpy(), [sample.episode for sample in samples]
+        self._seen = []
+
+    def join(self, ranks: "Ranks") -> None:
+        """Each rank gets all states, and learns the same from them."""
+        states = [states for states, _ in self._seen] or [self._no_states]
+        owners = [torch.from_numpy(owner_S) for _, owner_S in self._seen] or [torch.empty(0, dtype=torch.int64)]
+        joined, owner_S = ranks.of([torch.cat(states), torch.cat(owners)])
+        self._seen = [(joined, owner_S.numpy())]
 
     def update(self, max_norm: float) -> Figures:
         states, owners = zip(*self._seen, strict=True)

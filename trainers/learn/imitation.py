@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.learn.samples import Sample, padded
+from manyturn.trainers.learn.samples import Sample
 
 
 def imitate(
@@ -24,7 +24,8 @@ def imitate(
     Args:
         lr: learning rate.
         observed: what a token that was not said weighs; with 0 it is not read. The first token is never predicted.
-        between: called after each micro-batch; what it raises ends the update, of which nothing is applied.
+        between: called in each micro-batch, or with several ranks before the first; what it raises ends the update, of
+            which nothing is applied.
 
     Returns:
         The loss, and the norm of the gradient.
@@ -34,18 +35,5 @@ def imitate(
     if observed:
         samples = [replace(sample, said=np.arange(len(sample)) > 0) for sample in samples]
     whole = sum(float(weight[sample.said].sum()) for sample, weight in zip(samples, weights, strict=True))
-    learner.optimizer.begin_step(lr)
-    reader = learner.reader_at(temperature=1.0)
-
-    def accumulated() -> float:
-        total = 0.0
-        for chosen, reading in reader.readings(samples, range(len(samples))):
-            weight_BT = padded([torch.from_numpy(weights[i]).float() for i in chosen]).to(reading.said.device)
-            loss = -(reading.logprob * reading.said * weight_BT).sum() / whole
-            loss.backward()
-            total += loss.item()
-            between()
-        return total
-
-    loss = learner.budget.within(accumulated, learner.optimizer.drop)
-    return {"loss": loss, "grad_norm": learner.optimizer.update()}
+    rows = [torch.from_numpy(weight) for weight in weights]
+    return learner.imitate(samples, rows, whole, lr, between)

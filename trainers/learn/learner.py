@@ -1,37 +1,44 @@
 """The learner: the updates of a step, from what its samples earned to the policy's weights and those of its heads.
 
-``step_reading.py`` says how a step is read, ``policy_optimizer.py`` how gradients are applied. Left out on purpose:
-loss scaling (weights are float32, bfloat16 only inside autocast) and sharding over devices.
+``step_reading.py`` says how a step is read, ``updates.py`` what follows, in one process or in several ranks
+(``ranks/``), and ``policy_optimizer.py`` how gradients are applied. Left out on purpose: loss scaling (weights are
+float32, bfloat16 only inside autocast).
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from transformers import PreTrainedModel
 
 from manyturn.agents.language_model import LanguageModel
-from manyturn.envs.contract.keys import generator
 from manyturn.trainers.learn.aggregate import Denominators
-from manyturn.trainers.learn.before_update import BeforeUpdate, engine_gap, mismatch_of
+from manyturn.trainers.learn.before_update import BeforeUpdate, mismatch_of
 from manyturn.trainers.learn.forward import Place, Reader, Watch, recompute_activations
 from manyturn.trainers.learn.frozen_states import FrozenStates
 from manyturn.trainers.learn.head_choice import head_of
 from manyturn.trainers.learn.head_config import HeadConfig
+from manyturn.trainers.learn.heads import LearnerHead
 from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.objective import ObjectiveConfig, RegulariserState, objective
+from manyturn.trainers.learn.objective import ObjectiveConfig
 from manyturn.trainers.learn.objective_memory import ObjectiveMemory
 from manyturn.trainers.learn.own_body import OwnBody
 from manyturn.trainers.learn.own_heads import FixedEstimator
 from manyturn.trainers.learn.pass_budget import PassBudget
+from manyturn.trainers.learn.passes import Passes
 from manyturn.trainers.learn.policy_optimizer import PolicyOptimizer
 from manyturn.trainers.learn.reference import Reference
 from manyturn.trainers.learn.samples import Rows, Sample
 from manyturn.trainers.learn.step_reading import StepReading
+from manyturn.trainers.learn.updates import Updates
+
+if TYPE_CHECKING:
+    from manyturn.trainers.learn.ranks.leading import Leading
 
 Figures = dict[str, float | None]
+Share = Callable[[PreTrainedModel, Sequence[LearnerHead]], "Leading"]
 
 
 class Learner:
@@ -44,6 +51,7 @@ class Learner:
         temperature: sampling temperature of the rollouts; the ratio is only right at the same one.
         heads: what is learnt next to the policy, from its hidden states.
         steps: of the run; an objective whose schedule has the run's length needs it.
+        share: what every rank learns with, where there are several; this is rank 0's learner then.
     """
 
     def __init__(
@@ -54,6 +62,7 @@ class Learner:
         temperature: float,
         heads: Sequence[HeadConfig] = (),
         steps: int | None = None,
+        share: Share | None = None,
     ):
         self.model, self.config, self.objective = language.model, config, objective
         self.frozen: FrozenStates | None = None
@@ -61,13 +70,20 @@ class Learner:
             self.frozen = FrozenStates(self.model, config.lowest_layer, config.states_bytes)
         self.budget = PassBudget(config.micro_tokens)
         self.reader = self.reader_at(temperature)
-        self.optimizer = PolicyOptimizer(self.model, config)
         self.memory = ObjectiveMemory(objective, steps)
-        self.reference = Reference(self.optimizer.trained) if objective.kl else None
-        self._gap: float | None = None
+        trained = [weights for weights in self.model.parameters() if weights.requires_grad]
+        self.reference = Reference(trained) if objective.kl else None
         if config.gradient_checkpointing:
             recompute_activations(self.model)
         self.heads = [head_of(head, self.model, config, self.budget, self.frozen) for head in heads]
+        self._leading = share(self.model, self.heads) if share is not None else None
+        if self._leading is not None:
+            self._updates: Updates[Any] = self._leading.own.updates
+            self._leading.load(self._of_heads())
+        else:
+            own = PolicyOptimizer(self.model, config)
+            self._updates = Updates(config, objective, self.reader, own, self.heads, Passes())
+        self.optimizer = self._updates.optimizer
 
     def reader_at(self, temperature: float) -> Reader:
         """What reads with the policy at a temperature."""
@@ -86,6 +102,8 @@ class Learner:
             self.reference.keep()
         for body in self._bodies:
             body.copy_policy()
+        if self._leading is not None:
+            self._leading.load(self._of_heads())
 
     def _forget_states(self) -> None:
         """What comes next reads other tokens."""
@@ -151,9 +169,7 @@ class Learner:
         if step.is_made:
             figures = mismatch_of(samples, step.logprob) | figures
         step.close()
-        means = self._updates(before, now, key, kept_E)
-        for head in self.heads:
-            head.fit.finish()
+        means = (self._leading or self._updates).of_step(before, now, key, kept_E)
         self._forget_states()
         sequences = Denominators.of(*(self.objective.sequences(torch.from_numpy(s.reply))[None] for s in samples))
         self.memory.end(means.get("reference_kl"), sequences.sequences)
@@ -162,83 +178,16 @@ class Learner:
             | figures
             | {
                 "lr": self.optimizer.lr,
-                "engine_gap": self._gap,
+                "engine_gap": self._updates.gap,
                 "skipped_updates": self.optimizer.skipped,
             }
         )
 
-    def _updates(
-        self, before: BeforeUpdate, now: RegulariserState, key: tuple[Any, ...], kept_E: np.ndarray | None
+    def imitate(
+        self, samples: Sequence[Sample], weights: Rows, whole: float, lr: float, between: Callable[[], None]
     ) -> dict[str, float]:
-        """All updates of a step, or those before it moved too far; the means of what they measured."""
-        samples, gathered = before.samples, defaultdict[str, list[float]](list)
-        self._gap, stopped = None, 0.0
-        self.reader.asked = self.reader.computed = 0
-        kept = {sample.episode for sample in samples if kept_E is None or kept_E[sample.episode]}
-        for chosen in self._minibatches(sorted(kept), key):
-            indices = [i for i, sample in enumerate(samples) if sample.episode in chosen]
-            measured = self._update(before, indices, now)
-            for name, value in measured.items():
-                gathered[name].append(value)
-            if stopped := measured.get("stopped", 0.0):
-                break
-        means = {name: sum(values) / len(values) for name, values in gathered.items()}
-        if self.config.stop_kl is not None:
-            means["stopped"] = stopped
-        if self.config.packing != "padding" and self.reader.asked:
-            means["packing_ratio"] = self.reader.computed / self.reader.asked
-        if self.budget.tokens < self.config.micro_tokens:
-            means |= {"micro_tokens": self.budget.tokens, "learner_out_of_memory": self.budget.times}
-        return means
-
-    def _minibatches(self, episodes: Sequence[int], key: tuple[Any, ...]) -> Iterator[set[int]]:
-        """The episodes of each update of a step."""
-        for epoch in range(self.config.epochs):
-            order = generator("minibatches", *key, epoch).permutation(len(episodes))
-            for start in range(0, len(order), self.config.minibatch):
-                yield {episodes[i] for i in order[start : start + self.config.minibatch]}
-
-    def _update(self, before: BeforeUpdate, indices: Sequence[int], now: RegulariserState) -> dict[str, float]:
-        """One gradient over a minibatch, accumulated over micro-batches with the minibatch's denominators."""
-        samples = before.samples
-        replies = [self.objective.sequences(row)[None] for row in before.replies(indices)]
-        if not any((row >= 0).any() for row in replies):
-            return {}  # every token was rejected
-        counts = Denominators.of(*replies, episodes=len({samples[i].episode for i in indices}))
-        sums = self.budget.within(lambda: self._accumulated(before, indices, counts, now), self._drop)
-        if self.config.stop_kl is not None and abs(sums["episode_kl"]) > self.config.stop_kl:
-            self.optimizer.drop()
-            sums["stopped"] = 1.0
-        else:
-            sums["grad_norm"] = self.optimizer.update()
-        for head in self.heads:
-            sums |= {name: value for name, value in head.update(self.config.max_grad_norm).items() if value is not None}
-        return sums
-
-    def _accumulated(
-        self, before: BeforeUpdate, indices: Sequence[int], counts: Denominators, now: RegulariserState
-    ) -> dict[str, float]:
-        """The gradient of an update, in the weights' own places; sums over its micro-batches of what they measured."""
-        samples, sums = before.samples, defaultdict[str, float](float)
-        for chosen, reading in self.reader.readings(samples, indices):
-            if self._gap is None:
-                self._gap = engine_gap(reading, [samples[i] for i in chosen])
-            loss, measured = objective(self.objective, before.tokens(chosen, reading), counts, now)
-            for head in self.heads:
-                head_loss, more = head.loss(indices, chosen, reading)
-                loss, measured = loss + head_loss, measured | more
-            loss.backward()
-            for name, value in measured.items():
-                sums[name] += float(value)
-            if self.config.stop_kl is not None:
-                sums["episode_kl"] += before.moved(chosen, reading) / counts.episodes
-        return dict(sums)
-
-    def _drop(self) -> None:
-        """Forget the micro-batches since the last update."""
-        self.optimizer.drop()
-        for head in self.heads:
-            head.drop()
+        """One update towards saying what samples say; see ``Updates.imitate``."""
+        return (self._leading or self._updates).imitate(samples, weights, whole, lr, between)
 
     def plain(self) -> dict[str, Any]:
         """JSON values that a resumed run must go on from."""
@@ -253,14 +202,18 @@ class Learner:
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """The optimiser's state, the reference weights and the heads, by name."""
-        found = self.optimizer.tensors() | (self.reference.tensors() if self.reference else {})
+        optimizer = (self._leading or self.optimizer).tensors()
+        return optimizer | (self.reference.tensors() if self.reference else {}) | self._of_heads()
+
+    def _of_heads(self) -> dict[str, torch.Tensor]:
+        found = dict[str, torch.Tensor]()
         for head in self.heads:
             found |= head.fit.tensors()
         return found
 
     def load_tensors(self, tensors: Mapping[str, torch.Tensor]) -> None:
-        """The inverse of ``tensors``."""
-        self.optimizer.load_tensors(tensors)
+        """The inverse of ``tensors``, after the model's weights were loaded."""
+        (self._leading.load if self._leading is not None else self.optimizer.load_tensors)(tensors)
         if self.reference:
             self.reference.load_tensors(tensors)
         for head in self.heads:

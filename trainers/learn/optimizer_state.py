@@ -1,8 +1,14 @@
-"""An optimiser's state as named tensors, for checkpoints."""
+"""An optimiser's state as named tensors, for checkpoints. What ranks hold in shards is put together."""
 
 from collections.abc import Mapping, Sequence
 
 import torch
+
+
+def complete(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor of which this may be one rank's shard (a DTensor); all ranks ask at once."""
+    whole = getattr(tensor, "full_tensor", None)
+    return tensor if whole is None else whole()
 
 
 def optimizer_tensors(
@@ -10,7 +16,7 @@ def optimizer_tensors(
 ) -> dict[str, torch.Tensor]:
     """Copies by the name ``prefix.number.field``, the number counting the parameters."""
     return {
-        f"{prefix}.{number}.{field}": value.detach().clone().contiguous()
+        f"{prefix}.{number}.{field}": complete(value.detach()).clone().contiguous()
         for number, parameter in enumerate(parameters)
         for field, value in optimizer.state.get(parameter, {}).items()
     }

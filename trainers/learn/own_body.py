@@ -7,6 +7,7 @@ its own over the tokens of a step.
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from transformers import PreTrainedModel
@@ -19,6 +20,9 @@ from manyturn.trainers.learn.optimizer_state import load_optimizer, optimizer_te
 from manyturn.trainers.learn.pass_budget import PassBudget
 from manyturn.trainers.learn.samples import Rows, Sample
 from manyturn.trainers.learn.trie.packing import Packing
+
+if TYPE_CHECKING:
+    from manyturn.trainers.learn.ranks.group import Ranks
 
 
 class OwnBody:
@@ -75,6 +79,10 @@ class OwnBody:
     def over(self, samples: Sequence[Sample], watch: Callable[[Reading], Iterable[torch.Tensor]]) -> Rows:
         """What is kept of a pass over all samples without gradient: a tensor on the CPU for each."""
         return self.reader.over(samples, {"": watch})[""]
+
+    def join(self, ranks: "Ranks") -> None:
+        """Add up the gradients of all ranks, each of which has the whole body."""
+        ranks.add_gradients(self._trained)
 
     def apply(self, max_norm: float) -> None:
         """Apply the accumulated gradient, scaled down to ``max_norm``; one that is not finite is dropped."""

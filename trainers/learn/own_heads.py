@@ -8,7 +8,7 @@ Source: a second model as critic, as in verl and TRL; the estimator of stepwise 
 whose authors train a language model with layers on top, in all its weights, on episodes of exploration.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -34,6 +34,10 @@ class OwnCritic(ValueHead):
     def begin(self, step: StepReading, targets_T: np.ndarray | None, outcome_E: np.ndarray | None) -> Figures:
         self._samples = step.samples
         return super().begin(step, targets_T, outcome_E)
+
+    def take(self, samples: Sequence[Sample], given: Mapping[str, Rows]) -> None:
+        self._samples = samples
+        super().take(samples, given)
 
     def loss(self, minibatch: Sequence[int], chosen: Sequence[int], reading: Reading) -> tuple[torch.Tensor, Measured]:
         """As the base's, but from a pass of its own body over the same rows."""

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.optimizer_state import load_optimizer, optimizer_tensors
+from manyturn.trainers.learn.optimizer_state import complete, load_optimizer, optimizer_tensors
 
 
 class LearningFailed(RuntimeError):
@@ -45,7 +45,7 @@ class PolicyOptimizer:
         Raises:
             LearningFailed: it was the third in a row that was not finite.
         """
-        norm = torch.nn.utils.clip_grad_norm_(self.trained, self._config.max_grad_norm)
+        norm = complete(torch.nn.utils.clip_grad_norm_(self.trained, self._config.max_grad_norm))
         if torch.isfinite(norm):
             self.adamw.step()
             self.updates += 1

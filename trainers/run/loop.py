@@ -9,7 +9,7 @@ import json
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from safetensors import SafetensorError
 from manyturn.envs.contract.durable import replace_text
 from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.hosting.watchdog import watchdog
+from manyturn.trainers.learn.ranks.group import DRAIN_SECONDS, Ranks, started_ranks
 from manyturn.trainers.recipe.changes import shown
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.recipe.located import located
@@ -79,7 +80,10 @@ async def train(
         LearningFailed: going on would teach nothing.
     """
     began = time.monotonic()
-    with RunFolder(path, resume) as folder, Stopping() as stopping:
+    with ExitStack() as opened:
+        ranks = opened.enter_context(Ranks()) if started_ranks() > 1 else None
+        folder = opened.enter_context(RunFolder(path, resume))
+        stopping = opened.enter_context(Stopping() if ranks is None else Stopping(DRAIN_SECONDS))
         settings = folder.read_config() if config is None else located(config)
         checkpoint = _newest(folder)
         if steps is not None:
@@ -103,7 +107,7 @@ async def train(
 
         async with AsyncExitStack() as stack:
             stack.callback(loggers.close)
-            run = await stopping.run(stack.enter_async_context(open_run(settings, tell)))
+            run = await stopping.run(stack.enter_async_context(open_run(settings, tell, ranks)))
             settings = run.config
             if not resume or steps is not None:
                 folder.write_config(settings)

@@ -14,20 +14,18 @@ from manyturn.agents.breaker import Breaker
 from manyturn.agents.cast import Cast
 from manyturn.agents.engine_config import EngineContext, build_engine
 from manyturn.agents.gather import Patience
-from manyturn.agents.language_model import LanguageModel
-from manyturn.agents.model_config import MODELS, ModelContext
 from manyturn.agents.scripted import SCRIPTS, Scripted
 from manyturn.agents.vocabulary import texts_of
-from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.refusals import refuse_unfit
 from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.seats import Seats, open_seats
-from manyturn.trainers.learn.adapters import add_adapters
-from manyturn.trainers.learn.learner import Learner
+from manyturn.trainers.learn.learner import Learner, Share
 from manyturn.trainers.learn.pass_memory import check_fits
+from manyturn.trainers.learn.ranks.group import Ranks
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.checkpoint import ONE_POLICY
 from manyturn.trainers.record.metrics import Log
+from manyturn.trainers.run.policy_model import choose_device, policy_model
 from manyturn.trainers.run.splits import check_tasks
 from manyturn.trainers.run.trainee import Trainee
 
@@ -140,18 +138,12 @@ class Run:
         return values.get(ONE_POLICY, values)  # type: ignore[arg-type]
 
 
-def choose_device(name: str) -> torch.device:
-    """The device of a configuration's entry; auto takes a GPU if there is one."""
-    if name == "cuda" and not torch.cuda.is_available():
-        raise ConfigError("device = 'cuda', but torch sees no GPU: install torch for CUDA, or set device = 'cpu'")
-    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
-
-
 @asynccontextmanager
-async def open_run(config: RunConfig, log: Log = lambda line: None) -> AsyncIterator[Run]:
+async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks | None = None) -> AsyncIterator[Run]:
     """Build everything; the environment's processes end with the context.
 
     Args:
+        ranks: those that learn, where there are several.
         log: receives how far the model's vocabulary is, where that takes long.
     """
     device = choose_device(config.device)
@@ -174,9 +166,14 @@ async def open_run(config: RunConfig, log: Log = lambda line: None) -> AsyncIter
         refuse_unfit(config, seats)
         check_tasks(config, seats)
         texts = await _vocabulary(config, seats, log)
-        trainees, barrier = list[Trainee](), BatchBarrier()
-        for name, played in _roles(config, seats).items():
-            trainees.append(_trainee(name, played, config, device, barrier, texts))
+        trainees, barrier, roles = list[Trainee](), BatchBarrier(), _roles(config, seats)
+        shares: Sequence[Share | None] = [None] * len(roles)
+        if ranks is not None:
+            from manyturn.trainers.run.ranked import lead  # which brings FSDP, and takes a second
+
+            shares = lead(ranks, config, texts, len(roles))
+        for (name, played), share in zip(roles.items(), shares, strict=True):
+            trainees.append(_trainee(name, played, config, device, barrier, texts, share))
             opened.push_async_callback(trainees[-1].engine.shutdown)
         window = max(200, rollout.tasks * rollout.group)
         breaker = Breaker(rollout.error_share, window, window, _MORE_ERRORS)
@@ -208,13 +205,15 @@ async def _vocabulary(config: RunConfig, seats: Seats, log: Log) -> list[str]:
 
 
 def _trainee(
-    name: str, roles: tuple[str, ...], config: RunConfig, device: torch.device, barrier: BatchBarrier, texts: list[str]
+    name: str,
+    roles: tuple[str, ...],
+    config: RunConfig,
+    device: torch.device,
+    barrier: BatchBarrier,
+    texts: list[str],
+    share: Share | None,
 ) -> Trainee:
-    lora = bool(config.learner.lora_rank)
-    model = ModelContext(device, not lora, texts, config.seed, config.agent.max_context)
-    language: LanguageModel = MODELS.apply(config.model, model)
-    if lora:
-        add_adapters(language, config.learner, config.seed)
+    language, lora = policy_model(config, device, texts), bool(config.learner.lora_rank)
     ends = language.template.end_ids
     context = EngineContext(
         language.model,
@@ -231,6 +230,7 @@ def _trainee(
     )
     heads = [head for head in (config.value, config.progress) if head is not None]
     temperature, steps = config.sampling.temperature, config.steps
-    learner = Learner(language, config.learner, config.objective, temperature, heads, steps)
-    check_fits(learner, config.agent.max_context, config.learner.states_bytes)
+    learner = Learner(language, config.learner, config.objective, temperature, heads, steps, share)
+    if share is None:
+        check_fits(learner, config.agent.max_context, config.learner.states_bytes)
     return Trainee(name, roles, language, engine, agent, learner)

@@ -1,0 +1,131 @@
+"""Several ranks that learn something else than one, that hang when one of them dies, or that cannot be resumed.
+
+The commands of docs/ranks.md run here, with another environment and recipe.
+"""
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import tomli_w
+from safetensors.torch import load_file
+from torchrun import Torchrun
+from training_options import laid
+from two_steps import ROUNDING, SMALL, TEACHING, TINY, Trained, apart
+
+from manyturn.recipes.stack import stacked
+
+STEPS = 4
+RECIPE = laid(
+    stacked([SMALL, {"model": TINY, "warmup": TEACHING}]),
+    {
+        "steps": STEPS,
+        "rollout": {"tasks": 4, "group": 4},
+        "credit": {"advantage": "grpo"},
+        "objective": {"name": "clip", "kl": {"coef": 0.01}},
+        "learner": {"lr": 1e-2, "minibatch": 8, "packing": "trie", "lora_rank": 0},
+        "warmup": {"max_updates": 10, "check_every": 10},
+        "checkpoint_every": 1,
+        "keep_checkpoints": 9,
+    },
+)
+
+
+class Runs:
+    """Runs of the recipe in a folder, unbroken ones once for each number of ranks."""
+
+    def __init__(self, folder: Path):
+        self._folder, self._done = folder, dict[int, Path]()
+        (folder / "recipe.toml").write_text(tomli_w.dumps(RECIPE))
+
+    def begin(self, name: str, ranks: int, *words: object) -> Torchrun:
+        words = words or ("--recipe", self._folder / "recipe.toml", "--out", self._folder / name)
+        return Torchrun(ranks, "-m", "manyturn", "train", *words, log=self._folder / f"{name}-{ranks}.log")
+
+    def resume(self, name: str, ranks: int, *words: object) -> Path:
+        run = self.begin(f"{name}", ranks, "--resume", self._folder / name, *words)
+        status, said = run.ended()
+        assert status == 0 and not run.left(), said
+        return self._folder / name
+
+    def unbroken(self, ranks: int) -> Path:
+        if ranks not in self._done:
+            run = self.begin(f"unbroken-{ranks}", ranks)
+            status, said = run.ended()
+            assert status == 0 and not run.left(), said
+            assert said.count("step        1") == 1, "only one rank says what happens"
+            self._done[ranks] = self._folder / f"unbroken-{ranks}"
+        return self._done[ranks]
+
+    def after(self, name: str, step: int) -> Callable[[], bool]:
+        """Whether a run has a checkpoint of that step."""
+        return (self._folder / name / f"checkpoints/step_{step:06d}").is_dir
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    return Runs(tmp_path_factory.mktemp("ranks"))
+
+
+def apart_after_all(one: Path, other: Path) -> float:
+    """How far the weights at the end of two runs are apart, as a share of how far they have moved."""
+    return apart(*(Trained.of(run, STEPS, []) for run in (one, other)))
+
+
+def same_bits(one: Path, other: Path) -> bool:
+    folders = [run / f"checkpoints/step_{STEPS:06d}" for run in (one, other)]
+    for name in ("model/model.safetensors", "learner.safetensors"):
+        ours, theirs = (load_file(folder / name) for folder in folders)
+        if ours.keys() != theirs.keys() or not all(ours[key].equal(value) for key, value in theirs.items()):
+            return False
+    return True
+
+
+def test_two_ranks_end_on_the_weights_of_one(runs):
+    """The bound is that of another order of sums in float32, which Adam's division by small gradients makes larger."""
+    one, two = runs.unbroken(1), runs.unbroken(2)
+    assert 0 < apart_after_all(one, two) < ROUNDING, "0 would mean that nothing was shared out"
+    lines = [[json.loads(line) for line in (run / "metrics.jsonl").open()] for run in (one, two)]
+    for ours, theirs in zip(*lines, strict=True):
+        assert ours.keys() == theirs.keys() and ours.get("drawn_tokens") == theirs.get("drawn_tokens")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_that_is_killed_ends_the_others_and_the_run_goes_on_to_the_same_bits(runs, rank):
+    name = f"killed-{rank}"
+    run = runs.begin(name, 2)
+    run.kill(rank, runs.after(name, 2))
+    status, said = run.ended(within=60)
+    assert status == 1 and not run.left(), "a rank outlived another one"
+    assert "another process of this run has ended" in said, said
+    assert same_bits(runs.resume(name, 2), runs.unbroken(2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("first", "then"), [(2, 1), (1, 2)])
+def test_a_run_goes_on_with_another_number_of_ranks(runs, first, then):
+    name = f"from {first} to {then}"
+    run = runs.begin(name, first)
+    run.signal(signal.SIGTERM, runs.after(name, 1))
+    run.ended(within=60)
+    assert not run.left()
+    steps = sorted((runs.unbroken(1).parent / name / "checkpoints").iterdir())
+    assert steps[-1].name < f"step_{STEPS:06d}", "it was over before the signal"
+    assert apart_after_all(runs.resume(name, then), runs.unbroken(1)) < ROUNDING
+
+
+@pytest.mark.slow
+def test_bad_input_and_a_run_that_is_over_leave_no_rank_waiting(runs):
+    folder = runs.unbroken(2)
+    assert runs.resume(folder.name, 2) == folder
+    again = runs.begin("again", 2, "--recipe", folder.parent / "recipe.toml", "--out", folder)
+    status, said = again.ended(within=60)
+    assert status == 1 and not again.left() and "manyturn: " in said, said
+    engine = runs.begin("vllm", 2, "--recipe", folder.parent / "recipe.toml", "--engine.name", "vllm")
+    status, said = engine.ended(within=60)
+    assert status == 1 and not engine.left() and "starts processes of its own next to the 2 ranks" in said, said
+    assert os.path.isdir(folder)

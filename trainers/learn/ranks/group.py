@@ -1,0 +1,166 @@
+"""The ranks of a run, which torchrun has started: how they find each other, talk, and notice that one has ended.
+
+Rank 0 drives: it tells the others what to do, and they do it with it. Between two of these they wait, for as long as
+the environments take. Where a process ends its connections close, and whoever waits for it hears of that.
+"""
+
+import json
+import os
+import signal
+import socket
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Self
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+
+from manyturn.trainers.learn.ranks.message import RankMessage
+
+DRAIN_SECONDS = 10.0  # for episodes after a signal: torchrun kills what has not ended after 30 s
+_WAITING = timedelta(days=30)  # for what rank 0 says next; of a rank that ends the others hear immediately
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_END = "end"
+
+
+class RankLost(RuntimeError):
+    """Another process of the run has ended, without which none can go on."""
+
+
+def started_ranks() -> int:
+    """How many processes torchrun has started; 1 without torchrun."""
+    return int(os.environ.get("WORLD_SIZE", "1")) if "TORCHELASTIC_RUN_ID" in os.environ else 1
+
+
+def own_rank() -> int:
+    """Which of them this one is."""
+    return int(os.environ.get("RANK", "0")) if started_ranks() > 1 else 0
+
+
+def _stay_here() -> None:
+    """Where all ranks are on one machine, let nobody else reach them."""
+    names = [name for _, name in socket.if_nameindex() if name in ("lo", "lo0")]
+    if names and os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE"):
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", names[0])
+
+
+class Ranks:
+    """All processes of a run, as a context manager in each of them.
+
+    Attributes:
+        rank, size: number of this process, and how many there are.
+    """
+
+    def __init__(self) -> None:
+        _stay_here()
+        cuda = torch.cuda.is_available() and dist.is_nccl_available()
+        if torch.cuda.is_available():
+            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+        self._at_work = False
+        with self.together():
+            dist.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo")
+            talk = dist.new_group(backend="gloo", timeout=_WAITING)
+        assert isinstance(talk, dist.ProcessGroup), "every rank is in the group of all"
+        self._talk = talk
+        self.rank, self.size = dist.get_rank(), dist.get_world_size()
+        self._meshes = dict[str, DeviceMesh]()
+
+    def __enter__(self) -> Self:
+        if self.rank:
+            for number in _SIGNALS:  # rank 0 hears them too, and says when to end
+                signal.signal(number, signal.SIG_IGN)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._at_work:
+            return  # the others are inside of something: they hear of it when this process ends
+        if not self.rank:
+            self.tell(RankMessage(_END))
+        dist.destroy_process_group()
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What all ranks do at once. Raises RankLost where another one ends meanwhile."""
+        before, self._at_work = self._at_work, True
+        try:
+            yield
+        except RuntimeError as error:
+            if not (isinstance(error, dist.DistError) or "gloo" in str(error).lower()):
+                raise
+            raise RankLost(
+                "another process of this run has ended, and said why if it could: go on from the last checkpoint with "
+                "torchrun --nproc-per-node N -m manyturn train --resume RUN, on any number of processes"
+            ) from error
+        self._at_work = before
+
+    def mesh(self, device: torch.device) -> DeviceMesh:
+        """All ranks in a row, for shards on this kind of device."""
+        if device.type not in self._meshes:
+            self._meshes[device.type] = init_device_mesh(device.type, (self.size,))
+        return self._meshes[device.type]
+
+    def tell(self, message: RankMessage) -> None:
+        """Say something to all others. Rank 0 alone does."""
+        with self.together():
+            data = torch.frombuffer(bytearray(message.encoded()), dtype=torch.uint8)
+            dist.broadcast(torch.tensor([len(data)]), 0, group=self._talk)
+            dist.broadcast(data, 0, group=self._talk)
+
+    def messages(self) -> Iterator[RankMessage]:
+        """What rank 0 says, until it says that this was all."""
+        while True:
+            with self.together():
+                length = torch.zeros(1, dtype=torch.int64)
+                dist.broadcast(length, 0, group=self._talk)
+                data = torch.empty(int(length), dtype=torch.uint8)
+                dist.broadcast(data, 0, group=self._talk)
+            message = RankMessage.decoded(data.numpy().tobytes())
+            if message.what == _END:
+                return
+            yield message
+
+    def most(self, number: int) -> int:
+        """The largest of the ranks' numbers."""
+        found = torch.tensor([number])
+        dist.all_reduce(found, dist.ReduceOp.MAX, group=self._talk)
+        return int(found)
+
+    def summed(self, figures: Mapping[str, float]) -> dict[str, float]:
+        """Each figure's sum over the ranks, in their order."""
+        sums = defaultdict[str, float](float)
+        text = torch.frombuffer(bytearray(json.dumps(figures).encode()), dtype=torch.uint8)
+        for found in self._all(text):
+            for name, value in json.loads(found.numpy().tobytes()).items():
+                sums[name] += value
+        return dict(sums)
+
+    def of(self, own: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Tensors of every rank, one after the other along the first dimension; they differ in that alone."""
+        return [torch.cat([found.to(tensor.device) for found in self._all(tensor)]) for tensor in own]
+
+    def add(self, sums: Sequence[torch.Tensor]) -> None:
+        """Sum tensors of one shape, in place."""
+        for tensor in sums:
+            dist.all_reduce(tensor)
+
+    def add_gradients(self, weights: Sequence[torch.Tensor]) -> None:
+        """The mean over ranks of the gradients of weights that each of them has whole; of shards FSDP takes it."""
+        for tensor in weights:
+            if tensor.grad is None:
+                tensor.grad = torch.zeros_like(tensor)
+            self.add([tensor.grad])
+            tensor.grad /= self.size
+
+    def _all(self, own: torch.Tensor) -> list[torch.Tensor]:
+        """The tensor of every rank, on the CPU."""
+        counts = [torch.zeros(1, dtype=torch.int64) for _ in range(self.size)]
+        dist.all_gather(counts, torch.tensor([len(own)]), group=self._talk)
+        longest = max(map(int, counts))
+        mine = own.detach().cpu()
+        mine = torch.cat([mine, mine.new_zeros(longest - len(mine), *mine.shape[1:])])
+        found = [torch.empty_like(mine) for _ in range(self.size)]
+        dist.all_gather(found, mine, group=self._talk)
+        return [rows[: int(count)] for rows, count in zip(found, counts, strict=True)]

@@ -1,0 +1,59 @@
+"""Rank 0's side of a policy that several ranks learn: it says what is to be done, and does its own share of it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from manyturn.trainers.learn.before_update import BeforeUpdate
+from manyturn.trainers.learn.objective import RegulariserState
+from manyturn.trainers.learn.ranks.group import Ranks
+from manyturn.trainers.learn.ranks.message import RankMessage
+from manyturn.trainers.learn.ranks.rank_learner import RankLearner, load_message, step_message
+from manyturn.trainers.learn.samples import Rows, Sample
+
+
+class Leading:
+    """The whole policy, and what rank 0 learns with.
+
+    Args:
+        number: which of the run's policies it is.
+        policy: becomes what was learnt after each step.
+    """
+
+    def __init__(self, ranks: Ranks, number: int, policy: PreTrainedModel, own: RankLearner):
+        self._ranks, self._number, self._policy, self.own = ranks, number, policy, own
+
+    def of_step(
+        self, before: BeforeUpdate, now: RegulariserState, key: tuple[Any, ...], kept_E: np.ndarray | None
+    ) -> dict[str, float]:
+        """As ``Updates.of_step``."""
+        updates = self.own.updates
+        return self._all(step_message(before, now, key, kept_E, updates.optimizer.lr, updates.heads))
+
+    def imitate(
+        self, samples: Sequence[Sample], weights: Rows, whole: float, lr: float, between: Callable[[], None]
+    ) -> dict[str, float]:
+        """As ``Updates.imitate``; once the ranks have begun they are not interrupted."""
+        between()
+        message = RankMessage("imitate", {"whole": whole, "lr": lr})
+        message.put_samples(samples)
+        message.put_rows("weights", weights)
+        return self._all(message)
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """The optimiser's state, whole, by the names that one process gives it."""
+        return self._all(RankMessage("state"))
+
+    def load(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        """Give every rank the policy's weights, and of a checkpoint's tensors what it needs."""
+        told, given = load_message(tensors, self.own.optimizer.plain(), self.own.updates.heads)
+        self._all(told, given)
+
+    def _all(self, told: RankMessage, given: RankMessage | None = None) -> Any:
+        told.plain["policy"] = self._number
+        with self._ranks.together():
+            self._ranks.tell(told)
+            return self.own.do(given or told, self._policy)

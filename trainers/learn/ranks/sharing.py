@@ -1,0 +1,132 @@
+"""Passes that several ranks share, over weights of which each rank holds a shard (FSDP2).
+
+Each rank reads its rows of a minibatch and goes back through them. The loss of a row has the denominators of the whole
+minibatch, so that the sum of the ranks' gradients is that of one process, up to the order of sums. All ranks gather
+the weights of a layer together, so all make equally many passes: one that has no rows left reads a row for nothing.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
+from transformers import PreTrainedModel
+
+from manyturn.agents.decoding.memory import ran_out
+from manyturn.agents.torch_models import layers_of
+from manyturn.trainers.learn.forward import Reader
+from manyturn.trainers.learn.optimizer_state import complete
+from manyturn.trainers.learn.passes import Loss, Passes
+from manyturn.trainers.learn.policy_optimizer import LearningFailed
+from manyturn.trainers.learn.ranks.group import Ranks
+from manyturn.trainers.learn.ranks.shares import shares
+from manyturn.trainers.learn.samples import Sample
+from manyturn.trainers.learn.trie.packing import LEAST
+
+
+class Sharded(torch.nn.Module):
+    """A model in shards, one for each rank.
+
+    Its weights are whole inside of a call alone, layer by layer. They are in float32 where they are of several types,
+    since a shard is of one.
+
+    Args:
+        model: the same in every rank, on the CPU; it is changed in place.
+        device: where the shards go.
+    """
+
+    def __init__(self, model: PreTrainedModel, ranks: Ranks, device: torch.device):
+        super().__init__()
+        self.model, self._device = model, device
+        if len({weights.dtype for weights in model.parameters()}) > 1:
+            model.float()
+        mesh = ranks.mesh(device)
+        for layer in layers_of(model.get_decoder())[1]:
+            fully_shard(layer, mesh=mesh)
+        fully_shard(self, mesh=mesh)
+
+    def forward(self, work: Callable[[], Any]) -> Any:
+        """What ``work`` computes with the model."""
+        return work()
+
+    @torch.no_grad()
+    def take(self, whole: PreTrainedModel | None) -> None:
+        """Become rank 0's model, which the others do not have."""
+        theirs = list(whole.parameters()) if whole is not None else None
+        for number, shard in enumerate(self.parameters()):
+            spread(shard, None if theirs is None else theirs[number], self._device)
+
+    @torch.no_grad()
+    def give(self, whole: PreTrainedModel | None) -> None:
+        """The opposite: rank 0's model becomes this one, in what is trained."""
+        theirs = list(whole.parameters()) if whole is not None else None
+        for number, shard in enumerate(self.parameters()):
+            if shard.requires_grad:
+                found = complete(shard)
+                if theirs is not None:
+                    theirs[number].copy_(found)
+
+
+def spread(shard: torch.Tensor, whole: torch.Tensor | None, device: torch.device) -> None:
+    """Fill every rank's shard from rank 0's whole tensor; the others give None."""
+    assert isinstance(shard, DTensor), "weights are in shards once the model is"
+    given = torch.empty(shard.shape, dtype=shard.dtype, device=device) if whole is None else whole.detach()
+    found = distribute_tensor(given.to(device, shard.dtype), shard.device_mesh, shard.placements)
+    shard.to_local().copy_(found.to_local())
+
+
+class SharedPasses(Passes):
+    """Those of a rank."""
+
+    def __init__(self, ranks: Ranks, sharded: Sharded):
+        self._ranks, self._sharded = ranks, sharded
+
+    def over(
+        self,
+        reader: Reader,
+        samples: Sequence[Sample],
+        indices: Sequence[int],
+        loss: Loss,
+        undo: Callable[[], object],
+    ) -> dict[str, float]:
+        shared = shares([samples[i].ids for i in indices], self._ranks.size, LEAST.get(reader.packing))
+        own = [indices[i] for i in shared[self._ranks.rank]]
+        groups = reader.groups(samples, own) if own else []
+        shortest = min(indices, key=lambda i: len(samples[i]))
+        sums = defaultdict[str, float](float)
+        for number in range(self._ranks.most(len(groups))):
+            chosen = groups[number] if number < len(groups) else []
+            for name, figure in self._pass(reader, samples, chosen, shortest, loss).items():
+                sums[name] += float(figure)
+        return self._ranks.summed(sums)
+
+    def counted(self, reader: Reader) -> tuple[int, int]:
+        sums = self._ranks.summed({"asked": reader.asked, "computed": reader.computed})
+        return int(sums["asked"]), int(sums["computed"])
+
+    def _pass(
+        self, reader: Reader, samples: Sequence[Sample], chosen: list[int], shortest: int, loss: Loss
+    ) -> Mapping[str, torch.Tensor]:
+        def work() -> tuple[torch.Tensor, Mapping[str, torch.Tensor]]:
+            reading = reader.read([samples[i] for i in chosen or [shortest]])
+            nothing = 0 * reading.logprob.sum()  # so that every weight has a gradient in every rank
+            if not chosen:
+                return nothing, {}
+            value, measured = loss(chosen, reading)
+            return value + nothing, measured
+
+        try:
+            value, measured = self._sharded(work)
+            (value * self._ranks.size).backward()  # of gradients the mean over ranks is taken
+        except Exception as error:
+            if not ran_out(error):
+                raise
+            tokens = sum(len(samples[i]) for i in chosen or [shortest])
+            raise LearningFailed(
+                f"memory ran out in a pass of rank {self._ranks.rank} over {len(chosen) or 1} sequences of {tokens} "
+                "tokens, so the run stops at its last checkpoint: begin another one with a lower learner.micro_tokens, "
+                "with learner.gradient_checkpointing = true, or on more processes"
+            ) from error
+        return measured

@@ -1,0 +1,96 @@
+"""Runs whose policies several ranks learn: rank 0 leads, the others follow, and all of them build the same learners.
+
+The others know no environment. Rank 0 tells them the configuration and the words of a model that has none of its own.
+"""
+
+import signal
+from collections.abc import Sequence
+from functools import partial
+
+import torch
+from transformers import PreTrainedModel
+
+from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.hosting.watchdog import SIGNALS
+from manyturn.trainers.learn.head_choice import head_of
+from manyturn.trainers.learn.heads import LearnerHead, ProgressHead, SharedHead, ValueHead
+from manyturn.trainers.learn.learner import Share
+from manyturn.trainers.learn.pass_budget import PassBudget
+from manyturn.trainers.learn.ranks.group import Ranks
+from manyturn.trainers.learn.ranks.leading import Leading
+from manyturn.trainers.learn.ranks.message import RankMessage
+from manyturn.trainers.learn.ranks.rank_learner import RankLearner
+from manyturn.trainers.recipe.config import RunConfig, parse_config
+from manyturn.trainers.run.policy_model import choose_device, policy_model
+
+_BEGIN = "begin"
+
+
+def lead(ranks: Ranks, config: RunConfig, texts: Sequence[str], policies: int) -> list[Share]:
+    """Have the other ranks build their learners; what rank 0's learners get, one for each policy.
+
+    Raises:
+        ConfigError: the engine would start ranks of its own.
+    """
+    if config.engine.starts_ranks:
+        raise ConfigError(
+            f"engine.name = {config.engine.name!r} starts processes of its own next to the {ranks.size} ranks: take "
+            "engine.name = 'transformers' or 'vllm-server', or train without torchrun"
+        )
+    plain = {"config": config.model_dump(mode="json", exclude_none=True), "texts": list(texts), "policies": policies}
+    ranks.tell(RankMessage(_BEGIN, plain))
+    return [partial(_leading, ranks, config, texts, number) for number in range(policies)]
+
+
+def _leading(
+    ranks: Ranks,
+    config: RunConfig,
+    texts: Sequence[str],
+    number: int,
+    policy: PreTrainedModel,
+    heads: Sequence[LearnerHead],
+) -> Leading:
+    with ranks.together():
+        return Leading(ranks, number, policy, _learner(ranks, config, texts, heads))
+
+
+def follow() -> None:
+    """Be one of the other ranks, until rank 0 says that the run is over.
+
+    Raises:
+        RankLost: another rank has ended before.
+    """
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_DFL)  # nothing is there yet that would have to end in order
+    learners = list[RankLearner]()
+    with Ranks() as ranks:
+        for message in ranks.messages():
+            with ranks.together():
+                if message.what == _BEGIN:
+                    learners = _learners(ranks, message)
+                else:
+                    learners[message.plain["policy"]].do(message)
+
+
+def _learners(ranks: Ranks, message: RankMessage) -> list[RankLearner]:
+    config, texts = parse_config(message.plain["config"]), message.plain["texts"]
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    return [_learner(ranks, config, texts) for _ in range(message.plain["policies"])]
+
+
+def _learner(
+    ranks: Ranks, config: RunConfig, texts: Sequence[str], heads: Sequence[LearnerHead] | None = None
+) -> RankLearner:
+    """What a rank learns a policy with.
+
+    Args:
+        heads: rank 0's; None: this rank makes its own.
+    """
+    model, learner = policy_model(config, torch.device("cpu"), texts).model, config.learner
+    device = choose_device(config.device)
+    if heads is None:
+        wanted = [head for head in (config.value, config.progress) if head is not None]
+        heads = [head_of(head, model, learner, PassBudget(learner.micro_tokens), None) for head in wanted]
+    learning: list[SharedHead] = [head for head in heads if isinstance(head, ValueHead | ProgressHead)]
+    return RankLearner(ranks, model, device, learner, config.objective, config.sampling.temperature, learning)
