@@ -36,7 +36,7 @@ def serve(
     Parameters
     ----------
     env
-        Environment: an id, FILE.py:Class, or openenv:URL.
+        Environment: an id, FILE.py:Class, openenv:URL or reasoning-gym:NAME.
     wire
         mcp: a server of the Model Context Protocol over streamable HTTP. openenv: a server of OpenEnv, with a session
         for each WebSocket.

@@ -91,7 +91,7 @@ def export(
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ValueError(f"{out} is there already: name another folder, or remove it")
     if is_elsewhere(env):
-        raise ValueError(f"{env} is at a server, and a package would connect to it: export what the server serves")
+        raise ValueError(f"{env} is another project's: export it there, or an environment of ours")
     if not _PLAIN.fullmatch(portable_name(env)):
         raise ValueError(f"{env!r} would stand in code: give the file a name of letters, digits, dots and dashes")
     kept = plain_wrappers(wrappers)

@@ -1,4 +1,4 @@
-"""Names of environments: ids in Gymnasium's registry, ``FILE.py:Class`` of a file, or ``openenv:URL`` of a server."""
+"""Names of environments: ids in Gymnasium's registry, ``FILE.py:Class``, or a scheme's, such as ``openenv:URL``."""
 
 import difflib
 import importlib.util
@@ -20,7 +20,11 @@ from manyturn.envs.contract.place import OF_A_FILE
 from manyturn.envs.contract.plugins import load_plugins, where_else
 
 # What a name may begin with in place of an id -> what makes the environment from the rest of the name.
-_PREFIXES = {"openenv": "manyturn.envs.openenv.env:ServedEnv"}
+_PREFIXES = {
+    "openenv": "manyturn.envs.openenv.env:ServedEnv",
+    "reasoning-gym": "manyturn.envs.reasoning.env:ReasoningEnv",
+}
+_OF_PACKAGES = frozenset({"reasoning-gym"})  # what they make is all in an installed package
 _registered: set[str] = set()
 
 
@@ -108,17 +112,17 @@ def is_file(name: str) -> bool:
 
 
 def is_elsewhere(name: str) -> bool:
-    """Whether a name is an address, such as ``openenv:URL``, to which a connection is made."""
+    """Whether a name begins with a scheme, such as ``openenv:``, so that the environment is another project's."""
     return name.partition(":")[0] in _PREFIXES
 
 
 def is_only_by_hand(name: str) -> bool:
     """Whether a name runs a file or connects to an address, so that it must not come from data."""
-    return is_file(name) or is_elsewhere(name)
+    return is_file(name) or (is_elsewhere(name) and name.partition(":")[0] not in _OF_PACKAGES)
 
 
 def _elsewhere(name: str) -> Callable[..., Any]:
-    """What makes the environment at an address. Raises ImportError that names the extra to install."""
+    """What makes the environment that a scheme names. Raises ImportError that names the extra to install."""
     prefix, _, rest = name.partition(":")
     try:
         return partial(load_env_creator(_PREFIXES[prefix]), rest)
@@ -129,7 +133,7 @@ def _elsewhere(name: str) -> Callable[..., Any]:
 
 
 def make(name: str, **kwargs: Any) -> gymnasium.Env:
-    """Make an environment by id, by ``FILE.py:Class``, or by the address of a server such as ``openenv:URL``.
+    """Make an environment by id, by ``FILE.py:Class``, or by a scheme such as ``openenv:URL``.
 
     ``gymnasium.make`` with an id does the same once the package that registers it was imported; this also loads
     plugins, takes files, and leaves out Gymnasium's per-step checks, which ``manyturn check`` runs instead.

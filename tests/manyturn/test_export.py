@@ -81,9 +81,9 @@ def test_a_split_that_would_be_a_path_is_refused(command, tmp_path):
     assert ended.code == 2 and "cannot be a file" in ended.err and not (tmp_path / "out").exists(), ended.err
 
 
-def test_an_environment_at_a_server_is_not_exported(command, tmp_path):
+def test_an_environment_of_another_project_is_not_exported(command, tmp_path):
     ended = command("export", "openenv:http://127.0.0.1:9", "--as", "verifiers", "--out", tmp_path / "out")
-    assert ended.code == 2 and "export what the server serves" in ended.err
+    assert ended.code == 2 and "is another project's" in ended.err
 
 
 def test_nothing_is_written_over(command, tmp_path):

@@ -52,7 +52,7 @@ def test_an_extra_that_is_named_anywhere_is_one_of_the_projects():
 
 
 def test_the_table_of_extras_is_the_projects():
-    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \|", (ROOT / "docs" / "installation.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| `([\w-]+)` \| ([^|]+) \|", (ROOT / "docs" / "installation.md").read_text(), re.MULTILINE)
     told = {extra: packages.strip().split(", ") for extra, packages in rows}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]

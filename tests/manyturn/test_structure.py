@@ -92,11 +92,11 @@ ROOMS = {
     "envs": (
         [
             {"contract"},
-            {"hosting", "tools", "web", "classics", "household", "openenv"},
+            {"hosting", "tools", "web", "classics", "household", "openenv", "reasoning"},
             {"conformance", "software", "users", "shop"},
             {"benchmarks", "code", "desk", "search", "talk"},
         ],
-        34,
+        35,
     ),
 }
 

@@ -1,0 +1,1 @@
+"""Datasets of the package reasoning-gym, by the id ``reasoning-gym:NAME``."""
