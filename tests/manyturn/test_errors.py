@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from error_page import AGAIN, ROWS, all_cases, input_row, words_of
 
 from manyturn import exits
 from manyturn.overrides import parse_overrides
@@ -31,10 +32,8 @@ def is_one_line(text: str) -> bool:
     return text.startswith("manyturn: ") and text.count("\n") == 1 and text.endswith("\n")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A folder with files that are wrong in one way each."""
-    found = tmp_path_factory.mktemp("wrong")
+def fill(folder: Path) -> None:
+    """Put files into a folder that are wrong in one way each."""
     files = {
         "raises.py": "import manyturn as mt\n\nnonsense()\n",
         "lacks.py": "import no_such_package\n",
@@ -47,10 +46,16 @@ def folder(tmp_path_factory):
         "torn.json": "{",
     }
     for name, text in files.items():
-        (found / name).write_text(text)
-    (found / "latin.toml").write_bytes(b'device = "\xe9"\n')
-    (found / "nothing").mkdir()
-    (found / "maze-run").mkdir()
+        (folder / name).write_text(text)
+    (folder / "latin.toml").write_bytes(b'device = "\xe9"\n')
+    (folder / "nothing").mkdir()
+    (folder / "maze-run").mkdir()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    found = tmp_path_factory.mktemp("wrong")
+    fill(found)
     return found
 
 
@@ -131,10 +136,15 @@ BAD_INPUT = [
 def test_bad_input_is_told_in_one_line_that_names_the_mend(command, folder, monkeypatch, line, mend):
     monkeypatch.chdir(folder)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    words = line.replace("MAZE", MAZE).replace("'", '"').split()
-    found = command(*words)
+    found = command(*words_of(line))
     assert is_one_line(found.err) and mend in found.err, found.err
     assert found.code == exits.BAD_INPUT
+    assert input_row(line, found.err, folder) in ROWS, AGAIN
+
+
+def test_the_page_of_errors_has_one_line_for_each_case():
+    """The lines themselves are compared where the errors are made: here and in test_combinations.py."""
+    assert len(ROWS) == sum(map(len, all_cases())), AGAIN
 
 
 def test_another_process_answers_as_this_one_does(folder):

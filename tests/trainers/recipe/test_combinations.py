@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 from credit_batches import advantage, batches, quick
+from error_page import AGAIN, ROWS, refusal_row
 from hypothesis import given
 from unfit_cases import UNFIT
 
@@ -336,6 +337,7 @@ def test_a_senseless_combination_is_refused_and_its_mend_works(entries, told, me
     with pytest.raises(ConfigError, match=told) as refusal:
         run(**entries)
     assert "\n" not in str(refusal.value)
+    assert refusal_row(entries, str(refusal.value), mend) in ROWS, AGAIN
     run(**{**entries, **mend})
 
 
@@ -441,6 +443,7 @@ def test_what_the_environment_cannot_give_is_refused_before_the_warm_up(entries,
     with pytest.raises(ConfigError, match=told) as refusal:
         refuse_unfit(config, open_for(config))
     assert "\n" not in str(refusal.value)
+    assert refusal_row(entries, str(refusal.value), mend) in ROWS, AGAIN
     mended = run(**{**entries, **mend})
     refuse_unfit(mended, open_for(mended))
 
