@@ -15,7 +15,7 @@ OUT ?= runs/quickstart$(if $(filter-out 0,$(SEED)),-$(SEED))
 $(STAMP): pyproject.toml setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,gguf,web,miniwob,docker,serve,mcp,openenv,reasoning-gym,bfcl,test]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,gguf,web,miniwob,docker,serve,mcp,openenv,reasoning-gym,textarena,bfcl,test]'
 	$(BIN)/python -m pip install --quiet --no-deps bfcl-eval==2026.3.23 # its pins would bring the SDKs of many vendors
 	touch $@
 

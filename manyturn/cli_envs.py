@@ -24,7 +24,7 @@ def panel_make(
     Parameters
     ----------
     env
-        Environment: an id, FILE.py:Class, openenv:URL or reasoning-gym:NAME.
+        Environment: an id, FILE.py:Class, or another project's, such as openenv:URL.
     split
         The split that the tasks are taken from.
     limit
@@ -87,7 +87,7 @@ def play(env: str, *, env_args: EnvArgs = None, split: str = "train", task: str 
     Parameters
     ----------
     env
-        Environment: an id, FILE.py:Class, openenv:URL or reasoning-gym:NAME.
+        Environment: an id, FILE.py:Class, or another project's, such as openenv:URL.
     env_args
         Arguments of its constructor: a TOML table, such as {difficulty = "hard"}, or by name, as in
         --env.args.difficulty hard.
@@ -204,7 +204,7 @@ def check(env: str, *, env_args: EnvArgs = None, samples: int = 20, timeout: flo
     Parameters
     ----------
     env
-        Environment: an id, FILE.py:Class, openenv:URL or reasoning-gym:NAME.
+        Environment: an id, FILE.py:Class, or another project's, such as openenv:URL.
     env_args
         Arguments of its constructor: a TOML table, such as {difficulty = "hard"}, or by name, as in
         --env.args.difficulty hard.

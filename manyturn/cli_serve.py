@@ -36,7 +36,7 @@ def serve(
     Parameters
     ----------
     env
-        Environment: an id, FILE.py:Class, openenv:URL or reasoning-gym:NAME.
+        Environment: an id, FILE.py:Class, or another project's, such as openenv:URL.
     wire
         mcp: a server of the Model Context Protocol over streamable HTTP. openenv: a server of OpenEnv, with a session
         for each WebSocket.

@@ -40,7 +40,7 @@ class Settings:
     """What is asked for, besides the policy; None leaves a choice to the policy, the panel or the default.
 
     Attributes:
-        env: an id, FILE.py:Class, openenv:URL or reasoning-gym:NAME.
+        env: an id, FILE.py:Class, or another project's, such as openenv:URL.
         env_args: arguments of its constructor.
         wrappers: turn-level rewards, also as TOML text such as ``[{name = "turn_cost", cost = 0.01}]``.
         panel: a panel's file, in place of split, limit and env_args. Arguments that a file must not give, such as

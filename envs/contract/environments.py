@@ -23,8 +23,9 @@ from manyturn.envs.contract.plugins import load_plugins, where_else
 _PREFIXES = {
     "openenv": "manyturn.envs.openenv.env:ServedEnv",
     "reasoning-gym": "manyturn.envs.reasoning.env:ReasoningEnv",
+    "textarena": "manyturn.envs.arena.env:ArenaEnv",
 }
-_OF_PACKAGES = frozenset({"reasoning-gym"})  # what they make is all in an installed package
+_OF_PACKAGES = frozenset({"reasoning-gym", "textarena"})  # what they make is all in an installed package
 _registered: set[str] = set()
 
 

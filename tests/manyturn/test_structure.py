@@ -92,11 +92,11 @@ ROOMS = {
     "envs": (
         [
             {"contract"},
-            {"hosting", "tools", "web", "classics", "household", "openenv", "reasoning"},
+            {"hosting", "tools", "web", "classics", "household", "openenv", "reasoning", "arena"},
             {"conformance", "software", "users", "shop"},
             {"benchmarks", "code", "desk", "search", "talk"},
         ],
-        35,
+        36,
     ),
 }
 
