@@ -20,6 +20,7 @@ Message = dict[str, str]
 _MARK = "\u241e"  # a rare character that stands for an observation while the template is taken apart
 _SAID = "\u241d"  # and another one, for a reply
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_SHORT, _MOST_KEPT = 512, 4096  # characters of a text whose ids are kept, and how many such texts
 _JOINER = "\u2060"  # invisible; put into a control token's text, it makes it text
 _PROBE = {"name": "probe_of_tools", "description": "Probe.", "parameters": {"type": "object", "properties": {}}}
 _PROBE_TOOL = {"type": "function", "function": _PROBE}
@@ -85,6 +86,7 @@ class ChatTemplate:
         self._end = tokenizer.eos_token_id
         self.tokenizer = tokenizer
         self._pieces: dict[int, str] = {}
+        self._known: dict[str, tuple[int, ...]] = {}
         self._left_out = left_out
 
     @cached_property
@@ -101,7 +103,15 @@ class ChatTemplate:
 
     def encode(self, text: str) -> list[int]:
         """Ids of a piece of rendered text; nothing is added."""
-        return self.tokenizer.encode(text, add_special_tokens=False)
+        if len(text) > _SHORT:
+            return self.tokenizer.encode(text, add_special_tokens=False)
+        # Episodes see the same short texts again and again.
+        known = self._known.get(text)
+        if known is None:
+            if len(self._known) >= _MOST_KEPT:
+                self._known.clear()
+            known = self._known[text] = tuple(self.tokenizer.encode(text, add_special_tokens=False))
+        return list(known)
 
     def content(self, text: str) -> str:
         """Text that comes from outside, made harmless: an observation cannot end its turn.

@@ -47,6 +47,15 @@ def test_decoding_a_tiny_encoding_gives_back_any_text(tiny_template, text):
     assert tiny_template.decode(tiny_template.encode(tiny_template.content(text))) == tiny_template.content(text)
 
 
+def test_a_text_that_was_seen_before_has_its_ids_whoever_changed_the_list_and_however_many_came_between(template):
+    texts = [f"Room {number}: a door." for number in range(5000)] + ["long " * 200]
+    expected = [template.tokenizer.encode(text, add_special_tokens=False) for text in texts]
+    for text in texts:
+        template.encode(text).append(0)
+    assert [template.encode(text) for text in (*texts, *texts[::-1])] == expected + expected[::-1]
+    assert 0 < len(template._known) <= 4096, "a long run would keep all that it ever saw"
+
+
 def test_templates_that_keep_prefixes_pass_the_check(template):
     template.check()
     WholeConversation(WholeConfig()).check(template)
