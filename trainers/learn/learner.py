@@ -29,7 +29,7 @@ from manyturn.trainers.learn.own_heads import FixedEstimator
 from manyturn.trainers.learn.pass_budget import PassBudget
 from manyturn.trainers.learn.passes import Passes
 from manyturn.trainers.learn.policy_optimizer import PolicyOptimizer
-from manyturn.trainers.learn.reference import Reference
+from manyturn.trainers.learn.reference import ReadsReference, Reference
 from manyturn.trainers.learn.samples import Rows, Sample
 from manyturn.trainers.learn.step_reading import StepReading
 from manyturn.trainers.learn.updates import Updates
@@ -66,22 +66,22 @@ class Learner:
     ):
         self.model, self.config, self.objective = language.model, config, objective
         self.frozen: FrozenStates | None = None
-        if config.states_bytes:
+        if config.states_bytes and share is None:
             self.frozen = FrozenStates(self.model, config.lowest_layer, config.states_bytes)
         self.budget = PassBudget(config.micro_tokens)
         self.reader = self.reader_at(temperature)
         self.memory = ObjectiveMemory(objective, steps)
-        trained = [weights for weights in self.model.parameters() if weights.requires_grad]
-        self.reference = Reference(trained) if objective.kl else None
         if config.gradient_checkpointing:
             recompute_activations(self.model)
         self.heads = [head_of(head, self.model, config, self.budget, self.frozen) for head in heads]
         self._leading = share(self.model, self.heads) if share is not None else None
+        self._reference: Reference | None = None
         if self._leading is not None:
             self._updates: Updates[Any] = self._leading.own.updates
             self._leading.load(self._of_heads())
         else:
             own = PolicyOptimizer(self.model, config)
+            self._reference = Reference(own.trained) if objective.kl else None
             self._updates = Updates(config, objective, self.reader, own, self.heads, Passes())
         self.optimizer = self._updates.optimizer
 
@@ -98,12 +98,12 @@ class Learner:
         """The warm-up is over: forget the momentum, and copy the weights for what begins with them."""
         self._forget_states()
         self.optimizer.forget()
-        if self.reference:
-            self.reference.keep()
+        if self._reference:
+            self._reference.keep()
         for body in self._bodies:
             body.copy_policy()
         if self._leading is not None:
-            self._leading.load(self._of_heads())
+            self._leading.load(self._of_heads(), keep=True)
 
     def _forget_states(self) -> None:
         """What comes next reads other tokens."""
@@ -133,7 +133,13 @@ class Learner:
                 others[head.name] = partial(head.fit.over, watch=head.watch)
             else:
                 shared[head.name] = head.watch
-        return StepReading(self.reader, samples, shared, places, self.reference, others)
+        reader = self.reader if self._leading is None else self._leading.reader(self.reader)
+        return StepReading(reader, samples, shared, places, self.reference, others)
+
+    @property
+    def reference(self) -> ReadsReference | None:
+        """What reads with the weights of the reference policy, where the objective has one."""
+        return self._reference if self._leading is None else self._leading.reference
 
     def learn(
         self,
@@ -203,7 +209,7 @@ class Learner:
     def tensors(self) -> dict[str, torch.Tensor]:
         """The optimiser's state, the reference weights and the heads, by name."""
         optimizer = (self._leading or self.optimizer).tensors()
-        return optimizer | (self.reference.tensors() if self.reference else {}) | self._of_heads()
+        return optimizer | (self._reference.tensors() if self._reference else {}) | self._of_heads()
 
     def _of_heads(self) -> dict[str, torch.Tensor]:
         found = dict[str, torch.Tensor]()
@@ -214,7 +220,7 @@ class Learner:
     def load_tensors(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """The inverse of ``tensors``, after the model's weights were loaded."""
         (self._leading.load if self._leading is not None else self.optimizer.load_tensors)(tensors)
-        if self.reference:
-            self.reference.load_tensors(tensors)
+        if self._reference:
+            self._reference.load_tensors(tensors)
         for head in self.heads:
             head.fit.load_tensors(tensors)

@@ -11,12 +11,21 @@ def complete(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if whole is None else whole()
 
 
+def at_rank_0(tensor: torch.Tensor) -> torch.Tensor:
+    """The same, but on the CPU, and in rank 0 alone: the others get nothing."""
+    mesh = getattr(tensor, "device_mesh", None)
+    if mesh is None:
+        return tensor
+    whole = complete(tensor)
+    return whole.cpu() if mesh.get_rank() == 0 else torch.empty(0)
+
+
 def optimizer_tensors(
     prefix: str, optimizer: torch.optim.Optimizer, parameters: Sequence[torch.Tensor]
 ) -> dict[str, torch.Tensor]:
     """Copies by the name ``prefix.number.field``, the number counting the parameters."""
     return {
-        f"{prefix}.{number}.{field}": complete(value.detach()).clone().contiguous()
+        f"{prefix}.{number}.{field}": at_rank_0(value.detach()).clone().contiguous()
         for number, parameter in enumerate(parameters)
         for field, value in optimizer.state.get(parameter, {}).items()
     }

@@ -2,8 +2,21 @@
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
 
 import torch
+
+from manyturn.trainers.learn.forward import Reader, Watch
+from manyturn.trainers.learn.optimizer_state import at_rank_0
+from manyturn.trainers.learn.samples import Rows, Sample
+
+
+class ReadsReference(Protocol):
+    """What reads with the weights of a reference."""
+
+    def over(self, reader: Reader, samples: Sequence[Sample], watches: Mapping[str, Watch]) -> dict[str, Rows]:
+        """As ``Reader.over``."""
+        ...
 
 
 class Reference:
@@ -20,6 +33,11 @@ class Reference:
     def keep(self) -> None:
         """Take the present weights for the reference."""
         self._kept = [weights.detach().clone() for weights in self._trained]
+
+    def over(self, reader: Reader, samples: Sequence[Sample], watches: Mapping[str, Watch]) -> dict[str, Rows]:
+        """What the reader finds with the reference's weights."""
+        with self.in_place():
+            return reader.over(samples, watches)
 
     @contextlib.contextmanager
     def in_place(self) -> Iterator[None]:
@@ -40,7 +58,7 @@ class Reference:
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """The kept weights by name, for checkpoints."""
-        return {f"reference.{number}": weights.contiguous() for number, weights in enumerate(self._kept)}
+        return {f"reference.{number}": at_rank_0(weights).contiguous() for number, weights in enumerate(self._kept)}
 
     def load_tensors(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """The inverse of ``tensors``; those of other names are left alone."""

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from manyturn.trainers.learn.forward import Place, Reader, Reading, Watch
-from manyturn.trainers.learn.reference import Reference
+from manyturn.trainers.learn.reference import ReadsReference
 from manyturn.trainers.learn.samples import Rows, Sample, at_said
 
 
@@ -50,7 +50,7 @@ class StepReading:
         samples: Sequence[Sample],
         heads: Mapping[str, Watch] = {},
         places: Collection[Place] = (),
-        reference: Reference | None = None,
+        reference: ReadsReference | None = None,
         others: Mapping[str, Callable[[Sequence[Sample]], Rows]] = {},
     ):
         self.reader, self.samples = reader, samples
@@ -90,8 +90,8 @@ class StepReading:
         """(T,) log-probability under the reference policy; None without one."""
         if self._reference is None:
             return None
-        with self._reference.in_place():
-            return self._over({"logprob": attrgetter("logprob")})["logprob"]
+        self._check_open(False)
+        return self._reference.over(self.reader, self.samples, {"logprob": attrgetter("logprob")})["logprob"]
 
     @property
     def is_made(self) -> bool:

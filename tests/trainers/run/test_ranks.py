@@ -4,7 +4,6 @@ The commands of docs/ranks.md run here, with another environment and recipe.
 """
 
 import json
-import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from torchrun import Torchrun
 from training_options import laid
 from two_steps import ROUNDING, SMALL, TEACHING, TINY, Trained, apart
 
+import manyturn
 from manyturn.recipes.stack import stacked
 
 STEPS = 4
@@ -128,4 +128,11 @@ def test_bad_input_and_a_run_that_is_over_leave_no_rank_waiting(runs):
     engine = runs.begin("vllm", 2, "--recipe", folder.parent / "recipe.toml", "--engine.name", "vllm")
     status, said = engine.ended(within=60)
     assert status == 1 and not engine.left() and "starts processes of its own next to the 2 ranks" in said, said
-    assert os.path.isdir(folder)
+
+
+def test_a_script_that_torchrun_would_run_twice_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ValueError, match="-m manyturn train"):
+        manyturn.train("manyturn/Maze-v0", out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()

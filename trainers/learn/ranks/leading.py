@@ -1,6 +1,6 @@
 """Rank 0's side of a policy that several ranks learn: it says what is to be done, and does its own share of it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,10 +8,12 @@ import torch
 from transformers import PreTrainedModel
 
 from manyturn.trainers.learn.before_update import BeforeUpdate
+from manyturn.trainers.learn.forward import Reader, Watch
 from manyturn.trainers.learn.objective import RegulariserState
 from manyturn.trainers.learn.ranks.group import Ranks
 from manyturn.trainers.learn.ranks.message import RankMessage
 from manyturn.trainers.learn.ranks.rank_learner import RankLearner, load_message, step_message
+from manyturn.trainers.learn.reference import ReadsReference
 from manyturn.trainers.learn.samples import Rows, Sample
 
 
@@ -47,13 +49,49 @@ class Leading:
         """The optimiser's state, whole, by the names that one process gives it."""
         return self._all(RankMessage("state"))
 
-    def load(self, tensors: Mapping[str, torch.Tensor]) -> None:
-        """Give every rank the policy's weights, and of a checkpoint's tensors what it needs."""
-        told, given = load_message(tensors, self.own.optimizer.plain(), self.own.updates.heads)
+    def load(self, tensors: Mapping[str, torch.Tensor], keep: bool = False) -> None:
+        """Give every rank the policy's weights, and of a checkpoint's tensors what it needs.
+
+        Args:
+            keep: the reference becomes the policy as it is now.
+        """
+        told, given = load_message(tensors, self.own.optimizer.plain(), self.own.updates.heads, keep)
         self._all(told, given)
+
+    def read(self, samples: Sequence[Sample], watches: Collection[str], reference: bool) -> dict[str, Rows]:
+        """What all ranks find of samples, each of some; see ``Reader.over``."""
+        message = RankMessage("read", {"watches": list(watches), "reference": reference})
+        message.put_samples(samples)
+        return self._all(message)
+
+    def reader(self, whole: Reader) -> Reader:
+        """One that all ranks read for, in place of rank 0's."""
+        return _SharedReader(whole, self)
+
+    @property
+    def reference(self) -> ReadsReference | None:
+        """What reads with the reference's weights, of which each rank has a shard."""
+        return _SharedReference(self) if self.own.reference is not None else None
 
     def _all(self, told: RankMessage, given: RankMessage | None = None) -> Any:
         told.plain["policy"] = self._number
         with self._ranks.together():
             self._ranks.tell(told)
             return self.own.do(given or told, self._policy)
+
+
+class _SharedReader(Reader):
+    def __init__(self, whole: Reader, leading: Leading):
+        super().__init__(whole.model, whole.budget, whole.temperature, whole.packing)
+        self._leading = leading
+
+    def over(self, samples: Sequence[Sample], watches: Mapping[str, Watch]) -> dict[str, Rows]:
+        return self._leading.read(samples, watches.keys(), reference=False)
+
+
+class _SharedReference:
+    def __init__(self, leading: Leading):
+        self._leading = leading
+
+    def over(self, reader: Reader, samples: Sequence[Sample], watches: Mapping[str, Watch]) -> dict[str, Rows]:
+        return self._leading.read(samples, watches.keys(), reference=True)

@@ -5,14 +5,17 @@ and the engine draws with its weights. They are put together after each step, in
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from contextlib import nullcontext
+from functools import partial
+from operator import attrgetter
+from typing import Any, get_args
 
 import torch
 from transformers import PreTrainedModel
 
 from manyturn.trainers.learn.before_update import BeforeUpdate
 from manyturn.trainers.learn.epo import EntropyRange
-from manyturn.trainers.learn.forward import Reader, recompute_activations
+from manyturn.trainers.learn.forward import Place, Reader, Reading, Watch, recompute_activations
 from manyturn.trainers.learn.heads import SharedHead
 from manyturn.trainers.learn.learner_config import LearnerConfig
 from manyturn.trainers.learn.objective import ObjectiveConfig, RegulariserState
@@ -21,6 +24,8 @@ from manyturn.trainers.learn.policy_optimizer import PolicyOptimizer
 from manyturn.trainers.learn.ranks.group import Ranks
 from manyturn.trainers.learn.ranks.message import RankMessage
 from manyturn.trainers.learn.ranks.sharing import Sharded, SharedPasses, spread
+from manyturn.trainers.learn.reference import Reference
+from manyturn.trainers.learn.samples import Rows
 from manyturn.trainers.learn.updates import Updates
 
 _ROWS = ("advantage", "old", "kept", "reference", "weight")
@@ -51,8 +56,9 @@ class RankLearner:
             recompute_activations(model)
         self._sharded = Sharded(model, ranks, device)
         self.optimizer = PolicyOptimizer(self._sharded, config)
-        passes = SharedPasses(ranks, self._sharded)
-        self.updates = _Joined(config, objective, reader, self.optimizer, heads, passes, ranks=ranks)
+        self.reference = Reference(self.optimizer.trained) if objective.kl else None
+        self._passes = SharedPasses(ranks, self._sharded)
+        self.updates = _Joined(config, objective, reader, self.optimizer, heads, self._passes, ranks=ranks)
 
     def do(self, message: RankMessage, whole: PreTrainedModel | None = None) -> Any:
         """Do as rank 0 says, all ranks at once; what comes of it.
@@ -68,8 +74,10 @@ class RankLearner:
                 rows, plain = message.given_rows("weights"), message.plain
                 found = self.updates.imitate(message.samples(), rows, plain["whole"], plain["lr"])
                 self._sharded.give(whole)
+            case "read":
+                found = self._read(message)
             case "state":
-                found = self.optimizer.tensors()
+                found = self.optimizer.tensors() | (self.reference.tensors() if self.reference else {})
             case "load":
                 found = self._load(message, whole)
             case _:
@@ -88,19 +96,39 @@ class RankLearner:
         kept_E = message.tensors.get("kept_E")
         return before, now, tuple(plain["key"]), None if kept_E is None else kept_E.numpy()
 
+    def _read(self, message: RankMessage) -> dict[str, Rows]:
+        samples, plain = message.samples(), message.plain
+        watches = {name: self._watch(name) for name in plain["watches"]}
+        with self.reference.in_place() if plain["reference"] and self.reference else nullcontext():
+            return self._passes.read(self.updates.reader, samples, watches)
+
+    def _watch(self, name: str) -> Watch:
+        """What ``StepReading`` keeps under a name."""
+        what, _, of = name.partition(" ")
+        if what == "head":
+            return next(head.watch for head in self.updates.heads if head.name == of)
+        if what == "hidden":
+            [place] = (place for place in get_args(Place) if place == of)
+            return partial(Reading.states, place=place)
+        return attrgetter(what)
+
     @torch.no_grad()
     def _load(self, message: RankMessage, whole: PreTrainedModel | None) -> None:
         """Weights, the optimiser's state and heads, as rank 0 has them."""
-        plain, adamw = message.plain, self.optimizer.adamw
+        plain = message.plain
         self._sharded.take(whole)
-        adamw.state.clear()
-        for name in plain["moments"]:
-            number, field = name.split(".")
-            weights = self.optimizer.trained[int(number)]
-            moment = adamw.state[weights][field] = torch.zeros_like(weights)
-            spread(moment, message.tensors[name] if whole is not None else None, weights.device)
-        for number, steps in plain["steps"].items():
-            adamw.state[self.optimizer.trained[int(number)]]["step"] = torch.tensor(steps)
+        trained = self.optimizer.trained
+        found = dict[str, torch.Tensor]()
+        for name in plain["like weights"]:
+            weights = trained[int(name.split(".")[1])]
+            found[name] = torch.zeros_like(weights)
+            spread(found[name], None if whole is None else message.tensors[name], weights.device)
+        steps = {name: torch.tensor(value) for name, value in plain["steps"].items()}
+        self.optimizer.load_tensors(found | steps)
+        if self.reference and plain["keep"]:
+            self.reference.keep()
+        elif self.reference and any(name.startswith("reference.") for name in found):
+            self.reference.load_tensors(found)
         self.optimizer.load_plain(plain["optimizer"])
         for head in self.updates.heads:
             head.fit.load_tensors(message.tensors)
@@ -142,15 +170,17 @@ def step_message(
 
 
 def load_message(
-    tensors: Mapping[str, torch.Tensor], optimizer: Mapping[str, Any], heads: Sequence[SharedHead]
+    tensors: Mapping[str, torch.Tensor], optimizer: Mapping[str, Any], heads: Sequence[SharedHead], keep: bool
 ) -> tuple[RankMessage, RankMessage]:
-    """What the others are told of a state, and what rank 0 does it from, which has the moments whole."""
+    """What the others are told of a state, and what rank 0 does it from, which has all tensors whole.
+
+    Args:
+        keep: whether the reference is to be the policy as it is now.
+    """
     prefixes = tuple(f"{head.name}." for head in heads)
-    state = {name.removeprefix("optimizer."): value for name, value in tensors.items() if name.startswith("optimizer.")}
-    steps = {name.split(".")[0]: float(value) for name, value in state.items() if name.endswith(".step")}
-    moments = sorted(name for name in state if not name.endswith(".step"))
+    state = {name: value for name, value in tensors.items() if name.startswith(("optimizer.", "reference."))}
+    steps = {name: float(value) for name, value in state.items() if name.endswith(".step")}
+    shaped = {name: state[name] for name in sorted(state.keys() - steps.keys())}
     others = {name: value for name, value in tensors.items() if name.startswith(prefixes)}
-    plain = {"moments": moments, "steps": steps, "optimizer": dict(optimizer)}
-    return RankMessage("load", plain, others), RankMessage(
-        "load", plain, others | {name: state[name] for name in moments}
-    )
+    plain = {"like weights": list(shaped), "steps": steps, "optimizer": dict(optimizer), "keep": keep}
+    return RankMessage("load", plain, others), RankMessage("load", plain, others | shaped)

@@ -6,23 +6,25 @@ the weights of a layer together, so all make equally many passes: one that has n
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from transformers import PreTrainedModel
 
 from manyturn.agents.decoding.memory import ran_out
 from manyturn.agents.torch_models import layers_of
-from manyturn.trainers.learn.forward import Reader
+from manyturn.trainers.learn.forward import Reader, Watch
 from manyturn.trainers.learn.optimizer_state import complete
 from manyturn.trainers.learn.passes import Loss, Passes
 from manyturn.trainers.learn.policy_optimizer import LearningFailed
 from manyturn.trainers.learn.ranks.group import Ranks
 from manyturn.trainers.learn.ranks.shares import shares
-from manyturn.trainers.learn.samples import Sample
+from manyturn.trainers.learn.samples import Rows, Sample
 from manyturn.trainers.learn.trie.packing import LEAST
 
 
@@ -50,6 +52,11 @@ class Sharded(torch.nn.Module):
     def forward(self, work: Callable[[], Any]) -> Any:
         """What ``work`` computes with the model."""
         return work()
+
+    def close(self) -> None:
+        """After calls without a backward pass: the outermost weights would stay as they are while the shards change."""
+        assert isinstance(self, FSDPModule), "its constructor has made it one"
+        self.reshard()
 
     @torch.no_grad()
     def take(self, whole: PreTrainedModel | None) -> None:
@@ -91,13 +98,8 @@ class SharedPasses(Passes):
         loss: Loss,
         undo: Callable[[], object],
     ) -> dict[str, float]:
-        shared = shares([samples[i].ids for i in indices], self._ranks.size, LEAST.get(reader.packing))
-        own = [indices[i] for i in shared[self._ranks.rank]]
-        groups = reader.groups(samples, own) if own else []
-        shortest = min(indices, key=lambda i: len(samples[i]))
         sums = defaultdict[str, float](float)
-        for number in range(self._ranks.most(len(groups))):
-            chosen = groups[number] if number < len(groups) else []
+        for chosen, shortest in self._groups(reader, samples, indices):
             for name, figure in self._pass(reader, samples, chosen, shortest, loss).items():
                 sums[name] += float(figure)
         return self._ranks.summed(sums)
@@ -117,16 +119,62 @@ class SharedPasses(Passes):
             value, measured = loss(chosen, reading)
             return value + nothing, measured
 
-        try:
+        with self._in_memory(samples, chosen or [shortest]):
             value, measured = self._sharded(work)
             (value * self._ranks.size).backward()  # of gradients the mean over ranks is taken
+        return measured
+
+    @torch.no_grad()
+    def read(self, reader: Reader, samples: Sequence[Sample], watches: Mapping[str, Watch]) -> dict[str, Rows]:
+        """As ``Reader.over``, each rank reading its share; all of them have what all have found."""
+        found: dict[str, Rows] = {name: [] for name in watches}
+        blank, numbers = dict[str, torch.Tensor](), list[int]()
+        for chosen, shortest in self._groups(reader, samples, range(len(samples))):
+            with self._in_memory(samples, chosen or [shortest]):
+                rows = self._sharded(partial(_watched, reader, [samples[i] for i in chosen or [shortest]], watches))
+            blank = {name: kept[0][:0].cpu() for name, kept in rows.items()}  # of what a rank has that reads nothing
+            numbers += chosen
+            for name, kept in rows.items():
+                found[name] += [row[: len(samples[i])].cpu() for i, row in zip(chosen, kept, strict=False)]
+        self._sharded.close()
+        return {name: self._gathered(numbers, rows, blank[name], len(samples)) for name, rows in found.items()}
+
+    def _gathered(self, numbers: Sequence[int], rows: Rows, blank: torch.Tensor, count: int) -> Rows:
+        """The rows of all samples, from each rank's own and their numbers."""
+        lengths = torch.tensor([len(row) for row in rows], dtype=torch.int64)
+        own = [torch.tensor(numbers, dtype=torch.int64), lengths, torch.cat([blank, *rows])]
+        places, lengths, values = self._ranks.of(own)
+        kept = [blank] * count
+        for place, row in zip(places.tolist(), values.split(lengths.tolist()), strict=True):
+            kept[place] = row
+        return kept
+
+    def _groups(
+        self, reader: Reader, samples: Sequence[Sample], indices: Sequence[int]
+    ) -> Iterator[tuple[list[int], int]]:
+        """This rank's groups of samples, and then empty ones until every rank is done; and the shortest of all."""
+        shared = shares([samples[i].ids for i in indices], self._ranks.size, LEAST.get(reader.packing))
+        own = [indices[i] for i in shared[self._ranks.rank]]
+        groups = reader.groups(samples, own) if own else []
+        shortest = min(indices, key=lambda i: len(samples[i]))
+        for number in range(self._ranks.most(len(groups))):
+            yield groups[number] if number < len(groups) else [], shortest
+
+    @contextmanager
+    def _in_memory(self, samples: Sequence[Sample], chosen: Sequence[int]) -> Iterator[None]:
+        try:
+            yield
         except Exception as error:
             if not ran_out(error):
                 raise
-            tokens = sum(len(samples[i]) for i in chosen or [shortest])
             raise LearningFailed(
-                f"memory ran out in a pass of rank {self._ranks.rank} over {len(chosen) or 1} sequences of {tokens} "
-                "tokens, so the run stops at its last checkpoint: begin another one with a lower learner.micro_tokens, "
-                "with learner.gradient_checkpointing = true, or on more processes"
+                f"memory ran out in a pass of rank {self._ranks.rank} over {len(chosen)} sequences of "
+                f"{sum(len(samples[i]) for i in chosen)} tokens, so the run stops at its last checkpoint: begin "
+                "another one with a lower learner.micro_tokens, with learner.gradient_checkpointing = true, or on more "
+                "processes"
             ) from error
-        return measured
+
+
+def _watched(reader: Reader, samples: Sequence[Sample], watches: Mapping[str, Watch]) -> dict[str, Rows]:
+    reading = reader.read(samples)
+    return {name: list(watch(reading)) for name, watch in watches.items()}
