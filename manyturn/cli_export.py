@@ -1,4 +1,4 @@
-"""The command that writes an environment as a package of another project."""
+"""The command that writes an environment as a folder of another project."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,20 +11,21 @@ from manyturn.env_args import EnvArgs, read_wrappers
 def export(
     env: str,
     *,
-    as_: Annotated[Literal["verifiers"], Parameter(name="--as")],
+    as_: Annotated[Literal["verifiers", "dataset"], Parameter(name="--as")],
     out: Path,
     env_args: EnvArgs = None,
     wrappers: Annotated[str | None, Parameter(name=("--env.wrappers", "--wrappers"))] = None,
     limit: int = 1000,
 ) -> None:
-    """Write an environment as a package that another project installs and runs.
+    """Write an environment as a package that another project installs and runs, or its tasks as a data set.
 
     Parameters
     ----------
     env
         Environment: an id, or FILE.py:Class.
     as_
-        verifiers: a taskset with an environment and a harness for vf-eval and prime-rl.
+        verifiers: a taskset with an environment and a harness for vf-eval and prime-rl. dataset: a folder as
+        the Hugging Face Hub has them, with each task's hash, seed and first messages.
     out
         The folder, which must not be there yet.
     env_args
@@ -37,7 +38,7 @@ def export(
     """
     from manyturn.export import export as run
 
-    panels = run(env, out, env_args, read_wrappers(wrappers or []), limit)
+    panels = run(env, out, as_, env_args, read_wrappers(wrappers or []), limit)
     for split, panel in panels.items():
         print(f"{split}: {len(panel)} tasks, hash {panel.hash}")
-    print(f"{out / 'README.md'} says how {as_} installs and runs it")
+    print(f"{out / 'README.md'} says what to do with it")

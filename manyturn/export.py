@@ -1,18 +1,21 @@
-"""Environments as packages of other projects: a small folder, which installs and runs there without edits."""
+"""Environments as folders of other projects: a package that installs and runs there, or a data set of the tasks."""
 
 import json
 import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import manyturn
 from manyturn.envs.contract.environments import NeedsSetup, is_elsewhere, is_file
 from manyturn.envs.contract.panel import Panel, make_panel, portable_name
 from manyturn.envs.contract.turn_reward import plain_wrappers
 from manyturn.envs.hosting.host import Host
+from manyturn.export_dataset import rows_of, write_dataset
 from manyturn.exported import PANEL, WORLD
+
+Kind = Literal["verifiers", "dataset"]
 
 _SPLIT = re.compile(r"\w[\w.-]*", re.ASCII)
 _PLAIN = re.compile(r"[\w./:@~-]+", re.ASCII)  # what an environment's name may hold, since code is written with it
@@ -70,14 +73,16 @@ of the turns are in `trace.info["manyturn"]["turns"]`.
 def export(
     env: str,
     out: Path,
+    as_: Kind = "verifiers",
     args: Mapping[str, Any] | None = None,
     wrappers: Sequence[Any] = (),
     limit: int = 1000,
 ) -> dict[str, Panel]:
-    """Write an environment as a package for verifiers.
+    """Write an environment as a folder of another project.
 
     Args:
         env: an id, or FILE.py:Class, whose file alone is copied.
+        as_: a package for verifiers, or a data set as the Hugging Face Hub has them.
         out: the folder; it must be empty, or not there.
         args, wrappers: of the environment.
         limit: tasks of each split.
@@ -87,6 +92,7 @@ def export(
 
     Raises:
         ValueError: the environment cannot be exported, or there is something in the folder.
+        EnvError: a task could not be begun, so that there is no first observation of it.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ValueError(f"{out} is there already: name another folder, or remove it")
@@ -104,24 +110,33 @@ def export(
         panels = {
             split: make_panel(tasks, env, split, limit, args) for split in host.splits if (tasks := _of(host, split))
         }
+        begun = rows_of(host, panels) if as_ == "dataset" else {}
     finally:
         host.close()
     name = class_name(env)
     package = f"manyturn_{re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '_', name).lower()}"
-    folder, kind = out / package, {"env": portable_name(env), "version": manyturn.__version__}
-    folder.mkdir(parents=True)
+    folder = out if as_ == "dataset" else out / package
+    folder.mkdir(parents=True, exist_ok=True)
     if is_file(env):
         shutil.copy(env.rpartition(":")[0], folder)
     world = {"env": portable_name(env), "args": dict(args or {}), "wrappers": kept, "version": manyturn.__version__}
     _write(folder / WORLD, json.dumps(world, indent=1) + "\n")
     for split, panel in panels.items():
         panel.save(folder / f"{split}{PANEL}")
+    if as_ == "dataset":
+        write_dataset(out, portable_name(env), panels, begun)
+    else:
+        _write_package(out, package, name, env, panels)
+    return panels
+
+
+def _write_package(out: Path, package: str, name: str, env: str, panels: Mapping[str, Panel]) -> None:
+    """What makes the folder a package of verifiers."""
+    kind, dashed = {"env": portable_name(env), "version": manyturn.__version__}, package.replace("_", "-")
     rows = "\n".join(f"| {split} | {len(panel)} | `{panel.hash}` |" for split, panel in panels.items())
-    dashed = package.replace("_", "-")
-    _write(folder / "__init__.py", _MODULE.format(**kind, name=name))
+    _write(out / package / "__init__.py", _MODULE.format(**kind, name=name))
     _write(out / "pyproject.toml", _PROJECT.format(**kind, package=package, dashed=dashed))
     _write(out / "README.md", _README.format(**kind, dashed=dashed, rows=rows))
-    return panels
 
 
 def class_name(env: str) -> str:

@@ -1,10 +1,13 @@
 """``manyturn export``: packages over other files, tasks that are others than those that were exported."""
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from needs import absent
 
+import manyturn as mt
 from manyturn.envs.contract.panel import PanelError
 from manyturn.export import class_name
 from manyturn.exported import Exported, episode_seed
@@ -98,3 +101,50 @@ def test_what_is_no_export_is_said(tmp_path):
     (tmp_path / "world.json").write_text("{}")
     with pytest.raises(ValueError, match="is not what manyturn export wrote"):
         Exported.read(tmp_path)
+
+
+def test_a_data_set_begins_each_task_as_the_environment_does(command, tmp_path):
+    (tmp_path / "safe.py").write_text(SAFE)
+    out = tmp_path / "out"
+    words = ("--as", "dataset", "--out", out, "--limit", 3, "--env.args.max_turns", 4)
+    ended = command("export", f"{tmp_path / 'safe.py'}:Safe", *words)
+    assert ended.code == 0, ended.err
+    (tmp_path / "safe.py").unlink()
+    world = Exported.read(out)
+    env = mt.make(world.name, **world.args)
+    for split in world.splits:
+        rows = [json.loads(line) for line in (out / "data" / f"{split}.jsonl").read_text().splitlines()]
+        assert [(row["task"], row["content"]) for row in rows] == [(t.id, t.content) for t in world.tasks(split)]
+        for row in rows:
+            observation, info = env.reset(seed=row["seed"], options={"task": row["task"]})
+            assert row["prompt"][-1] == {"role": "user", "content": observation}
+            assert (row["split"], row["task"]) == (info["split"], info["task"])
+    assert len({row["prompt"][-1]["content"] for row in rows}) == 3
+    card = (out / "README.md").read_text()
+    for split in world.splits:
+        panel = out / f"{split}.panel.json"
+        assert command("panel", "verify", panel).code == 2  # a file's code is not run because a panel names it
+        trusted = ("--env", world.name, "--env-args", "{max_turns = 4}")
+        assert command("panel", "verify", panel, *trusted).code == 0
+        assert json.loads(panel.read_text())["hash"] in card
+
+
+def test_a_data_set_is_read_by_the_hubs_own_library(command, tmp_path, monkeypatch):
+    if find_spec("datasets") is None:
+        absent("DATASETS", "datasets is missing: pip install datasets")
+    from datasets import load_dataset
+
+    out = tmp_path / "maze"
+    assert command("export", "manyturn/Maze-v0", "--as", "dataset", "--out", out, "--limit", 4).code == 0
+    read = load_dataset(str(out), cache_dir=str(tmp_path / "cache"))
+    assert set(read) == {"train", "validation", "test"}
+    for split, rows in read.items():
+        assert rows.to_list() == [
+            json.loads(line) for line in (out / "data" / f"{split}.jsonl").read_text().splitlines()
+        ]
+
+
+def test_a_task_that_cannot_be_begun_leaves_no_data_set(command, tmp_path):
+    (tmp_path / "safe.py").write_text(SAFE.replace('return f"safe', "assert task.params['n'] != 101; return f\"safe"))
+    ended = command("export", f"{tmp_path / 'safe.py'}:Safe", "--as", "dataset", "--out", tmp_path / "out")
+    assert ended.code != 0 and "AssertionError" in ended.err and not (tmp_path / "out").exists(), ended.err
