@@ -32,7 +32,8 @@ class Torchrun:
         while not once():
             assert self._process.poll() is None, self._log.read_text()
             time.sleep(0.01)
-        [process] = [number for number in self.left() if f"RANK={rank}" in _environ(number)]
+        ranks = [number for number in self.left() if _parent(number) == self._process.pid]  # and not what they started
+        [process] = [number for number in ranks if f"RANK={rank}" in _environ(number)]
         os.kill(process, signal.SIGKILL)
 
     def signal(self, number: signal.Signals, once: Callable[[], bool]) -> None:
@@ -58,3 +59,10 @@ def _environ(process: int) -> list[str]:
         return Path(f"/proc/{process}/environ").read_text(errors="replace").split("\0")
     except OSError:
         return []
+
+
+def _parent(process: int) -> int:
+    try:
+        return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0

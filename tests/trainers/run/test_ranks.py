@@ -41,8 +41,11 @@ class Runs:
         self._folder, self._done = folder, dict[int, Path]()
         (folder / "recipe.toml").write_text(tomli_w.dumps(RECIPE))
 
+    def new(self, name: str) -> tuple[object, ...]:
+        return "--recipe", self._folder / "recipe.toml", "--out", self._folder / name
+
     def begin(self, name: str, ranks: int, *words: object) -> Torchrun:
-        words = words or ("--recipe", self._folder / "recipe.toml", "--out", self._folder / name)
+        words = words or self.new(name)
         return Torchrun(ranks, "-m", "manyturn", "train", *words, log=self._folder / f"{name}-{ranks}.log")
 
     def resume(self, name: str, ranks: int, *words: object) -> Path:
@@ -97,7 +100,7 @@ def test_two_ranks_end_on_the_weights_of_one(runs):
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_rank_that_is_killed_ends_the_others_and_the_run_goes_on_to_the_same_bits(runs, rank):
     name = f"killed-{rank}"
-    run = runs.begin(name, 2)
+    run = runs.begin(name, 2, *runs.new(name), "--env.workers", 2)
     run.kill(rank, runs.after(name, 2))
     status, said = run.ended(within=60)
     assert status == 1 and not run.left(), "a rank outlived another one"
