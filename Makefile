@@ -82,12 +82,18 @@ $(HOSTS)/verifiers/.installed: pyproject.toml setup.py
 	$(HOSTS)/verifiers/bin/python -m pip install --quiet verifiers==0.4.0 'setuptools>=77' --editable '.[serve]' pytest pytest-timeout hypothesis
 	touch $@
 
+$(HOSTS)/skyrl/.installed: pyproject.toml setup.py
+	$(PYTHON) -m venv $(HOSTS)/skyrl
+	$(HOSTS)/skyrl/bin/python -m pip install --quiet skyrl-gym==0.4.0 datasets==5.2.0 'setuptools>=77' --editable . pytest pytest-timeout hypothesis
+	touch $@
+
 # A pytest for each: what its host needs is there, or the tests fail.
-interop: $(HOSTS)/trl/.installed $(HOSTS)/trackers/.installed $(HOSTS)/openenv/.installed $(HOSTS)/verifiers/.installed
+interop: $(HOSTS)/trl/.installed $(HOSTS)/trackers/.installed $(HOSTS)/openenv/.installed $(HOSTS)/verifiers/.installed $(HOSTS)/skyrl/.installed
 	MANYTURN_REQUIRE_TRL=1 .ci/bare $(HOSTS)/trl/bin/python -m pytest -q tests/manyturn/hosts/test_trl.py
 	MANYTURN_REQUIRE_TRACKERS=1 .ci/bare $(HOSTS)/trackers/bin/python -m pytest -q tests/trainers/record/test_sinks.py
 	MANYTURN_REQUIRE_OPENENV=1 .ci/bare $(HOSTS)/openenv/bin/python -m pytest -q tests/manyturn/hosts/test_openenv.py tests/manyturn/hosts/test_openenv_in.py
 	MANYTURN_REQUIRE_VERIFIERS=1 .ci/bare $(HOSTS)/verifiers/bin/python -m pytest -q tests/manyturn/hosts/test_verifiers.py
+	MANYTURN_REQUIRE_SKYRL_GYM=1 .ci/bare $(HOSTS)/skyrl/bin/python -m pytest -q tests/manyturn/hosts/test_skyrl.py
 
 faults: $(STAMP)
 	$(BIN)/python tests/faults/run.py --long --json benchmarks/results/faults.json

@@ -12,62 +12,14 @@ from manyturn.envs.contract.environments import NeedsSetup, is_elsewhere, is_fil
 from manyturn.envs.contract.panel import Panel, make_panel, portable_name
 from manyturn.envs.contract.turn_reward import plain_wrappers
 from manyturn.envs.hosting.host import Host
-from manyturn.export_dataset import rows_of, write_dataset
+from manyturn.export_dataset import rows_of, write_dataset, write_rows
+from manyturn.export_packages import PACKAGES, write_package
 from manyturn.exported import PANEL, WORLD
 
-Kind = Literal["verifiers", "dataset"]
+Kind = Literal["verifiers", "skyrl", "dataset"]
 
 _SPLIT = re.compile(r"\w[\w.-]*", re.ASCII)
 _PLAIN = re.compile(r"[\w./:@~-]+", re.ASCII)  # what an environment's name may hold, since code is written with it
-_PROJECT = """\
-[build-system]
-requires = ["setuptools>=61"]
-build-backend = "setuptools.build_meta"
-
-[project]
-name = "{dashed}"
-version = "0.1.0"
-description = "{env} of manyturn as an environment of verifiers"
-requires-python = ">=3.11"
-dependencies = ["manyturn>={version}", "verifiers>=0.4"]
-
-[tool.setuptools]
-packages = ["{package}"]
-
-[tool.setuptools.package-data]
-{package} = ["*.json"]
-"""
-_MODULE = '''\
-"""{env} for verifiers, as manyturn export wrote it; tasks and hashes are in the files next to it."""
-
-from pathlib import Path
-
-from manyturn.hosts.verifiers import EpisodeEnv, PanelTaskset, TalkHarness
-
-
-class {name}Taskset(PanelTaskset):
-    folder = Path(__file__).parent
-
-
-__all__ = ["EpisodeEnv", "{name}Taskset", "TalkHarness"]
-'''
-_README = """\
-# {dashed}
-
-`{env}` of manyturn {version} as an environment of verifiers. Install manyturn first, then this folder:
-
-```sh
-pip install .
-vf-eval {dashed} -n 20 --env.taskset.split test --no-push -m MODEL --client.base-url URL --client.api-key-var NAME
-```
-
-| split | tasks | hash |
-|---|---|---|
-{rows}
-
-A task that is another one in the installed manyturn is refused. Each reward part is a reward of verifiers. The rewards
-of the turns are in `trace.info["manyturn"]["turns"]`.
-"""
 
 
 def export(
@@ -82,7 +34,7 @@ def export(
 
     Args:
         env: an id, or FILE.py:Class, whose file alone is copied.
-        as_: a package for verifiers, or a data set as the Hugging Face Hub has them.
+        as_: a package for verifiers or SkyRL, or a data set as the Hugging Face Hub has them.
         out: the folder; it must be empty, or not there.
         args, wrappers: of the environment.
         limit: tasks of each split.
@@ -110,7 +62,7 @@ def export(
         panels = {
             split: make_panel(tasks, env, split, limit, args) for split in host.splits if (tasks := _of(host, split))
         }
-        begun = rows_of(host, panels) if as_ == "dataset" else {}
+        begun = {} if as_ == "verifiers" else rows_of(host, panels)
     finally:
         host.close()
     name = class_name(env)
@@ -125,18 +77,12 @@ def export(
         panel.save(folder / f"{split}{PANEL}")
     if as_ == "dataset":
         write_dataset(out, portable_name(env), panels, begun)
-    else:
-        _write_package(out, package, name, env, panels)
+        return panels
+    write_package(PACKAGES[as_], out, package, name, portable_name(env), panels)
+    if as_ == "skyrl":
+        dashed = package.replace("_", "-")
+        write_rows(out, {split: [{**row, "env_class": dashed} for row in rows] for split, rows in begun.items()})
     return panels
-
-
-def _write_package(out: Path, package: str, name: str, env: str, panels: Mapping[str, Panel]) -> None:
-    """What makes the folder a package of verifiers."""
-    kind, dashed = {"env": portable_name(env), "version": manyturn.__version__}, package.replace("_", "-")
-    rows = "\n".join(f"| {split} | {len(panel)} | `{panel.hash}` |" for split, panel in panels.items())
-    _write(out / package / "__init__.py", _MODULE.format(**kind, name=name))
-    _write(out / "pyproject.toml", _PROJECT.format(**kind, package=package, dashed=dashed))
-    _write(out / "README.md", _README.format(**kind, dashed=dashed, rows=rows))
 
 
 def class_name(env: str) -> str:

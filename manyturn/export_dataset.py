@@ -67,11 +67,16 @@ def rows_of(host: Host, panels: Mapping[str, Panel]) -> Rows:
 
 def write_dataset(out: Path, env: str, panels: Mapping[str, Panel], rows: Rows) -> None:
     """Write card and rows into a folder that is there."""
-    (out / "data").mkdir()
-    for split, lines in rows.items():
-        text = "".join(json.dumps(line) + "\n" for line in lines)
-        (out / "data" / f"{split}.jsonl").write_text(text, encoding="utf-8")
+    write_rows(out, rows)
     files = "\n".join(f"  - split: {split}\n    path: data/{split}.jsonl" for split in panels)
     table = "\n".join(f"| {split} | {len(panel)} | `{panel.hash}` |" for split, panel in panels.items())
     card = _CARD.format(env=env, version=manyturn.__version__, files=files, table=table, panel=PANEL)
     (out / "README.md").write_text(card, encoding="utf-8")
+
+
+def write_rows(out: Path, rows: Rows) -> None:
+    """Write JSON lines for each split into a folder that is there."""
+    (out / "data").mkdir()
+    for split, lines in rows.items():
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (out / "data" / f"{split}.jsonl").write_text(text, encoding="utf-8")

@@ -1,0 +1,85 @@
+"""SkyRL: an environment that ``manyturn export --as skyrl`` wrote, as a ``BaseTextEnv`` of skyrl-gym.
+
+SkyRL makes an object for each trajectory, with the row of the data set as ``extras``. What the model replies, without
+the white space around it, is the action. The reward of a turn is its reward; its parts are in the metadata.
+
+An environment that raises, and a reward that is not known, raise here too: neither is ever a reward of 0.
+
+Source: the package skyrl-gym 0.4.0, ``skyrl_gym.envs.base_text_env``, and the generator of skyrl 0.4.0.
+"""
+
+import math
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+from skyrl_gym.envs.base_text_env import BaseTextEnv  # pyright: ignore[reportMissingImports]
+
+from manyturn.envs.contract.panel import PanelError
+from manyturn.envs.contract.task import Task
+from manyturn.envs.hosting.host import Answer, EnvError, Host
+from manyturn.exported import Exported
+
+
+class ExportedEnv(BaseTextEnv):
+    """One episode; a subclass says where the export lies.
+
+    Attributes:
+        folder: that of the export.
+    """
+
+    folder: ClassVar[Path]
+
+    def __init__(self, env_config: Any = None, extras: dict[str, Any] | None = None):
+        super().__init__()
+        row = extras or {}
+        if missing := {"task", "split", "content", "seed"} - row.keys():
+            raise ValueError(f"the row lacks {', '.join(sorted(missing))}: take the rows of data/ as they are")
+        world = Exported.read(self.folder)
+        self._task = _tasks(self.folder, row["split"]).get(row["task"])
+        if self._task is None or self._task.content != row["content"]:
+            raise PanelError(f"task {row['task']} of split {row['split']} is none of this export: take its own data/")
+        self._seed, self._limit = int(row["seed"]), row.get("max_turns")
+        self._host = Host(world.name, world.args, world.wrappers)
+        self._told = self._host.instructions
+        self._invalid, self._last = 0, Answer("")
+
+    def init(self, prompt: Any) -> tuple[list[dict[str, str]], dict[str, Any]]:
+        """The first messages, which are also the row's prompt."""
+        assert self._task is not None
+        self.turns, self._invalid = 0, 0
+        self._last = self._host.reset(self._task, self._seed)
+        told = [{"role": "system", "content": self._told}] if self._told else []
+        return [*told, {"role": "user", "content": self._last.observation}], {"task": self._task.id}
+
+    def step(self, action: str) -> dict[str, Any]:
+        """One turn. The generator's own limit of turns truncates. Raises EnvError."""
+        self.turns += 1
+        self._last = step = self._host.step(action.strip())
+        if math.isnan(step.reward):
+            raise EnvError(f"what turn {self.turns} is worth is not known, so the episode has no reward")
+        self._invalid += not step.understood
+        cut = not step.ended and self._limit is not None and self.turns >= self._limit
+        done = step.ended or cut
+        facts = {"truncated": step.truncated or cut, "understood": step.understood, "anchor": step.anchor}
+        return {
+            "observations": [] if done else [{"role": "user", "content": step.observation}],
+            "reward": step.reward,
+            "done": done,
+            "metadata": {**facts, "reward_parts": dict(step.parts)},
+            "postprocessed_action": None,
+        }
+
+    def get_metrics(self) -> dict[str, Any]:
+        """Figures of the episode."""
+        known = {"turns": self.turns, "invalid": self._invalid, **self._last.measures}
+        return known if self._last.success is None else known | {"success": float(self._last.success)}
+
+    def close(self) -> None:
+        self._host.close()
+
+
+@cache
+def _tasks(folder: Path, split: str) -> dict[str, Task]:
+    """Id -> task of a split, read once in each process."""
+    return {task.id: task for task in Exported.read(folder).tasks(split)}

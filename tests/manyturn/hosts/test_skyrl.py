@@ -1,0 +1,134 @@
+"""An exported package in the real skyrl-gym: other turns than ours, faults that count as rewards, limits that are lost.
+
+SkyRL's trainer is not run here. What its generator calls is: ``make`` with a row as ``extras``, ``init`` and ``step``.
+"""
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from needs_host import host  # pyright: ignore[reportMissingImports]
+from served import FAULTY, UNSCORABLE  # pyright: ignore[reportMissingImports]
+
+from manyturn.envs.contract.panel import PanelError
+from manyturn.envs.hosting.host import Answer, EnvError, Host
+from manyturn.exported import Exported, episode_seed
+
+
+@pytest.fixture(autouse=True)
+def _skyrl() -> None:
+    host("skyrl_gym")
+
+
+class Package:
+    """An environment exported by the command line, and installed by pip where this process finds it."""
+
+    def __init__(self, command: Any, monkeypatch: pytest.MonkeyPatch, env: str, folder: Path, *words: str):
+        ended = command("export", env, "--as", "skyrl", "--out", folder / "package", "--limit", 3, *words)
+        assert ended.code == 0, ended.err
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
+        subprocess.run([*pip, "--target", folder / "site", folder / "package"], check=True)
+        [package] = (folder / "site").glob("manyturn_*[!o]/")
+        monkeypatch.syspath_prepend(str(folder / "site"))
+        importlib.import_module(package.name)
+        self.world = Exported.read(package)
+        lines = (folder / "package" / "data" / "test.jsonl").read_text().splitlines()
+        self.rows = [json.loads(line) for line in lines]
+
+    def made(self, row: dict[str, Any], **changes: Any) -> Any:
+        """The environment as SkyRL's generator makes it of a row."""
+        import skyrl_gym
+
+        extras = {key: value for key, value in row.items() if key not in ("prompt", "env_class")} | changes
+        return skyrl_gym.make(row["env_class"], env_config={}, extras=extras)
+
+
+@pytest.fixture
+def exported(command, monkeypatch, tmp_path):
+    from skyrl_gym.envs.registration import registry
+
+    before = set(registry)
+    yield lambda env, *words: Package(command, monkeypatch, env, tmp_path, *words)
+    for name in set(registry) - before:
+        registry.pop(name)
+        sys.modules.pop(name.replace("-", "_"), None)
+
+
+def episode(world: Exported, task: Any, garbage: bool) -> tuple[list[str], list[Answer]]:
+    """Actions and answers of the expert, in this process, who may say something meaningless at first."""
+    here = Host(world.name, world.args, world.wrappers)
+    steps, actions = [here.reset(task, episode_seed(task))], list[str]()
+    while not steps[-1].ended:
+        actions.append("nonsense é" if garbage and not actions else here.expert().strip())
+        steps.append(here.step(actions[-1]))
+    here.close()
+    return actions, steps
+
+
+@pytest.mark.parametrize("env", [f"manyturn/{name}-v0" for name in ("Desk", "Shop", "Household")])
+def test_it_plays_our_episodes(env, exported):
+    package = exported(env, "--env.wrappers", '[{name = "turn_cost", cost = 0.01}]')
+    assert len(package.rows) == 3
+    for number, (row, task) in enumerate(zip(package.rows, package.world.tasks("test"), strict=True)):
+        actions, steps = episode(package.world, task, bool(number % 2))
+        theirs = package.made(row)
+        first, info = theirs.init(row["prompt"])
+        assert first == row["prompt"] and first[-1]["content"] == steps[0].observation and info["task"] == task.id
+        for action, step in zip(actions, steps[1:], strict=True):
+            told = theirs.step(f" {action}\n")
+            assert (told["reward"], told["done"]) == (step.reward, step.ended)
+            assert told["metadata"]["reward_parts"] == dict(step.parts) and told["metadata"]["anchor"] == step.anchor
+            seen = [] if step.ended else [{"role": "user", "content": step.observation}]
+            assert told["observations"] == seen and told["postprocessed_action"] is None
+        figures = theirs.get_metrics()
+        assert figures["success"] == 1.0 and figures["turns"] == len(actions) and figures["invalid"] == number % 2
+        theirs.close()
+
+
+def test_the_generators_limit_of_turns_truncates(exported):
+    package = exported("manyturn/Household-v0")
+    theirs = package.made(package.rows[0], max_turns=2)
+    theirs.init(package.rows[0]["prompt"])
+    assert not theirs.step("look")["done"]
+    last = theirs.step("look")
+    assert last["done"] and last["metadata"]["truncated"] and last["observations"] == []
+
+
+def test_a_fault_of_the_environment_is_no_reward(exported):
+    package = exported(FAULTY)
+    theirs = package.made(package.rows[0])
+    theirs.init(package.rows[0]["prompt"])
+    with pytest.raises(EnvError, match="broken on purpose"):
+        theirs.step("raise")
+
+
+def test_a_reward_that_is_not_known_is_no_reward(exported):
+    package = exported(UNSCORABLE)
+    theirs = package.made(package.rows[0])
+    theirs.init(package.rows[0]["prompt"])
+    with pytest.raises(EnvError, match="is not known"):
+        while not theirs.step("win")["done"]:
+            pass
+
+
+def test_a_row_of_another_export_is_refused(exported):
+    package = exported("manyturn/Maze-v0")
+    for changes in ({"content": "0" * 32}, {"task": "test/easy/none"}):
+        with pytest.raises(PanelError, match="is none of this export"):
+            package.made(package.rows[0], **changes)
+    with pytest.raises(ValueError, match="the row lacks content, seed, split, task"):
+        package.made({"env_class": package.rows[0]["env_class"]})
+
+
+def test_the_rows_are_read_as_skyrl_reads_them(exported, tmp_path):
+    from datasets import load_dataset
+
+    package = exported("manyturn/Maze-v0")
+    file = str(tmp_path / "package" / "data" / "test.jsonl")
+    rows = load_dataset("json", data_files=file, cache_dir=str(tmp_path / "cache"))["train"].to_list()
+    assert rows == package.rows
+    assert package.made(rows[0]).init(rows[0]["prompt"])[0] == rows[0]["prompt"]
