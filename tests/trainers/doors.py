@@ -31,5 +31,8 @@ class Doors(mt.TextEnv):
     def admissible(self):
         return [f"open {colour}" for colour in COLOURS]
 
+    def progress(self):
+        return 1 - len(self.left) / len(self.task.params["order"])
+
     def expert(self):
         return f"open {self.left[0]}"

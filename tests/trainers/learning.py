@@ -44,8 +44,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "bilevel_gae": CRITIC,
     "gspo": {"objective": {"low": 0.2, "high": 0.2}},
 }
-# What both have, where a method's way to learn asks for it.
-SETTINGS: dict[str, dict[str, Any]] = {"reinforce": {"steps": 16, "learner": {"minibatch": 96}}}
+# What both have, where a method's way to learn asks for it. Without rewards for turns, some methods are GRPO.
+PAID: dict[str, Any] = {"env": {"wrappers": [{"name": "progress_gain", "scale": 0.5}]}}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "reinforce": {"steps": 16, "learner": {"minibatch": 96}},
+    "mt_grpo": PAID,
+    "igpo": PAID,
+}
 _DONE: dict[str, Path] = {}
 
 

@@ -73,6 +73,7 @@ METRICS: dict[str, str] = {
     "engine_kl": "Mean KL(engine, learner) of a token before the updates, by k3, in nats.",
     "engine_ratio_p99": "99th percentile over tokens of the ratio of engine and learner, the larger over the smaller.",
     "engine_ratio_max": "Largest of those ratios.",
+    "idle_advantage": "A method whose advantages are GRPO's in the first step; only there, if it is so.",
     "idle_wrappers": "Reward wrappers that changed no advantage of the first step; only there, if there are any.",
     "engine_alarm": "Why engine and learner judge the same tokens too differently; only in steps where they do.",
     "effective_samples": "Effective sample size of the correction's weights, or of the ratios of learner and engine "

@@ -1,4 +1,4 @@
-"""Rewards of wrappers that teach nothing: they are paid, and no advantage would be another one without them."""
+"""What does nothing in a step: wrappers whose reward changes no advantage, and advantages that are GRPO's."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from manyturn.envs.contract.turn_reward import WRAPPERS
+from manyturn.trainers.credit.advantages.grpo import GrpoConfig
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.pipeline import ROUNDING, credit
 from manyturn.trainers.recipe.config import EnvConfig
@@ -29,3 +30,17 @@ def idle_parts(update: PolicyUpdate, env: EnvConfig, config: CreditConfig) -> It
         rest = replace(update.batch, parts={**update.batch.parts, part: np.where(np.isnan(paid_K), np.nan, 0.0)})
         if np.abs(credit(rest, config, update.recalled).advantage_T - earned_T).max() <= least:
             yield wrapper.name
+
+
+def gives_grpos(update: PolicyUpdate, config: CreditConfig) -> bool:
+    """Whether a method of another name gives every token the advantage of GRPO, or of Dr.GRPO, in a step.
+
+    As methods for turns do where no turn is paid, or none of its kind comes back. A step that teaches nothing at all
+    shows nothing.
+    """
+    earned_T = update.credit.advantage_T
+    least = ROUNDING * np.abs(earned_T).max(initial=0.0)
+    if not least or isinstance(config.advantage, GrpoConfig) or config.modulation:
+        return False
+    plain = (config.model_copy(update={"advantage": GrpoConfig(std=std)}) for std in (True, False))
+    return any(np.abs(credit(update.batch, one).advantage_T - earned_T).max() <= least for one in plain)

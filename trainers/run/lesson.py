@@ -15,7 +15,7 @@ from manyturn.trainers.play.feedback import findings
 from manyturn.trainers.play.rollouts import is_learnable
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.state import State
-from manyturn.trainers.run.idle_parts import idle_parts
+from manyturn.trainers.run.idle_parts import gives_grpos, idle_parts
 from manyturn.trainers.run.policy_update import PolicyUpdate, credit_columns, policy_updates
 from manyturn.trainers.run.run import Run
 
@@ -60,6 +60,8 @@ class Lesson:
             for update in updates:
                 if idle := ", ".join(idle_parts(update, config.env, config.credit)):
                     figures |= update.trainee.labelled({"idle_wrappers": idle})
+                if gives_grpos(update, config.credit):
+                    figures |= update.trainee.labelled({"idle_advantage": config.credit.advantage.name})
         if config.rollout.branching is not None:
             columns["repeats_member"] = repeats(episodes, self.begun)
             figures["branched"] = float(np.mean([fork is not None for fork in self.begun.values()]))

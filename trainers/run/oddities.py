@@ -17,7 +17,7 @@ def oddities(line: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
 
     Args:
         line: with ``success``, ``invalid``, ``not_understood``, ``penalised_turns``, ``cut``, and each policy's
-            ``engine_ratio_max``, ``engine_alarm`` and ``idle_wrappers``, as far as known.
+            ``engine_ratio_max``, ``engine_alarm``, ``idle_wrappers`` and ``idle_advantage``, as far as known.
     """
     success, invalid, cut = (line.get(name) or 0.0 for name in ("success", "invalid", "cut"))
     if success and invalid >= _ALL:
@@ -45,6 +45,11 @@ def oddities(line: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
                 f"env.wrappers {cause} paid in the first step, and no advantage would be another one without it: "
                 f"{config.credit.advantage.name} takes off what all are paid alike; leave it out, or take one that is "
                 "paid for good, such as progress_gain"
+            )
+        if name.rpartition("/")[2] == "idle_advantage":
+            yield (
+                f"credit.advantage = {cause} gave every turn of the first step what grpo gives: no turn was paid for "
+                "itself, or no situation came back; docs/choosing-credit.md says what the method asks for"
             )
     yield from _nothing_to_correct(line, config)
 

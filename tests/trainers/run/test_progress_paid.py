@@ -90,12 +90,10 @@ class Alike(TurnReward):
         return self.add(parts, 0.5 * (info["turn"] == 1))
 
 
-def test_a_wrapper_that_pays_all_alike_is_named_after_the_first_step_and_no_other(tmp_path, monkeypatch):
-    monkeypatch.setattr(WRAPPERS, "_entries", dict(WRAPPERS._entries))
-    WRAPPERS.register(AlikeConfig)(Alike)
-    recipe = configure(
+def one_step(wrappers, **credit):
+    return configure(
         {
-            "env": {"id": LAMPS, "wrappers": ["alike", "progress_gain"]},
+            "env": {"id": LAMPS, "wrappers": wrappers},
             "model": {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 9},
             "agent": {"format": "free_text", "instructions": False, "max_context": 128},
             "sampling": {"max_tokens": 3},
@@ -109,7 +107,7 @@ def test_a_wrapper_that_pays_all_alike_is_named_after_the_first_step_and_no_othe
                 "must_succeed": False,
             },
             "rollout": {"tasks": 4, "group": 4},
-            "credit": {"advantage": "grpo"},
+            "credit": {"advantage": "grpo", **credit},
             "learner": {"minibatch": 24},
             "evaluation": {"limit": 1},
             "steps": 1,
@@ -117,8 +115,24 @@ def test_a_wrapper_that_pays_all_alike_is_named_after_the_first_step_and_no_othe
             "threads": 1,
         }
     )
+
+
+def test_a_wrapper_that_pays_all_alike_is_named_after_the_first_step_and_no_other(tmp_path, monkeypatch):
+    monkeypatch.setattr(WRAPPERS, "_entries", dict(WRAPPERS._entries))
+    WRAPPERS.register(AlikeConfig)(Alike)
+    recipe = one_step(["alike", "progress_gain"])
     summary = asyncio.run(train(recipe, tmp_path / "run"))
     told = [notice for notice in summary["notices"] if "paid in the first step, and no advantage" in notice]
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     named = [line.get("idle_wrappers") for line in lines if line["phase"] == "train"]
     assert len(told) == 1 and told[0].startswith("env.wrappers alike paid") and named == ["alike"]
+
+
+@pytest.mark.parametrize(("weight", "idle"), [(0.0, True), (1.0, False)])
+def test_a_method_for_turns_that_does_what_grpo_does_is_named_after_the_first_step(weight, idle, tmp_path):
+    rewards = [{"name": "part_weights", "weights": {"step": weight}}]
+    summary = asyncio.run(train(one_step([], advantage="mt_grpo", rewards=rewards), tmp_path / "run"))
+    told = [notice for notice in summary["notices"] if "what grpo gives" in notice]
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    named = [line.get("idle_advantage") for line in lines if line["phase"] == "train"]
+    assert (len(told), named) == ((1, ["mt_grpo"]) if idle else (0, [None]))
