@@ -2,6 +2,7 @@
 
 import ast
 import doctest
+import json
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import manyturn.credit as mc
+from manyturn.recipes import load_recipe
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "credit.md").read_text(encoding="utf-8")
@@ -35,7 +37,7 @@ def test_the_room_of_credit_never_names_torch():
 
 def test_the_examples_of_the_page_run_as_they_stand():
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     found = subprocess.run(
         [sys.executable, "-c", "\n".join(blocks)], capture_output=True, text=True, cwd=ROOT, check=False
     )
@@ -43,6 +45,16 @@ def test_the_examples_of_the_page_run_as_they_stand():
     numbers = ast.literal_eval(found.stdout)
     # The first three replies are the better attempt's: it went on to the kitchen where the other went to the garden.
     assert len(numbers) == 5 and min(numbers[:3]) > 0 > max(numbers[3:])
+
+
+def test_the_configuration_that_the_page_calls_the_recipes_is_the_recipes():
+    """A method's defaults are not a recipe's settings: GiGPO's levels are not divided by their spread."""
+    [block] = re.findall(r"^```python\n(as_the_recipe.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    script = f"import manyturn.credit as mc\n{block}\nprint(as_the_recipe.model_dump_json())"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)
+    recipe = mc.CreditConfig(**load_recipe("gigpo")["credit"])
+    assert json.loads(found.stdout) == recipe.model_dump(mode="json")
+    assert recipe != mc.CreditConfig(advantage="gigpo")
 
 
 def test_the_docstring_of_the_library_holds():

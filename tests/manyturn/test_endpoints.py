@@ -277,6 +277,20 @@ def test_the_commands_of_the_page_work(command, server, tmp_path, monkeypatch):
         assert found.code == 0, f"{line}: {found.err}"
 
 
+def test_the_page_shows_the_messages_that_are_sent(command, server):
+    """Without them nobody saw the tags, and a model that said commands alone had every reply invalid."""
+    page = (Path(__file__).parents[2] / "docs" / "endpoints.md").read_text()
+    assert command("evaluate", "openai:m", "--env", MAZE, "--limit", 1).code == 0
+    assert server.requests[0]["body"]["messages"] == json.loads(page.split("```json\n")[1].split("```")[0])
+
+
+def test_an_evaluation_is_not_continued_at_another_address(command, server, tmp_path):
+    words = ("evaluate", "openai:m", "--env", MAZE, "--limit", 1, "--out", tmp_path)
+    assert command(*words).code == 0
+    refused = command(*words, "--endpoint.base-url", "http://127.0.0.1:9/v1")
+    assert refused.code == exits.BAD_INPUT and "was begun with other settings: endpoint was http" in refused.err
+
+
 def test_an_evaluation_is_not_continued_with_other_sampling(command, server, tmp_path):
     words = ("evaluate", "openai:m", "--env", MAZE, "--limit", 1, "--out", tmp_path)
     assert command(*words).code == 0

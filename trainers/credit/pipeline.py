@@ -33,7 +33,8 @@ class Credit:
             turn's.
         targets_T: what a value head is to predict at each reply token; NaN where nothing, as at every token of an
             unscorable episode. None: the advantage uses no values.
-        kept_E: whether an episode is learnt from. One that is not has an advantage, and no place in an update.
+        kept_E: whether the options leave an episode in the update; one that is left out has an advantage all the same.
+            An unscorable episode is true here, and ``learnt_mask`` takes both kinds out.
         memory: what the stages remember from update to update, as plain values.
     """
 

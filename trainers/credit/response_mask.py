@@ -1,5 +1,6 @@
 """From reply tokens back to where another trainer wants its numbers: reply after reply, or padded rows."""
 
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -41,7 +42,8 @@ def on_mask(
         rows: what a row of the mask is: an episode with all its replies, or a turn, in the order of the batch.
 
     Raises:
-        ValueError: a row has more or fewer such positions than its replies have tokens.
+        ValueError: a row has more or fewer such positions than its replies have tokens, or a run of them contradicts
+            the replies: it is a part of two, and one of these goes on in another run.
     """
     mask_BT = np.asarray(mask) != 0
     counts_B, order_T = _layout(batch, rows)
@@ -60,6 +62,9 @@ def on_mask(
             f"row {row} of the mask has {int(mask_BT[row].sum())} tokens of the model, but {what} {row} of the batch "
             f"has {int(counts_B[row])}: was the response cut after its tokens were counted?"
         )
+    if rows == "episodes":
+        for row, (said_T, replies) in enumerate(zip(mask_BT, by_reply(values_T, batch), strict=True)):
+            _check_runs(row, said_T, [len(reply) for reply in replies])
     placed_BT = np.full(mask_BT.shape, fill, np.float64)
     placed_BT[mask_BT] = _one_a_token(values_T, batch)[order_T]
     return placed_BT
@@ -83,6 +88,25 @@ def learnt_mask(earned: Credit, mask: ArrayLike, rows: Rows = "episodes") -> NDA
         raise ValueError(f"the mask has shape {mask_BT.shape}: give a row for each of the {len(learnt_B)} {rows}")
     mask_BT[~learnt_B] = 0
     return mask_BT
+
+
+def _check_runs(row: int, said_T: NDArray[np.bool_], replies: list[int]) -> None:
+    """Raise ValueError where a reply and a run of the mask share tokens, and each has others of its own.
+
+    A reply of several runs is possible, since tokens inside it may be masked; so is a run of several replies, with
+    nothing between them. Both at one place are a number of tokens that is wrong.
+    """
+    place_T = np.flatnonzero(said_T)
+    runs = {0, *(np.flatnonzero(np.diff(place_T) > 1) + 1).tolist(), len(place_T)}
+    ends = np.cumsum([0, *replies]).tolist()
+    for turn, (begin, end) in enumerate(pairwise(ends)):
+        if not {begin, end} <= runs and any(begin < edge < end for edge in runs):
+            raise ValueError(
+                f"row {row} of the mask contradicts the replies of episode {row}: the {end - begin} tokens of turn {turn} "
+                f"begin or end within a run of the mask and go over a gap; replies have {replies} tokens, and "
+                f"runs {np.diff(sorted(runs)).tolist()}: give the tokens of each reply as the mask has them, or give "
+                "the mask to Rollout in their place"
+            )
 
 
 def _layout(batch: TurnBatch, rows: Rows) -> tuple[IntK, IntK]:

@@ -109,10 +109,15 @@ def batch_of(rollouts: Sequence[Rollout]) -> TurnBatch:
     array([1, 2])
 
     Raises:
+        TypeError: one is no ``Rollout``.
         ValueError: names the rollout by its place, and what does not fit in it.
     """
     if not rollouts:
         raise ValueError("there are no rollouts to give credit to")
+    for place, rollout in enumerate(rollouts):
+        if not isinstance(rollout, Rollout):
+            how = "mc.Rollout(**...)" if isinstance(rollout, Mapping) else "mc.Rollout(group=..., rewards=...)"
+            raise TypeError(f"rollout {place} is of type {type(rollout).__name__}: give {how}")
     lengths = [_checked(place, rollout) for place, rollout in enumerate(rollouts)]
     parts = [_parts(rollout, len(replies)) for rollout, replies in zip(rollouts, lengths, strict=True)]
     by_part = {name: [part[name] for part in parts] for name in _same_names("reward part", parts)}

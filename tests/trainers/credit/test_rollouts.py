@@ -229,6 +229,37 @@ def test_what_only_some_rollouts_have_is_refused():
         mc.batch_of([])
 
 
+def test_a_mask_whose_runs_contradict_the_replies_is_refused():
+    """The number of tokens was right, and the first turn's credit went to the second reply."""
+    for tokens, mask in (([2, 1], [1, 0, 1, 1]), ([1, 2], [1, 1, 0, 1]), ([2, 3, 1], [1, 1, 1, 0, 1, 0, 1, 1])):
+        batch = mc.TurnBatch.from_episodes([[0] * len(tokens)], groups=[0], tokens=[tokens])
+        with pytest.raises(ValueError, match=re.escape(f"replies have {tokens} tokens, and runs")):
+            mc.on_mask(np.arange(sum(tokens)), batch, [mask])
+
+
+@pytest.mark.parametrize(
+    ("tokens", "mask"),
+    [
+        ([2, 1], [1, 1, 1, 0]),  # nothing between two replies
+        ([3, 1], [1, 0, 1, 1, 0, 1]),  # a token inside of a reply is masked
+        ([0, 2, 0, 1], [0, 1, 1, 0, 1]),  # empty replies
+        ([2, 2, 1, 1], [1, 0, 1, 0, 1, 1, 0, 1, 1]),  # a gap in one place, two replies in a run in another
+        ([], [0, 0]),
+    ],
+)
+def test_a_mask_with_gaps_inside_replies_or_without_gaps_between_them_is_taken(tokens, mask):
+    rewards, lengths = ([[0] * len(tokens)], [tokens]) if tokens else ([[0]], [[0]])
+    batch = mc.TurnBatch.from_episodes(rewards, groups=[0], tokens=lengths)
+    placed = mc.on_mask(np.arange(sum(tokens)), batch, [mask], fill=NAN)[0]
+    assert placed[np.array(mask) > 0].tolist() == list(range(sum(tokens)))
+
+
+def test_a_dictionary_is_answered_with_what_to_give():
+    tries = [mc.Rollout(group=0, rewards=1.0, tokens=[1]), {"group": 0, "rewards": 0.0, "tokens": [1]}]
+    with pytest.raises(TypeError, match=re.escape("rollout 1 is of type dict: give mc.Rollout(**...)")):
+        mc.credit_rollouts(tries, mc.CreditConfig(advantage="grpo"))
+
+
 @pytest.mark.parametrize(
     ("mask", "rows", "said"),
     [
