@@ -32,6 +32,7 @@ def page(suite: Suite, folder: Path) -> str:
         "## Panels",
         _success_of_all(suite, ordered),
         _skipped(ordered),
+        _commands(ordered),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -101,6 +102,12 @@ def _success(found: Mapping[str, Any] | None) -> str:
 def _skipped(results: Results) -> str:
     lines = [f"- {name}: {', '.join(values['skipped'])}" for name, values in results.items() if values["skipped"]]
     return "\n".join(["## Skipped", "", *lines]) if lines else ""
+
+
+def _commands(results: Results) -> str:
+    """How results were made, of those that say it: an evaluation by hand does not."""
+    lines = [f"- {name}: `{values['command']}`" for name, values in results.items() if "command" in values]
+    return "\n".join(["## Commands", "", *lines]) if lines else ""
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
