@@ -15,6 +15,7 @@ from manyturn import exits
 from manyturn.cli_containers import containers_app, images_app
 from manyturn.cli_envs import check, data_app, envs, new_env, panel_app, play, shop
 from manyturn.cli_export import export
+from manyturn.cli_host import host
 from manyturn.cli_serve import serve
 from manyturn.cli_suite import suite_app
 from manyturn.cli_tasks import tasks_app
@@ -42,7 +43,7 @@ for group, commands in {
     for command in commands:
         command.group = (group,)
         app.command(command)
-for command in (envs, new_env, check, play, shop, serve, export):
+for command in (envs, new_env, check, play, shop, serve, host, export):
     app.command(command, group=ENVIRONMENTS)
 Overrides = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
 
@@ -82,8 +83,8 @@ def train(
     in a recipe, such as --learner.lr 1e-4 --credit.advantage grpo --steps 40. manyturn options lists them all, and
     manyturn options learner those of a section. --model.path DIR trains a Hugging Face model instead of a tiny one.
 
-    Sections: env, model, agent, roles, sampling, engine, warmup, order, rollout, curriculum, credit, objective,
-    learner, value, progress, columns, evaluation, loggers.
+    Sections: env, model, agent, roles, sampling, engine, warmup, order, placement, rollout, curriculum, credit,
+    objective, learner, value, progress, columns, evaluation, loggers.
     Without a section: steps, seed, device, threads, checkpoint_every, keep_checkpoints, keep_tokens.
 
     Parameters

@@ -21,6 +21,7 @@ from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.turn_reward import plain_wrappers
 from manyturn.envs.hosting.hello import hello_of
 from manyturn.envs.hosting.host import Answer, EnvError, Host, not_made
+from manyturn.envs.hosting.host_words import world_of
 from manyturn.envs.hosting.pressure import USUAL, WorkerLimits
 from manyturn.envs.hosting.trial import try_out
 from manyturn.envs.hosting.watchdog import watchdog
@@ -31,7 +32,7 @@ from manyturn.envs.hosting.worker_pool import PooledWorker, WorkerPool
 T = TypeVar("T")
 
 USUAL_TIMEOUT = 60.0  # seconds for one answer of an environment
-_RESET_FIRST = "no episode on this seat: call reset()"
+RESET_FIRST = "no episode on this seat: call reset()"
 
 
 class Seat(Protocol):
@@ -94,6 +95,10 @@ class Seats(abc.ABC):
         """The tasks of a split."""
         return self._host.tasks(split)
 
+    def figures(self) -> Mapping[str, float]:
+        """What is worth a line in the metrics, since this was asked last."""
+        return {}
+
     @abc.abstractmethod
     def take(self) -> AbstractAsyncContextManager[Seat]:
         """A seat, as soon as one is free."""
@@ -107,6 +112,14 @@ class Seats(abc.ABC):
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    def world(self) -> dict[str, str]:
+        """Digests of what must be equal elsewhere for the same task, seed and actions to give the same episode."""
+        return world_of(self._host)
+
+    def _close_own(self) -> None:
+        """Close the environment that answers for the tasks."""
+        _close(self._host)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -156,7 +169,7 @@ class _InlineSeat:
     def _or_lost(self, call: Callable[[Host], T]) -> T:
         """What the environment answers; one that raised is not used again."""
         if not self.live or self._host is None:
-            raise ResetNeeded(_RESET_FIRST)
+            raise ResetNeeded(RESET_FIRST)
         try:
             return call(self._host)
         except EnvError:
@@ -253,7 +266,7 @@ class _WorkerSeat:
 
     async def _ask(self, op: str, **fields: Any) -> Any:
         if not self.live or self._member is None:
-            raise ResetNeeded(_RESET_FIRST)
+            raise ResetNeeded(RESET_FIRST)
         try:
             return await self._member.worker.ask(op, slot=self.slot, **fields)
         except (EnvError, WorkerError) as error:
@@ -321,7 +334,7 @@ class WorkerSeats(Seats):
     async def close(self) -> None:
         self._closed = True
         await self._pool.close()
-        _close(self._host)
+        self._close_own()
         await super().close()
 
 

@@ -82,7 +82,7 @@ class Doorkeeper:
     def _refusal(self, headers: Headers) -> tuple[int, str] | None:
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or (self._hosts is not None and hosts[0] not in self._hosts):
-            return 421, "use the address that manyturn serve printed"
+            return 421, "use the address that the server printed"
         if any(origin.partition("://")[2] != hosts[0] for origin in origins):
             return 403, "requests of other pages are refused"
         if self._token is not None:

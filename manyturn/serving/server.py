@@ -5,6 +5,7 @@ import contextlib
 import ipaddress
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from socket import socket as Socket
 from typing import Any
 
 import uvicorn
@@ -91,18 +92,27 @@ async def serve(
         said: called with the server's address, as soon as it listens.
     """
     with contextlib.closing(listening(place.port, place.host)) as socket:
-        host, port = socket.getsockname()[:2]
         seats = open_seats(served.env, served.env_args, served.wrappers, served.limit, served.workers, served.timeout)
         async with seats, Episodes(seats, served.split, served.seed, served.idle) as episodes:
-            app = Doorkeeper(wire(episodes), place.token, port, place.is_loopback, _CONNECTIONS)
-            server = _Server(_config(app))
-            work = asyncio.create_task(server.serve([socket]))
-            said(f"http://{f'[{host}]' if ':' in host else host}:{port}")
-            try:
-                await asyncio.shield(work)
-            finally:
-                server.should_exit = True
-                await work
+            await answer(wire(episodes), socket, place, said)
+
+
+async def answer(app: ASGIApp, socket: Socket, place: Listening, said: Callable[[str], object]) -> None:
+    """Let an application answer whoever may come, until cancelled.
+
+    Args:
+        socket: listens already, as ``place`` says.
+        said: called with the address.
+    """
+    host, port = socket.getsockname()[:2]
+    server = _Server(_config(Doorkeeper(app, place.token, port, place.is_loopback, _CONNECTIONS)))
+    work = asyncio.create_task(server.serve([socket]))
+    said(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+    try:
+        await asyncio.shield(work)
+    finally:
+        server.should_exit = True
+        await work
 
 
 class _Server(uvicorn.Server):

@@ -1,6 +1,7 @@
 """The wires by which environments can be served, by name; each is imported only where it is asked for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -26,10 +27,7 @@ _EXTRAS = {"mcp": "serve,mcp", "openenv": "serve"}
 
 def wire_of(name: str) -> Wire:
     """A wire by its name. Raises ImportError if what it needs is not installed."""
-    try:
-        import uvicorn  # noqa: F401
-        import wsproto  # noqa: F401
-
+    with installed(f"manyturn serve --as {name}", _EXTRAS[name]):
         if name == "mcp":
             from manyturn.serving.mcp_wire import PATH, mcp_app
 
@@ -37,9 +35,17 @@ def wire_of(name: str) -> Wire:
         from manyturn.serving.openenv_wire import openenv_app
 
         return Wire("", openenv_app)
+
+
+@contextmanager
+def installed(command: str, extra: str) -> Iterator[None]:
+    """Around imports of what a server needs. Raises ImportError that names the extra to install."""
+    try:
+        import uvicorn  # noqa: F401
+        import wsproto  # noqa: F401
+
+        yield
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("manyturn"):
             raise
-        raise ImportError(
-            f"manyturn serve --as {name} needs the package {error.name}: pip install 'manyturn[{_EXTRAS[name]}]'"
-        ) from error
+        raise ImportError(f"{command} needs the package {error.name}: pip install 'manyturn[{extra}]'") from error

@@ -39,6 +39,7 @@ COMMANDS = [
     (f"evaluate openai:m {ENV} --endpoint.base-url URL --agent.format free_text", 0, "3 episodes, 5 turns each"),
     ("compare expert random", 0, "-100.0%"),
     ("serve doors.py:Doors --as openenv", 2, "pip install 'manyturn[serve]'"),
+    ("host", 2, "pip install 'manyturn[hosts]'"),
     ("evaluate random --env openenv:localhost:1", 2, "pip install 'manyturn[openenv]'"),
     ("evaluate random --env textarena:PegJump-v0", 2, "pip install 'manyturn[textarena]'"),
     ("evaluate random --env reasoning-gym:ab", 2, "pip install 'manyturn[reasoning-gym]'"),

@@ -32,6 +32,7 @@ from manyturn.trainers.learn.objective import OBJECTIVES
 from manyturn.trainers.learn.objectives.clip import ClipConfig
 from manyturn.trainers.play.curricula.uniform import UniformConfig
 from manyturn.trainers.play.order_config import OrderConfig
+from manyturn.trainers.play.placement_config import PlacementConfig
 from manyturn.trainers.play.pool import CURRICULA
 from manyturn.trainers.play.rollout_config import RolloutConfig
 from manyturn.trainers.recipe.logger import LOGGERS
@@ -133,6 +134,8 @@ class RunConfig(Options):
     warmup: WarmupConfig = WarmupConfig()
     order: OrderConfig = OrderConfig()
     """Whether playing and learning take turns, or go on side by side."""
+    placement: PlacementConfig = PlacementConfig()
+    """In which processes episodes are played: here, or at hosts elsewhere."""
     rollout: RolloutConfig = RolloutConfig()
     curriculum: Annotated[Any, CURRICULA.field] = UniformConfig()
     """Which tasks a step plays."""

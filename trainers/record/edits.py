@@ -16,8 +16,14 @@ def plain(config: RunConfig) -> dict[str, Any]:
 
 
 def edits_since(checkpoint: Path | None, config: RunConfig) -> dict[str, tuple[Any, Any]]:
-    """Entries that differ, by their place, with both values; none without a checkpoint."""
-    return {} if checkpoint is None else changes(complete(read_state(checkpoint).get("config", {})), plain(config))
+    """Entries that differ, by their place, with both values; none without a checkpoint.
+
+    Where episodes are played is no edit: it changes no result.
+    """
+    if checkpoint is None:
+        return {}
+    found = changes(complete(read_state(checkpoint).get("config", {})), plain(config))
+    return {place: values for place, values in found.items() if place.partition(".")[0] != "placement"}
 
 
 def complete(stored: dict[str, Any]) -> dict[str, Any]:

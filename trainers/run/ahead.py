@@ -117,6 +117,7 @@ class Ahead:
             **learned,
             **waited,
             **run.engine_figures(),
+            **run.seats.figures(),
             **clock.lap("learn"),
             **counted,
             **told,

@@ -1,5 +1,6 @@
 """The parts of a run, put together from its configuration: the environment's seats and the policies that learn."""
 
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -149,19 +150,9 @@ async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks
     device = choose_device(config.device)
     if config.threads:
         torch.set_num_threads(config.threads)
-    env, rollout = config.env, config.rollout
+    rollout = config.rollout
     async with AsyncExitStack() as opened:
-        seats = await opened.enter_async_context(
-            open_seats(
-                env.id,
-                env.args,
-                env.wrappers,
-                limit=rollout.concurrency,
-                workers=env.workers,
-                timeout=env.timeout,
-                limits=env.limits,
-            )
-        )
+        seats = await opened.enter_async_context(_seats(config))
         config = config.fitted(seats)
         refuse_unfit(config, seats)
         check_tasks(config, seats)
@@ -178,6 +169,23 @@ async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks
         window = max(200, rollout.tasks * rollout.group)
         breaker = Breaker(rollout.error_share, window, window, _MORE_ERRORS)
         yield Run(config, seats, seats.tasks("train"), tuple(trainees), breaker)
+
+
+def _seats(config: RunConfig) -> Seats:
+    """Where episodes will be played."""
+    env, limit, placement = config.env, config.rollout.concurrency, config.placement
+    if not placement.is_static:
+        return open_seats(env.id, env.args, env.wrappers, limit, env.workers, env.timeout, env.limits)
+    try:
+        from manyturn.envs.hosting.hosted_seats import HostedSeats, Hosts
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("manyturn"):
+            raise
+        raise ImportError(
+            f"placement.kind = 'static' needs the package {error.name}: pip install 'manyturn[hosts]'"
+        ) from error
+    hosts = Hosts(placement.hosts, os.environ.get("MANYTURN_TOKEN") or None, placement.wait, placement.silence)
+    return HostedSeats(env.id, env.args, env.wrappers, limit, hosts)
 
 
 def _roles(config: RunConfig, seats: Seats) -> dict[str, tuple[str, ...]]:

@@ -40,6 +40,7 @@ async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any
         **alarms,
         **learned,
         **rollout,
+        **run.seats.figures(),
         "rounds": refill.round,
         **clock.lap("learn"),
         **counted,

@@ -329,6 +329,16 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         "learner.engine_alarm has no effect with order.kind = 'asynchronous', .*: leave it out",
         {"learner.engine_alarm": "stop"},
     ),
+    (
+        {"placement.kind": "static"},
+        "placement.kind = 'static' needs hosts: start some with manyturn host --port N, and name their addresses",
+        {"placement.hosts": ["http://127.0.0.1:9001"]},
+    ),
+    (
+        {"placement": {"kind": "static", "hosts": ["http://127.0.0.1:9001"]}, "env.workers": 2},
+        "env.workers = 2 has no effect with placement.kind = 'static': give --workers to manyturn host",
+        {"env.workers": 0},
+    ),
 ]
 
 

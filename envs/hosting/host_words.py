@@ -1,0 +1,149 @@
+"""What a driver and a host of environments say to each other, and what must be equal on both sides.
+
+A connection is a WebSocket at ``/host``. Its frames are lines of JSON (``wire.py``). The driver's first message names
+the environment, and the host's answer says how many episodes it holds. Then each message of the driver has a number,
+which the answer repeats:
+
+    {"id": 1, "op": "reset", "episode": 7, "task": {...}, "seed": 3}    {"id": 1, "value": [...]}
+    {"id": 2, "op": "step", "episode": 7, "action": "north"}            {"id": 2, "error": {"kind": "env", ...}}
+    {"id": 3, "op": "leave", "episode": 7}                              (no answer)
+    {"id": 4, "op": "ping"}                                             {"id": 4, "value": null}
+
+An episode belongs to its connection and ends with it. Nothing that is said can name code: what a host builds is decided
+where it is started.
+"""
+
+import hashlib
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from gymnasium.error import ResetNeeded
+
+from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.text_env import Unsupported
+from manyturn.envs.contract.turn import MOST_REWARD
+from manyturn.envs.contract.turn_reward import WrapperMismatch
+from manyturn.envs.hosting.host import Answer, EnvError, Host, PlaceLost
+from manyturn.envs.hosting.wire import step_from_wire, task_to_wire
+from manyturn.envs.hosting.worker import WorkerError
+
+PATH = "/host"
+LANGUAGE = 1  # a host and a driver that speak another one refuse each other
+_KINDS: dict[str, type[Exception]] = {
+    "place": PlaceLost,
+    "env": EnvError,
+    "unsupported": Unsupported,
+    "wrapper": WrapperMismatch,
+    "order": ResetNeeded,
+    "worker": WorkerError,
+}
+
+
+def world_of(host: Host) -> dict[str, str]:
+    """Digests of what must be equal on two machines for their episodes to be the same."""
+    world = {
+        "language": LANGUAGE,
+        "source": _source(type(host.env.unwrapped)),
+        "instructions": host.instructions,
+        "roles": host.roles,
+        "splits": host.splits,
+        "max_turns": host.max_turns,
+        "parts of rewards": host.part_names,
+        "tasks": _tasks(host),
+    }
+    return {name: digest(value) for name, value in world.items()}
+
+
+@cache
+def _source(kind: type) -> str:
+    """Digest of the file that a class is in, as it was when this process first asked; empty where it has none."""
+    try:
+        return hashlib.sha256(Path(inspect.getsourcefile(kind) or "").read_bytes()).hexdigest()
+    except (OSError, TypeError):
+        return ""
+
+
+def _tasks(host: Host) -> Any:
+    """How many tasks there are to train on, and the first and the last one."""
+    tasks = host.tasks("train")
+    return [len(tasks), *(digest(task_to_wire(tasks[number])) for number in (0, -1) if tasks)]
+
+
+def error_to_wire(error: Exception) -> dict[str, Any]:
+    """An error in place of an answer."""
+    kind = next((kind for kind, cls in _KINDS.items() if isinstance(error, cls)), "worker")
+    told = {"kind": kind, "message": str(error)}
+    return {**told, "suspect": error.suspect, "bystander": error.bystander} if isinstance(error, WorkerError) else told
+
+
+def error_from_wire(told: Mapping[str, Any]) -> Exception:
+    """Inverse of ``error_to_wire``. Raises ValueError, KeyError or TypeError for anything else."""
+    text = _checked("message", told["message"], _is_text)
+    if told["kind"] == "worker":
+        return WorkerError(text, told.get("suspect") is True, told.get("bystander") is True)
+    return _KINDS[told["kind"]](text)
+
+
+def answer_from_wire(values: Any) -> Answer:
+    """What an environment answered. Raises ValueError or TypeError for what no environment of ours answers."""
+    if not isinstance(values, list):
+        raise TypeError(f"an answer is a list, not {type(values).__name__}")
+    answer = step_from_wire(values)
+    for name, value in answer._asdict().items():
+        _checked(name, value, _FIELDS[name])
+    return answer
+
+
+def _checked(name: str, value: Any, is_sound: Callable[[Any], bool]) -> Any:
+    if not is_sound(value):
+        raise ValueError(f"{name} cannot be {value!r:.60}")
+    return value
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float)
+
+
+def _is_reward(value: Any) -> bool:
+    """A float, or NaN for one that is not known."""
+    return isinstance(value, float) and (math.isnan(value) or abs(value) <= MOST_REWARD)
+
+
+def _are_numbers(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_number, value.values()))
+
+
+def _or_none(is_sound: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or is_sound(value)
+
+
+_FIELDS: dict[str, Callable[[Any], bool]] = {
+    "observation": _is_text,
+    "reward": _is_reward,
+    "terminated": _is_flag,
+    "truncated": _is_flag,
+    "format_valid": _is_flag,
+    "understood": _is_flag,
+    "parts": _are_numbers,
+    "anchor": _is_text,
+    "admissible": _or_none(lambda value: isinstance(value, list) and all(map(_is_text, value))),
+    "success": _or_none(_is_flag),
+    "progress": _or_none(_is_number),
+    "answer": _or_none(_is_text),
+    "measures": _are_numbers,
+    "role": _is_text,
+    "anchor_text": _or_none(_is_text),
+}
+assert _FIELDS.keys() == set(Answer._fields)

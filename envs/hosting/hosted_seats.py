@@ -1,0 +1,282 @@
+"""Environments in processes that somebody has started elsewhere, each of which plays many whole episodes.
+
+Model, ledger and journal stay in this process; a host only resets and steps environments. When a host is gone, its
+open episodes go on at another: the same task, seed and actions give the same episode, so they are played once more up
+to where they were, and every answer is compared with the first one. So no policy is asked again, and weights are the
+same to the bit as if nothing had happened. An episode that goes another way there is lost, and never a reward.
+"""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gymnasium.error import ResetNeeded
+
+from manyturn.envs.contract.environments import is_file
+from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.text_env import Unsupported
+from manyturn.envs.contract.turn_reward import WrapperMismatch
+from manyturn.envs.hosting.host import Answer, EnvError
+from manyturn.envs.hosting.host_link import HostLink, HostLost, HostRefused
+from manyturn.envs.hosting.host_words import answer_from_wire
+from manyturn.envs.hosting.seats import RESET_FIRST, Seat, Seats
+from manyturn.envs.hosting.wire import task_to_wire
+from manyturn.envs.hosting.worker import WorkerError
+
+_MOVES = 3  # hosts that may be lost while they work on one episode, before it counts as an error
+_PAUSE, _LONGEST_PAUSE = 0.2, 5.0  # seconds between two attempts to reach a host
+
+
+class HostsLost(RuntimeError):
+    """No host has room for an episode, and none came back in time: the run cannot go on."""
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """Where hosts are, and how long they are waited for.
+
+    Args:
+        urls: their addresses.
+        token: that they ask for; None for none.
+        wait: seconds until a host has to answer at the beginning, and until room has to be found later.
+        silence: seconds without a sign of life after which a host that owes an answer counts as lost.
+    """
+
+    urls: Sequence[str]
+    token: str | None = field(default=None, repr=False)
+    wait: float = 60.0
+    silence: float = 30.0
+
+
+class HostedSeats(Seats):
+    """Seats at hosts; ``async with`` connects to them.
+
+    Args:
+        name, kwargs, wrappers, limit: as for ``InlineSeats``; kwargs and the tasks' params must be plain JSON values.
+    """
+
+    def __init__(self, name: str, kwargs: Mapping[str, Any] | None, wrappers: Sequence[Any], limit: int, hosts: Hosts):
+        super().__init__(name, kwargs, wrappers, limit, limit)  # how many a process holds, hosts know
+        hello = {
+            "env": f"{Path(name.rpartition(':')[0]).name}:{name.rpartition(':')[2]}" if is_file(name) else name,
+            "args": dict(kwargs or {}),
+            "wrappers": list(self.wrappers),
+            "world": self.world(),
+            "driver": secrets.token_hex(8),
+        }
+        self._links = [HostLink(url, hosts.token, hello, hosts.silence) for url in hosts.urls]
+        self._wait, self._room = hosts.wait, asyncio.Event()
+        self._keepers: list[asyncio.Task[None]] = []
+        self._free = [_HostedSeat(self) for _ in range(self.limit)]
+        self._moved = 0
+
+    async def __aenter__(self) -> "HostedSeats":
+        try:
+            async with asyncio.TaskGroup() as group:
+                for link in self._links:
+                    group.create_task(self._reached(link))
+            self.processes = sum(link.processes for link in self._links)
+            if (room := sum(link.limit for link in self._links)) < self.limit:
+                raise HostRefused(
+                    f"{self.limit} episodes are to be open together, and the hosts hold {room}: start more of them or "
+                    f"with a larger --limit, or set rollout.concurrency = {room}"
+                )
+        except BaseException as error:
+            await self.close()
+            while isinstance(error, BaseExceptionGroup):
+                error = error.exceptions[0]
+            raise error from None
+        self._keepers = [asyncio.create_task(self._keep(link)) for link in self._links]
+        return self
+
+    async def close(self) -> None:
+        self._closed = True
+        for keeper in self._keepers:
+            keeper.cancel()
+        if self._keepers:
+            await asyncio.wait(self._keepers)
+        await asyncio.gather(*(link.close() for link in self._links))
+        self._close_own()
+        await super().close()
+
+    @contextlib.asynccontextmanager
+    async def take(self) -> AsyncIterator[Seat]:
+        async with self._places:
+            self._check_open()
+            seat = self._free.pop()
+            try:
+                yield seat
+            finally:
+                seat.leave()
+                self._free.append(seat)
+
+    def figures(self) -> dict[str, float]:
+        """What is worth a line in the metrics, since this was asked last."""
+        found: dict[str, float] = {
+            "lost_hosts": sum(link.fault is not None for link in self._links),
+            "moved_episodes": self._moved,
+        }
+        self._moved = 0
+        for number, link in enumerate(self._links, 1):
+            there, idle = link.occupancy.shares()
+            found |= {f"host_{number}/episodes_there": there, f"host_{number}/idle_share": idle}
+        return found
+
+    # ---- which host -----------------------------------------------------------------------------------------
+
+    async def place(self) -> HostLink:
+        """A host with room, that which has most of it; its episode is counted there. Raises HostsLost."""
+        until = self._time() + self._wait
+        while True:
+            able = [link for link in self._links if link.fault is None and link.occupancy.now < link.limit]
+            if able:
+                return min(able, key=lambda link: link.occupancy.now / link.limit)
+            self._room.clear()
+            try:
+                async with asyncio.timeout_at(until):
+                    await self._room.wait()
+            except TimeoutError:
+                raise HostsLost(self._complaint()) from None
+
+    def has_room(self) -> None:
+        """A place at a host has become free, or a host has come back."""
+        self._room.set()
+
+    def has_moved(self) -> None:
+        """An episode goes on at another host."""
+        self._moved += 1
+
+    async def _reached(self, link: HostLink) -> None:
+        """Connect to a host that may be about to start. Raises HostRefused, and HostsLost where it does not answer."""
+        until, pause = self._time() + self._wait, _PAUSE
+        while True:
+            try:
+                return await link.connect()
+            except HostLost as error:
+                if self._time() + pause > until:
+                    raise HostsLost(
+                        f"{error}; is it running? manyturn host --port N starts one, and placement.hosts names it"
+                    ) from None
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def _keep(self, link: HostLink) -> None:
+        """Connect to a host once more whenever it was lost."""
+        while True:
+            await link.ended.wait()
+            pause = _PAUSE
+            while link.fault is not None:
+                try:
+                    await link.connect()
+                except (HostLost, HostRefused) as error:  # another may be started there yet
+                    link.fault = str(error).removeprefix(f"{link.url}: ")
+                    await asyncio.sleep(pause)
+                    pause = min(2 * pause, _LONGEST_PAUSE)
+            self.has_room()
+
+    def _complaint(self) -> str:
+        states = "; ".join(
+            f"{link.url}: {link.fault or f'holds {link.occupancy.now} of {link.limit}'}" for link in self._links
+        )
+        return (
+            f"no host had room for an episode within {self._wait:g} s ({states}): start hosts at these addresses and "
+            "go on with manyturn train --resume RUN; placement.hosts in its config.toml may name others"
+        )
+
+    def _time(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+class _HostedSeat:
+    """A seat at whichever host has room when an episode begins, and at another once that is lost."""
+
+    def __init__(self, seats: HostedSeats):
+        self._seats, self.name = seats, seats.name
+        self._said = list[tuple[str, dict[str, Any], str]]()  # what was asked so far, and the digest of each answer
+        self._place: tuple[HostLink, int, int] | None = None  # a host, its connection's number, the episode's there
+        self._moves, self.live = 0, False
+
+    async def reset(self, task: Task, seed: int) -> Answer:
+        self.leave()
+        self._said, self._moves, self.live = [], 0, True
+        return answer_from_wire(await self._ask("reset", task=task_to_wire(task), seed=seed))
+
+    async def step(self, action: str) -> Answer:
+        return answer_from_wire(await self._ask("step", action=action))
+
+    async def expert(self) -> str:
+        return await self._ask("expert")
+
+    def leave(self) -> None:
+        """The episode is over."""
+        self.live = False
+        self._step_down()
+
+    def _step_down(self) -> None:
+        place, self._place = self._place, None
+        if place is not None:
+            link, times, episode = place
+            link.leave(episode, times)
+            self._seats.has_room()
+
+    async def _ask(self, op: str, **fields: Any) -> Any:
+        """The answer of the environment, wherever it is by now. Raises what a ``Seat`` does."""
+        if not self.live:
+            raise ResetNeeded(RESET_FIRST)
+        try:
+            while True:
+                try:
+                    if self._place is None or not self._place[0].is_as(self._place[1]):
+                        await self._move()
+                    found = await self._answer(op, fields)
+                    break
+                except HostLost as error:
+                    self._step_down()
+                    self._moves += 1
+                    if self._moves > _MOVES:
+                        raise WorkerError(f"{self._moves} hosts were lost while they worked on it: {error}") from None
+        except (EnvError, WorkerError):
+            self.leave()
+            raise
+        self._said.append((op, fields, digest(found)))
+        return found
+
+    async def _answer(self, op: str, fields: Mapping[str, Any]) -> Any:
+        """Raises HostLost, also for what is no answer."""
+        assert self._place is not None
+        link, _, episode = self._place
+        found = await link.ask(op, episode=episode, **fields)
+        try:
+            sound = isinstance(found, str) if op == "expert" else answer_from_wire(found)
+        except (ValueError, TypeError) as error:
+            sound, found = None, error
+        if not sound:
+            link.lose(f"its answer to {op} is none: {found!r:.200}")
+            raise HostLost(f"{link.url}: its answer to {op} is none: {found!r:.200}")
+        return found
+
+    async def _move(self) -> None:
+        """Begin at a host that has room, and play there what was played before. Raises HostLost or WorkerError."""
+        self._step_down()
+        link = await self._seats.place()
+        self._place = link, link.times, link.begin()
+        if self._said:
+            self._seats.has_moved()
+        for number, (op, fields, expected) in enumerate(self._said):
+            try:
+                same = digest(await self._answer(op, fields)) == expected
+            except (EnvError, Unsupported, WrapperMismatch) as error:
+                raise self._strayed(number, f"raised {error}") from error
+            if not same:
+                raise self._strayed(number, "answered something else")
+
+    def _strayed(self, number: int, how: str) -> WorkerError:
+        return WorkerError(
+            f"its host was lost, and at another {self.name} {how} at step {number} of the same episode: it is not "
+            "determined by task, seed and actions, see manyturn check"
+        )

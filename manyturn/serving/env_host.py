@@ -1,0 +1,242 @@
+"""A process that hosts environments for a driver elsewhere, by ``manyturn host``; see ``hosting/host_words.py``.
+
+One driver at a time plays here. Its episodes end with its connection, and nothing is kept for the next one. The driver
+names the environment, its arguments and its wrappers. What may be built is decided by whoever starts the host: an
+environment named there, or one that is registered on this machine, with no argument that decides what runs here.
+"""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gymnasium.error import ResetNeeded
+from starlette.applications import Starlette
+from starlette.routing import WebSocketRoute
+from starlette.types import ASGIApp
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from manyturn.envs.contract.environments import guarded_arguments, is_file, is_only_by_hand
+from manyturn.envs.contract.text_env import Unsupported
+from manyturn.envs.contract.turn_reward import WrapperMismatch
+from manyturn.envs.hosting.host import EnvError
+from manyturn.envs.hosting.host_words import PATH, error_to_wire
+from manyturn.envs.hosting.keep_alive import keep_alive
+from manyturn.envs.hosting.outbox import Outbox, messages_in
+from manyturn.envs.hosting.seats import USUAL_TIMEOUT, Seat, Seats, open_seats
+from manyturn.envs.hosting.wire import encode, step_to_wire, task_from_wire
+from manyturn.envs.hosting.worker import WorkerError
+from manyturn.envs.web.loopback import listening
+from manyturn.exits import line_of
+from manyturn.serving.server import Listening, answer
+from manyturn.visible import visible
+
+_HELLO_SECONDS = 10.0
+_NONSENSE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+_ANSWERS = (EnvError, WorkerError, Unsupported, WrapperMismatch, ResetNeeded)
+
+
+@dataclass(frozen=True)
+class Hosting:
+    """What a host may do.
+
+    Args:
+        env: the one environment that it builds; None for any that is registered.
+        args: arguments that its driver may name although they decide what runs on this machine, with these values.
+        limit: episodes open at once.
+        workers, timeout: as for ``open_seats``.
+    """
+
+    env: str | None = None
+    args: Mapping[str, Any] = field(default_factory=dict)
+    limit: int = 512
+    workers: int = 2
+    timeout: float = USUAL_TIMEOUT
+
+    def __post_init__(self) -> None:
+        if self.limit < 1 or self.workers < 0 or self.timeout <= 0:
+            raise ValueError("--limit is at least 1, --workers at least 0, --timeout above 0")
+        if self.args and self.env is None:
+            raise ValueError("--env.args are those of an environment: name it too")
+
+    def permitted(self, name: str, args: Mapping[str, Any]) -> str:
+        """The name by which an environment is made here. Raises ValueError for one that is not to be built."""
+        if self.env is not None:
+            if name != _as_named(self.env):
+                raise ValueError(f"hosts {_as_named(self.env)} alone, and not {name:.200}")
+            name = self.env
+        elif is_only_by_hand(name):
+            raise ValueError(f"builds registered environments alone: name it there, as in manyturn host {name:.200}")
+        for word in guarded_arguments(name, args):
+            if word not in self.args or self.args[word] != args[word]:
+                raise ValueError(
+                    f"takes env.args.{word} from its own command line alone, since it decides what runs there: start "
+                    f"it with the environment's name and --env.args.{word}, with the same value"
+                )
+        return name
+
+
+def _as_named(env: str) -> str:
+    """An environment as a driver names it: a file without its folders, which differ from machine to machine."""
+    file, _, kind = env.rpartition(":")
+    return f"{Path(file).name}:{kind}" if is_file(env) else env
+
+
+async def host(hosting: Hosting, place: Listening, said: Callable[[str], object]) -> None:
+    """Host environments until cancelled.
+
+    Args:
+        said: called with the address, as soon as it listens.
+    """
+    with contextlib.closing(listening(place.port, place.host)) as socket:
+        keep_alive(socket)
+        await answer(EnvHost(hosting).app(), socket, place, said)
+
+
+class EnvHost:
+    """Takes drivers, one after the other."""
+
+    def __init__(self, hosting: Hosting):
+        self._hosting = hosting
+        self._driver: tuple[str, asyncio.Task[Any] | None] | None = None
+
+    def app(self) -> ASGIApp:
+        """The application that speaks to drivers."""
+        return Starlette(routes=[WebSocketRoute(PATH, self._take)])
+
+    async def _take(self, socket: WebSocket) -> None:
+        await socket.accept()
+        try:
+            async with asyncio.timeout(_HELLO_SECONDS):
+                [hello] = messages_in(await socket.receive_bytes())
+            driver = hello["driver"]
+            if not isinstance(driver, str):
+                raise TypeError("a driver is named by text")
+        except (TimeoutError, WebSocketDisconnect, *_NONSENSE):
+            await _hang_up(socket)
+            return
+        if self._driver is not None and self._driver[0] == driver:
+            await _ended(self._driver[1])  # its other side is gone, and this side has not heard of it
+        if self._driver is not None:
+            await _refuse(socket, "busy", "plays for another driver: wait until that has ended, or start another host")
+            return
+        self._driver = driver, asyncio.current_task()
+        try:
+            await self._play(socket, hello)
+        except (WebSocketDisconnect, *_NONSENSE) as error:
+            if not isinstance(error, WebSocketDisconnect):
+                print(visible(f"manyturn: a driver said what none says: {error}"), file=sys.stderr)
+        finally:
+            self._driver = None
+            await _hang_up(socket)
+
+    async def _play(self, socket: WebSocket, hello: Mapping[str, Any]) -> None:
+        name, args, wrappers, world = (hello[word] for word in ("env", "args", "wrappers", "world"))
+        if not (isinstance(name, str) and isinstance(args, dict) and isinstance(wrappers, list)):
+            raise TypeError("a driver names an environment, its arguments and its wrappers")
+        hosting = self._hosting
+        try:
+            name = hosting.permitted(name, args)
+            seats = open_seats(name, args, wrappers, hosting.limit, hosting.workers, hosting.timeout)
+        except (Exception, SystemExit) as error:
+            await _refuse(socket, "env", f"cannot host the environment: {line_of(error)}")
+            return
+        async with seats:
+            here = seats.world()
+            if other := [word for word in here.keys() | world.keys() if here.get(word) != world.get(word)]:
+                differ = " and ".join(sorted(other))
+                await _refuse(socket, "world", f"has another version of the environment ({differ}): give both the same")
+                return
+            await socket.send_bytes(encode({"limit": seats.limit, "processes": seats.processes}))
+            async with _Aboard(seats, socket) as aboard:
+                await aboard.listen()
+
+
+class _Aboard:
+    """The episodes of one driver, as an async context manager that ends them."""
+
+    def __init__(self, seats: Seats, socket: WebSocket):
+        self._seats, self._socket = seats, socket
+        self._outbox = Outbox(socket.send_bytes, lambda why: None)  # whoever reads hears of it too
+        self._episodes = dict[int, tuple[asyncio.Queue[dict[str, Any]], asyncio.Task[None]]]()
+        self._leaving = set[asyncio.Task[None]]()
+
+    async def __aenter__(self) -> "_Aboard":
+        await self._outbox.__aenter__()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        tasks = [*self._leaving, *(task for _, task in self._episodes.values())]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        await self._outbox.__aexit__()
+
+    async def listen(self) -> None:
+        """Take messages until the driver hangs up. Raises WebSocketDisconnect, and others for what is no message."""
+        while True:
+            for message in messages_in(await self._socket.receive_bytes()):
+                self._heed(message)
+
+    def _heed(self, message: dict[str, Any]) -> None:
+        number, op = message["id"], message["op"]
+        if op == "ping":
+            self._outbox.put({"id": number, "value": None})
+            return
+        episode = message["episode"]
+        if op == "leave":
+            _, task = self._episodes.pop(episode)
+            task.cancel()
+            self._leaving.add(task)
+            task.add_done_callback(self._leaving.discard)
+            return
+        if op == "reset" and episode not in self._episodes:
+            if len(self._episodes) >= self._seats.limit:
+                raise ValueError(f"more than {self._seats.limit} episodes")
+            inbox = asyncio.Queue[dict[str, Any]]()
+            self._episodes[episode] = inbox, asyncio.create_task(self._episode(inbox))
+        self._episodes[episode][0].put_nowait(message)
+
+    async def _episode(self, inbox: "asyncio.Queue[dict[str, Any]]") -> None:
+        async with self._seats.take() as seat:
+            while True:
+                message = await inbox.get()
+                try:
+                    self._outbox.put({"id": message["id"], "value": await _answered(seat, message)})
+                except Exception as error:
+                    if not isinstance(error, _ANSWERS):
+                        print(visible(f"manyturn: {type(error).__name__}: {error}"), file=sys.stderr)
+                    self._outbox.put({"id": message["id"], "error": error_to_wire(error)})
+
+
+async def _answered(seat: Seat, message: Mapping[str, Any]) -> Any:
+    match message["op"]:
+        case "reset":
+            return step_to_wire(await seat.reset(task_from_wire(message["task"]), message["seed"]))
+        case "step":
+            return step_to_wire(await seat.step(message["action"]))
+        case "expert":
+            return await seat.expert()
+    raise ValueError(f"there is no question {message['op']!r:.40}")
+
+
+async def _refuse(socket: WebSocket, kind: str, text: str) -> None:
+    print(visible(f"manyturn: refused a driver: {text}"), file=sys.stderr)
+    with contextlib.suppress(WebSocketDisconnect, RuntimeError):
+        await socket.send_bytes(encode({"refused": kind, "message": text}))
+    await _hang_up(socket)
+
+
+async def _hang_up(socket: WebSocket) -> None:
+    with contextlib.suppress(WebSocketDisconnect, RuntimeError):
+        await socket.close()
+
+
+async def _ended(task: "asyncio.Task[Any] | None") -> None:
+    if task is not None:
+        task.cancel()
+        await asyncio.wait((task,))

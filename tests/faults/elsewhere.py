@@ -1,0 +1,173 @@
+"""Hosts of environments in processes of their own, a wire that can be cut, and hosts that lie."""
+
+import asyncio
+import contextlib
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import Any
+
+from websockets.asyncio.server import ServerConnection, serve
+
+from manyturn.envs.hosting.wire import decode, encode
+from manyturn.serving.env_host import Hosting, host
+from manyturn.serving.server import Listening
+
+
+class HostProcess:
+    """``manyturn host`` as a user starts it.
+
+    Args:
+        words: options, and the environment.
+        port: of an earlier one, to take its place; 0 for any.
+    """
+
+    def __init__(self, *words: str, port: int = 0):
+        command = [sys.executable, "-P", "-m", "manyturn", "host", *words, "--port", str(port)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self._url = ""
+
+    @property
+    def url(self) -> str:
+        """Its address, once it listens."""
+        if not self._url:
+            assert self.process.stdout is not None
+            self._url = self.process.stdout.readline().partition(" at ")[2].split()[0]
+        return self._url
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+    def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
+        self.process.send_signal(number)
+
+    def end(self) -> int:
+        """End it as Ctrl-C does; returns its exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(30)
+        finally:
+            self.process.kill()
+            self.process.communicate()
+        return self.process.returncode
+
+
+@contextlib.contextmanager
+def host_processes(count: int, *words: str) -> Iterator[list[HostProcess]]:
+    """So many hosts; they start side by side."""
+    hosts = [HostProcess(*words) for _ in range(count)]
+    try:
+        yield hosts
+    finally:
+        for one in hosts:
+            one.end()
+
+
+@contextlib.asynccontextmanager
+async def hosting(count: int = 1, token: str | None = None, **options: Any) -> AsyncIterator[list[str]]:
+    """Addresses of so many hosts in this event loop; options as for ``Hosting``."""
+    addresses = [asyncio.get_running_loop().create_future() for _ in range(count)]
+    settings = Hosting(**{"workers": 0, **options})
+    work = [asyncio.create_task(host(settings, Listening(token=token), found.set_result)) for found in addresses]
+    try:
+        yield [await found for found in addresses]
+    finally:
+        for task in work:
+            task.cancel()
+        await asyncio.wait(work)
+
+
+class Wire:
+    """Passes bytes on to a host on this machine, as an async context manager, until it is cut or held up.
+
+    Attributes:
+        passed: bytes so far, of both directions.
+        watch: called after each piece of bytes.
+    """
+
+    def __init__(self, url: str):
+        self._target, self.passed = int(url.rpartition(":")[2]), 0
+        self._writers = set[asyncio.StreamWriter]()
+        self._flows = asyncio.Event()
+        self._flows.set()
+        self.watch: Callable[[], object] = lambda: None
+
+    async def __aenter__(self) -> "Wire":
+        self._server = await asyncio.start_server(self._join, "127.0.0.1", 0)
+        self._port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        self.cut()
+        self.flow()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    def cut(self) -> None:
+        """End all connections without a word; others may be made."""
+        for writer in self._writers:
+            writer.transport.abort()
+
+    def hold(self) -> None:
+        """Pass nothing on."""
+        self._flows.clear()
+
+    def flow(self) -> None:
+        self._flows.set()
+
+    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
+        except OSError:
+            writer.transport.abort()
+            return
+        self._writers |= {writer, far_writer}
+        await asyncio.gather(self._carry(reader, far_writer, True), self._carry(far_reader, writer, False))
+        self._writers -= {writer, far_writer}
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, there: bool) -> None:
+        first = there
+        with contextlib.suppress(OSError):
+            while piece := await reader.read(2**16):
+                if first:  # a host on this machine answers to its own address alone
+                    piece, first = piece.replace(b":%d" % self._port, b":%d" % self._target), False
+                await self._flows.wait()
+                writer.write(piece)
+                await writer.drain()
+                self.passed += len(piece)
+                self.watch()
+        writer.close()
+
+
+Lie = Callable[[dict[str, Any]], list[Any]]
+
+
+@contextlib.asynccontextmanager
+async def lying(lie: Lie, greeting: Mapping[str, Any] | None = None) -> AsyncIterator[str]:
+    """The address of what looks like a host.
+
+    Args:
+        lie: frames that answer a message: bytes, or what is to be a message; None hangs up.
+    """
+
+    async def speak(socket: ServerConnection) -> None:
+        await socket.recv()
+        await socket.send(encode(greeting or {"limit": 64, "processes": 1}))
+        async for frame in socket:
+            assert isinstance(frame, bytes)
+            for line in frame.splitlines(keepends=True):
+                for said in lie(decode(line)):
+                    if said is None:
+                        socket.transport.abort()
+                        return
+                    await socket.send(said if isinstance(said, bytes | str) else encode(said))
+
+    async with serve(speak, "127.0.0.1", 0, compression=None) as server:
+        yield f"http://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}"
