@@ -18,10 +18,10 @@ def host(
     workers: int = 2,
     timeout: float = 60.0,
 ) -> None:
-    """Host environments for a training run until Ctrl-C; the line that is printed has the address.
+    """Host environments for a training run, until Ctrl-C.
 
-    The run names it in placement.hosts, with placement.kind = static, as docs/many-machines.md says. One run at a time
-    plays here.
+    The line that is printed has the address, which the run names in placement.hosts, with placement.kind = static. One
+    run at a time plays here; see docs/many-machines.md.
 
     Parameters
     ----------
