@@ -16,35 +16,32 @@ RESULT = re.compile(r"\]\((?:\.\./)?(benchmarks/results/[\w/.-]+\.(?:jsonl?|md))
 LINK = re.compile(r"\]\([^)]*\)")
 NUMBER = r"((?:\d{1,3}(?:,\d{3})+|\d+)\.\d+|\d{1,3}(?:,\d{3})+)(?!\.?\d)"
 FIGURE = re.compile(rf"(?<![\w.,/-])[+-]?{NUMBER}(?:(?=(?: to [\d.]+)? ?(%|GB\b)))?")
-PAPER = re.compile(r"\d{4}\.\d{5}")
-# What nobody measured: versions, settings, limits and sizes that a world is made with.
+# Numbers of papers, versions, and whole thousands, which are limits and sizes of worlds.
+NO_FIGURE = re.compile(
+    r"\d{4}\.\d{5}|(?<![\d,.])\d{1,3}(?:,000)+(?![\d,])"
+    r"|\b(?:Python|PyTorch|torch|transformers|datasets|vLLM|Docker|Podman|Linux)(?:(?:,| or| and)?\s\d+\.\d+\b)+"
+)
+# What nobody measured: settings, limits and versions.
 SETTLED = {
-    "README.md": "3.11 3.12 3.13",
     "comparison.md": "0.2",
-    "families.md": "1,000 5,000 100,000",
-    "gpu.md": "1.5 2.11 3.12 5.17",
+    "gpu.md": "1.5",
     "grading.md": "1.0",
-    "installation.md": "3.11 3.12 3.13",
-    "limits.md": "4.3 20.10",
     "migration.md": "0.01 0.1 0.4",
     "models.md": "2.3",
-    "package.md": "3.11",
     "ready-made-runs.md": "0.38",
-    "sandboxes.md": "4.3 5.19 20.10 40,000 458,752",
+    "sandboxes.md": "458,752",
     "serving.md": "2,048",
     "software.md": "0.1 0.3",
-    "speed.md": "1,000 100,000",
     "training.md": "0.01 0.2 1.5",
     "trajectories.md": "1.8",
     "vllm.md": "0.32 5.19",
-    "watching.md": "4,000",
 }
 
 
 def sections(page: Path) -> Iterator[tuple[str, list[str], list[tuple[str, str]]]]:
     """Of each section of a page its heading, the result files that it links to, and its figures with their units."""
     for text in re.split(r"^(?=#+ )", LEFT_OUT.sub("", page.read_text(encoding="utf-8")), flags=re.MULTILINE):
-        yield text.partition("\n")[0], RESULT.findall(text), FIGURE.findall(PAPER.sub("", LINK.sub("]", text)))
+        yield text.partition("\n")[0], RESULT.findall(text), FIGURE.findall(NO_FIGURE.sub("", LINK.sub("]", text)))
 
 
 def numbers(value: object) -> Iterator[float]:

@@ -102,8 +102,8 @@ def _check_runs(row: int, said_T: NDArray[np.bool_], replies: list[int]) -> None
     for turn, (begin, end) in enumerate(pairwise(ends)):
         if not {begin, end} <= runs and any(begin < edge < end for edge in runs):
             raise ValueError(
-                f"row {row} of the mask contradicts the replies of episode {row}: the {end - begin} tokens of turn {turn} "
-                f"begin or end within a run of the mask and go over a gap; replies have {replies} tokens, and "
+                f"row {row} of the mask contradicts the replies of episode {row}: the {end - begin} tokens of turn "
+                f"{turn} begin or end within a run of the mask and go over a gap; replies have {replies} tokens, and "
                 f"runs {np.diff(sorted(runs)).tolist()}: give the tokens of each reply as the mask has them, or give "
                 "the mask to Rollout in their place"
             )
