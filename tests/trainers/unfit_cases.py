@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 GUESS = "manyturn/GuessNumber-v0"  # tells answer and progress, and lists that it pays no part but the outcome
-DOORS = f"{Path(__file__).parent / 'doors.py'}:Doors"  # tells nothing, and lists nothing; 85 tasks of one kind
+DOORS = f"{Path(__file__).parent / 'doors.py'}:Doors"  # tells progress, and lists nothing; 85 tasks of one kind
+CALENDAR = f"{Path(__file__).parent / 'appointments.py'}:Calendar"  # tells nothing
 TURN_GATE = {"name": "gated", "gates": [{"threshold": 0.5}, {"part": "turn", "threshold": -1.0}]}
 TURN_WEIGHT = {"name": "part_weights", "weights": {"turn": 2.0}}
 UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
@@ -14,12 +15,12 @@ UNFIT: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"env.id": GUESS},
     ),
     (
-        {"env.id": DOORS, "credit.rewards": ["tiers"]},
-        r"tiers needs the column 'progress', which .*doors.py:Doors does not provide: override progress\(\)",
+        {"env.id": CALENDAR, "credit.rewards": ["tiers"]},
+        r"tiers needs the column 'progress', which .*appointments.py:Calendar does not provide: override progress\(\)",
         {"env.id": GUESS},
     ),
     (
-        {"env.id": DOORS, "credit.advantage": {"name": "stratified", "stratum": "progress"}},
+        {"env.id": CALENDAR, "credit.advantage": {"name": "stratified", "stratum": "progress"}},
         "stratified needs the column 'progress'",
         {"env.id": GUESS},
     ),

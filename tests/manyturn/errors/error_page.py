@@ -43,8 +43,7 @@ first column says otherwise.
 | --- | --- | --- |"""
 OF_ENVIRONMENTS = """## Options that the environment does not fit
 
-These are asked for before the warm-up. `doors.py:Doors` stands for an environment of yours that has nothing but what is
-required.
+These are asked for before the warm-up. `doors.py:Doors` and `appointments.py:Calendar` stand for environments of yours.
 
 | options | what is said | what works |
 | --- | --- | --- |"""
