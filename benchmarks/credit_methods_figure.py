@@ -1,7 +1,7 @@
-"""The figure of the comparison of credit methods: where the gain of each method comes from."""
+"""The figures of the comparison of credit methods: what was tested, and what each part of a method gains."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +20,42 @@ class Bar(NamedTuple):
     name: str
     colour: str
     gain: Difference | None
+
+
+def draw_tested(tested: Iterable[tuple[Mapping[str, Any], Difference, str]], path: Path) -> None:
+    """A line for each hypothesis: the difference that it is about, with its interval over seeds, and the verdict."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    from matplotlib.patches import Patch
+
+    found = [each for each in tested if each[1].seeds]
+    if not found:
+        return
+    figure, panel = pyplot.subplots(figsize=(8, 1.2 + 0.42 * len(found)), layout="constrained")
+    for place, (_, difference, verdict) in enumerate(reversed(found)):
+        interval = difference.by_seed
+        panel.barh(place, interval.mean, height=0.6, color=OWN if verdict == "shown" else "silver")
+        if not math.isnan(interval.low):
+            panel.errorbar(interval.mean, place, xerr=interval.high - interval.mean, color="black", lw=1, capsize=3)
+    names = [f"{_tested(h)}, {h['world']}" for h, _, _ in reversed(found)]
+    panel.set_yticks(range(len(found)), names, fontsize=10)
+    panel.axvline(0, color="black", lw=0.8)
+    panel.spines[["top", "right", "left"]].set_visible(False)
+    panel.tick_params(axis="y", length=0)
+    panel.grid(axis="x", alpha=0.3)
+    panel.set_xlabel("gain in held-out success, with its 95 % interval over seeds")
+    patches = [Patch(color=OWN, label="shown"), Patch(color="silver", label="not shown")]
+    figure.legend(handles=patches, loc="outside upper center", ncols=2, frameon=False)
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
+
+
+def _tested(hypothesis: Mapping[str, Any]) -> str:
+    method, _, part = str(hypothesis["row"]).partition("/")
+    against = "" if hypothesis["against"] == "base" else f" on its {str(hypothesis['against']).partition('/')[2]}"
+    return f"{METHODS[method]}'s {part}{against}"
 
 
 def draw(splits: Sequence[Split], path: Path) -> None:
