@@ -12,17 +12,18 @@ READ = frozenset(
     ab aiw arc_1d base_conversion basic_arithmetic binary_alternation caesar_cipher calendar_arithmetic chain_sum
     circuit_logic color_cube_rotation count_bits count_primes course_schedule cryptarithm decimal_arithmetic
     decimal_chain_sum dice emoji_mystery family_relationships fraction_simplification gcd gsm_symbolic
-    isomorphic_strings jugs kakurasu knight_swap knights_knaves largest_island lcm leg_counting letter_counting
+    jugs kakurasu knights_knaves largest_island lcm leg_counting letter_counting
     letter_jumble mahjong_puzzle manipulate_matrix maze mini_sudoku modulo_grid needle_haystack number_filtering
-    number_format number_sequence palindrome_generation palindrome_partitioning path_star products ransom_note
+    number_format number_sequence palindrome_generation palindrome_partitioning path_star products
     rotate_matrix rotten_oranges self_reference sentence_reordering shortest_path simple_equations simple_geometry
-    spell_backward string_manipulation string_splitting string_synthesis survo syllogism time_intervals word_ladder
+    spell_backward string_manipulation string_splitting string_synthesis survo syllogism time_intervals
     word_sequence_reversal word_sorting
     """.split()
 )
 
 _EVAL = "its scorer runs the answer as Python, by eval"
 _SYMPY = "its scorer gives the answer to sympy's parser, which runs it as Python"
+_SETS = "it goes through sets in an order that is another one in each process, and so are its questions"
 _NO_ANSWER = "it has no answer of its own that a test could try its scorer with"
 _WHY = {
     "binary_matrix": _EVAL,
@@ -46,6 +47,10 @@ _WHY = {
     "prime_factorization": "its scorer raises on an answer that is no number",
     "pool_matrix": "it sets the random state of the whole process",
     "list_functions": "it draws from the random state of the whole process",
+    "isomorphic_strings": _SETS,
+    "knight_swap": _SETS,
+    "ransom_note": _SETS,
+    "word_ladder": _SETS,
     "boxnet": _NO_ANSWER,
     "graph_color": _NO_ANSWER,
     "propositional_logic": _NO_ANSWER,
