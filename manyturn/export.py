@@ -16,7 +16,7 @@ from manyturn.export_dataset import rows_of, write_dataset, write_rows
 from manyturn.export_packages import PACKAGES, write_package
 from manyturn.exported import PANEL, WORLD
 
-Kind = Literal["verifiers", "skyrl", "dataset"]
+Kind = Literal["verifiers", "skyrl", "trl", "dataset"]
 
 _SPLIT = re.compile(r"\w[\w.-]*", re.ASCII)
 _PLAIN = re.compile(r"[\w./:@~-]+", re.ASCII)  # what an environment's name may hold, since code is written with it
@@ -34,7 +34,7 @@ def export(
 
     Args:
         env: an id, or FILE.py:Class, whose file alone is copied.
-        as_: a package for verifiers or SkyRL, or a data set as the Hugging Face Hub has them.
+        as_: a package for verifiers, SkyRL or TRL, or a data set as the Hugging Face Hub has them.
         out: the folder; it must be empty, or not there.
         args, wrappers: of the environment.
         limit: tasks of each split.
@@ -82,6 +82,12 @@ def export(
     if as_ == "skyrl":
         dashed = package.replace("_", "-")
         write_rows(out, {split: [{**row, "env_class": dashed} for row in rows] for split, rows in begun.items()})
+    if as_ == "trl":  # which adds the first observation itself, to the last message
+        empty = {"role": "user", "content": ""}
+        unread = {
+            split: [{**row, "prompt": [*row["prompt"][:-1], empty]} for row in rows] for split, rows in begun.items()
+        }
+        write_rows(out, unread)
     return panels
 
 

@@ -114,6 +114,39 @@ Then `data.train_data=\'["data/train.jsonl"]\'`, `data.val_data=\'["data/validat
 `environment.env_class={dashed}` and `generator.max_turns` as many as an episode may take.
 """,
     ),
+    "trl": Package(
+        "TRL",
+        "trl>=1.16",
+        '''\
+"""{env} for TRL, as manyturn export wrote it; tasks and hashes are in the files next to it."""
+
+from pathlib import Path
+
+from manyturn.hosts.trl_environment import ToolEnvironment
+
+
+class {name}Environment(ToolEnvironment):
+    folder = Path(__file__).parent
+''',
+        _README.replace("{then}", "")
+        + """ The model needs a chat template with tools.
+
+```python
+from datasets import load_dataset
+from trl import GRPOConfig, GRPOTrainer
+
+from {package} import {name}Environment
+
+trainer = GRPOTrainer(
+    model="MODEL",
+    environment_factory={name}Environment,
+    train_dataset=load_dataset("json", data_files="data/train.jsonl", split="train"),
+    args=GRPOConfig("out", max_completion_length=4096),  # of the whole episode
+)
+trainer.train()
+```
+""",
+    ),
 }
 
 
