@@ -53,7 +53,7 @@ class OpenAIPolicy:
                 "agent.only_admissible limits replies token by token, which an endpoint does not let us: leave it out; "
                 "--agent.show-admissible true lists the commands instead"
             )
-        self.name, self.model, self.config, self.sampling = model, model, config, sampling
+        self.name, self.model, self.config, self.sampling = f"openai:{model}", model, config, sampling
         self.format, self.context = config.reply_format, CONTEXTS.apply(config.context)
         self.endpoint = endpoint or Endpoint()
         base = self.endpoint.base_url or os.environ.get("OPENAI_BASE_URL", "")

@@ -1,6 +1,7 @@
 """What a reader of an evaluation's figures would misunderstand, said in one line each."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from manyturn.agents.episode import Ending
@@ -56,11 +57,33 @@ def _invalid(summary: Mapping[str, Any]) -> Iterator[str]:
             f"invalid and yet successful: no reply had {_form(wanted)}, so each was played as plain text; give "
             "--agent.format free_text if that is how the policy answers"
         )
-    else:
+    elif (broken := summary["broken_format_rate"]) >= _NEARLY_ALL:
         yield (
-            f"every action is invalid: no reply had {_form(wanted)}, or the environment refused what it held; "
-            "manyturn report shows the replies"
+            f"every action is invalid: no reply had {_form(wanted)}; give --agent.format free_text if the policy "
+            "answers with the action alone"
         )
+    elif broken > 1 - _NEARLY_ALL:
+        yield (
+            f"every action is invalid: {broken:.1%} of the replies lacked {_form(wanted)}, and the environment refused "
+            "what the others held"
+        )
+    else:
+        yield f"every action is invalid: the replies had {_form(wanted)}, and the environment refused what they held"
+
+
+def invalid_reply(summary: Mapping[str, Any], turns: Iterable[Mapping[str, Any]]) -> str | None:
+    """The most frequent reply that meant nothing, where hardly any meant something; None elsewhere.
+
+    Args:
+        turns: rows of the turns; those of broken formats hold the reply as it was.
+    """
+    rate = summary["invalid_action_rate"]
+    if summary["agent"] is None or rate is None or rate < _NEARLY_ALL:
+        return None
+    wrong = [row for row in turns if not (row["format_valid"] and row["understood"]) and row["action"]]
+    broken = [row for row in wrong if not row["format_valid"]]
+    said = Counter(row["action"] for row in broken or wrong).most_common(1)
+    return said[0][0] if said else None
 
 
 def _form(wanted: Mapping[str, Any]) -> str:

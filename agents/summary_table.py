@@ -58,15 +58,20 @@ def print_summaries(
     for name, summary in summaries.items():
         table.add_row(Text(name), *(_COLUMNS[column][1](summary) for column in columns))
     console.print(table)
+    if told := [meaning for name, meaning in (("tokens", _TOKENS), ("cost", COST)) if name in columns]:
+        console.print("; ".join(told), markup=False, highlight=False)
     parts = dict.fromkeys(part for one in summaries.values() for part in one["parts"])
     if len(parts) > 1:
         _print_parts(summaries, parts, console)
     for name, summary in summaries.items():
         lost = [_lost(summary["lost"])] if summary["lost"]["reply_tokens"] else []
         for remark in [*lost, *remarks(summary, name in invalid_explained)]:
-            console.print(f"{name}: {remark}", markup=False, highlight=False, soft_wrap=True)
+            # As a text, for in a string the name openai:m: would be a sign by the name m.
+            console.print(Text(f"{name}: {remark}"), soft_wrap=True)
 
 
+_TOKENS = "tokens: of an episode, prompts + replies"
+COST = "cost: USD, of all episodes together"
 _Shown = tuple[Callable[[Mapping[str, Any]], Any], Callable[[Mapping[str, Any]], str]]
 # Whether a summary has something to say there, and what.
 _COLUMNS: dict[str, _Shown] = {
@@ -122,7 +127,7 @@ def _facts(summary: Mapping[str, Any]) -> str:
     if summary["cut_reply_rate"] is not None:
         facts.append(f"cut replies {number(summary['cut_reply_rate'], percent=True)}")
     if summary["cost"]["total"] is not None:
-        facts.append(f"cost {summary['cost']['total']:.4g}")
+        facts.append(f"cost {summary['cost']['total']:.4g} USD in all")
     if summary["lost"]["reply_tokens"]:
         facts.append(_lost(summary["lost"]))
     facts += [f"truncated by {cause}: {n}" for cause, n in summary["truncations"].items()]
@@ -133,7 +138,7 @@ def _facts(summary: Mapping[str, Any]) -> str:
 
 def _lost(lost: Mapping[str, Any]) -> str:
     tokens = f"{count(lost['prompt_tokens'])} prompt and {count(lost['reply_tokens'])} reply tokens"
-    cost = "" if lost["cost"] is None else f", cost {lost['cost']:.4g}"
+    cost = "" if lost["cost"] is None else f", cost {lost['cost']:.4g} USD"
     return f"lost to errors and interruptions: {tokens}{cost}"
 
 

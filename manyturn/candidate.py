@@ -32,6 +32,9 @@ SECTIONS = ("agent", "sampling", "engine", "endpoint")
 LONGEST_CONTEXT = 8192  # what attention over one prompt may cost, unless more is asked for
 LONGEST_CONVERSATION = 131_072  # tokens that an endpoint may be sent; most say themselves where they end
 _AGENT = AgentConfig(format=TaggedConfig(), max_context=LONGEST_CONTEXT)
+_SPACIOUS = _AGENT.model_copy(update={"max_context": LONGEST_CONVERSATION})
+# What plays -> how it is made to act unless asked otherwise; a run acts as it was trained.
+USUAL_AGENTS = {"evaluate MODEL": _AGENT, "evaluate openai:MODEL": _SPACIOUS}
 _ENGINE = TransformersConfig()
 _NO_ENDPOINT = "only openai:MODEL asks an endpoint"
 _NAME_IT = "Write openai:MODEL, such as openai:gpt-4o, and set OPENAI_BASE_URL to where it is"
@@ -134,8 +137,7 @@ def _behind_endpoint(model: str, asked: Asked) -> Candidate:
 
     if not model:
         raise ValueError(f"which model of the endpoint? {_NAME_IT}")
-    spacious = _AGENT.model_copy(update={"max_context": LONGEST_CONVERSATION})
-    config = changed(spacious, "agent", asked.get("agent", {}))
+    config = changed(_SPACIOUS, "agent", asked.get("agent", {}))
     sampling = changed(EndpointSampling(), "sampling", asked.get("sampling", {}))
     return Candidate(OpenAIPolicy(model, config, sampling, changed(Endpoint(), "endpoint", asked.get("endpoint", {}))))
 

@@ -14,6 +14,7 @@ from rich.text import Text
 from manyturn.agents.compare import CompareError, compare, read_evaluation, same_tasks, values_over
 from manyturn.agents.notebook import as_html
 from manyturn.agents.spread import FEWEST_RUNS, Spread, spread
+from manyturn.agents.summary_table import COST, close_table
 from manyturn.envs.contract.durable import replace_text
 from manyturn.envs.contract.environments import guarded_arguments, is_file, is_only_by_hand
 from manyturn.envs.contract.panel import Panel, PanelError, make_panel, portable_name
@@ -21,6 +22,7 @@ from manyturn.envs.hosting.host import Host
 from manyturn.trainers.record.run_folder import read_config
 
 _SHOWN_REGRESSIONS = 10
+_FOLDED = ("", "run", "metric", "errors", "could have shown")  # columns that may take several lines
 _NAMES = {"success": "success", "success_errors_as_failures": "… errors as failures", "return": "return"}
 
 
@@ -202,6 +204,8 @@ def _print_policies(found: Mapping[str, Any], letters: Sequence[str], over: str,
         replies += [_percent(_cut(policy))] * cut + [_plain(_cost(policy))] * paid
         table.add_row(letter, _percent(success["mean"]), ends, returned, *replies, str(policy["n_episodes"]), errors)
     console.print(table)
+    if paid:
+        _say(console, COST)
     parts = found["policies"][0]["parts"]
     if len(parts) > 1:
         table = _table("reward parts", "", *parts)
@@ -357,9 +361,12 @@ def _text(text: str) -> Text:
 
 
 def _table(title: str, *columns: str) -> Table:
-    table = Table(title=_text(title), title_justify="left")
+    table = close_table(title)
     for number, column in enumerate(columns):
-        table.add_column(column, justify="left" if number == 0 or column == "metric" else "right", overflow="fold")
+        left = number == 0 or column == "metric"
+        # A head that is cut in two is another word: episode, and an s below.
+        whole = column not in _FOLDED
+        table.add_column(column, justify="left" if left else "right", overflow="fold", no_wrap=whole)
     return table
 
 

@@ -25,10 +25,16 @@ _EXTRAS = {
     "miniwob": "MiniWoB++",
     "docker": "containers, for environments that run code",
     "mcp": "tools of MCP servers",
+    "openenv": "environments behind a server of OpenEnv",
+    "reasoning-gym": "datasets of reasoning-gym",
+    "textarena": "games of textarena",
+    "serve": "manyturn serve",
+    "docs": "these pages as a site",
     "bfcl": "the mathematics of BFCL's tools",
     "webshop": "WebShop's nouns",
     "test": "the tests of manyturn itself",
 }
+_MISSING, _ABSENT = " is missing", "not installed"
 _COMPARE = {">=": operator.ge, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt}
 _COMPARE |= {"<": operator.lt}
 Version = Callable[[str], str]
@@ -43,6 +49,8 @@ def examine(folder: Path = Path(".")) -> list[Diagnosis]:
         return [Diagnosis("problem", "manyturn", f"is not installed, so its needs are unknown: {fix}")]
     requires = importlib.metadata.requires("manyturn") or []
     installed = [*dependencies(requires), *extras(requires)]
+    if any(found.text.startswith(_ABSENT) for found in installed):
+        installed.append(Diagnosis("ok", "extras", f"{_pip([shlex.quote('manyturn[NAME]')])} installs one by its name"))
     return [python(about["Requires-Python"]), *installed, *hardware(), *engines(installed), *folders(folder), hub()]
 
 
@@ -106,7 +114,7 @@ def _look(needs: Iterable[tuple[str, str]], version: Version) -> tuple[list[str]
         try:
             there = version(name)
         except importlib.metadata.PackageNotFoundError:
-            bad.append(f"{name} is missing")
+            bad.append(f"{name}{_MISSING}")
         else:
             if within(there, ranges):
                 good.append(f"{name} {there}")
@@ -133,6 +141,8 @@ def extras(requires: Iterable[str], version: Version = importlib.metadata.versio
         good, bad, wanted = _look(_needs(requires, extra), version)
         use = f" ({_EXTRAS[extra]})" if extra in _EXTRAS else ""
         text = f"{'; '.join(bad)}{use}: {_pip(wanted)}" if bad else f"{', '.join(good)}{use}"
+        if not good and all(line.endswith(_MISSING) for line in bad):
+            text = f"{_ABSENT}{use}"
         found.append(Diagnosis("note" if bad else "ok", f"extra {extra}", text))
     return found
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -9,11 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
+from rich.text import Text
 
 from manyturn.agents.evaluate import Evaluation, held_out_guard
 from manyturn.agents.evaluate import evaluate as play_panel
 from manyturn.agents.kept import Progress
 from manyturn.agents.python_policy import PythonPolicy, code_of
+from manyturn.agents.remarks import invalid_reply
 from manyturn.agents.reply_remarks import reply_remarks
 from manyturn.agents.summary_table import print_summaries, print_summary
 from manyturn.candidate import SECTIONS, Candidate, find_policy, sections_of
@@ -28,11 +31,13 @@ from manyturn.loops import result_of
 from manyturn.overrides import OverrideError
 from manyturn.progress import Watch
 from manyturn.report.write import write_report
+from manyturn.visible import visible
 
 if TYPE_CHECKING:
     import gymnasium
 
 Wrappers = Sequence[Any]
+_QUOTED = 200  # characters of a reply that are shown below a table
 
 
 @dataclass(frozen=True)
@@ -208,7 +213,12 @@ def show(names: Sequence[str], evaluations: Sequence[Evaluation], settings: Sett
     for name, one in said.items():
         for remark in one.lines:
             whose = f"{name}: " if len(evaluations) > 1 else ""
-            console.print(f"{whose}{remark}", markup=False, highlight=False, soft_wrap=True)
+            console.print(Text(f"{whose}{remark}"), soft_wrap=True)
+    for name, evaluation in zip(names, evaluations, strict=True):
+        if name not in explained and (reply := invalid_reply(evaluation.summary, evaluation.turns)) is not None:
+            whose = f"{name}: " if len(evaluations) > 1 else ""
+            words = visible(" ".join(reply.split()))
+            console.print(Text(f"{whose}such a reply: {_shortened(words)}"), soft_wrap=True)
     if settings.out is not None:
         folders = folders_of(names, settings.out)
         pages = [write_report(folder) for folder in folders]
@@ -216,10 +226,16 @@ def show(names: Sequence[str], evaluations: Sequence[Evaluation], settings: Sett
             print(f"{pages[0]} shows every turn")
         else:
             print(f"{settings.out} has a report.html of each, which shows every turn")
-            print(f"task by task: manyturn compare {' '.join(map(str, folders))}")
+            # The first is what the others are compared with: a floor, so that more is a plus.
+            by_floor = sorted(zip(names, folders, strict=True), key=lambda one: one[0] != "random")
+            print(f"task by task: manyturn compare {shlex.join(str(folder) for _, folder in by_floor)}")
     if wrappers := evaluations[0].summary["wrappers"]:
         used = ", ".join(str(wrapper["name"]) for wrapper in wrappers)
         console.print(f"rewards are those with {used}", markup=False, highlight=False)
+
+
+def _shortened(words: str) -> str:
+    return words if len(words) <= _QUOTED else f"{words[:_QUOTED]}…"
 
 
 async def _evaluate(entrants: Sequence[Entrant], settings: Settings, quiet: bool) -> list[Evaluation]:

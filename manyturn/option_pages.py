@@ -16,6 +16,7 @@ from rich.text import Text
 
 from manyturn.agents.endpoint.options import Endpoint, EndpointSampling
 from manyturn.agents.model_config import MODELS
+from manyturn.candidate import USUAL_AGENTS
 from manyturn.envs.contract.option_places import Place, places
 from manyturn.envs.contract.options import ConfigError, OnlyWith, Options, Parts, said, unknown
 from manyturn.envs.contract.plugins import load_plugins
@@ -34,7 +35,8 @@ installed plugins too; `manyturn options --markdown` makes this page.
 An option can stand in a recipe (`[learner]`, `lr = 1e-4`), on the command line (`--learner.lr 1e-4`) or in Python
 (`manyturn.train(ENV, learner={"lr": 1e-4})`), and means the same there. A later recipe changes what an earlier one
 says, the command line changes both, and defaults fill what nobody gave. A default that depends on the model names it;
-[models.md](models.md) says why. On the command line `unset` takes back what a recipe says: `--rollout.horizon unset`.
+[models.md](models.md) says why. `evaluate MODEL` and `evaluate openai:MODEL` stand where an evaluation has another one
+than training. On the command line `unset` takes back what a recipe says: `--rollout.horizon unset`.
 
 `manyturn evaluate` takes the sections agent, sampling, engine and endpoint for the policies that it evaluates.
 Where a part is chosen, its name alone is enough: `--credit.advantage grpo`. A table without a name changes the default
@@ -69,6 +71,9 @@ def groups(own: bool = False) -> list[Group]:
     if not own:
         load_plugins()
     by_model = _defaults_by_model(own)
+    for what, agent in USUAL_AGENTS.items():
+        for name in agent.model_fields_set:
+            by_model.setdefault(f"agent.{name}", {})[what] = getattr(agent, name)
     return [
         *_section(RunConfig, "", own, by_model),
         *(one._replace(title="sampling, of endpoints") for one in _section(EndpointSampling, "sampling", own, {})),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from manyturn.agents.endpoint.client import Client, NoAnswer, Response, TooSlow, Unreachable
-from manyturn.agents.endpoint.completion import Completion, Unreadable, read_completion
+from manyturn.agents.endpoint.completion import Completion, NoCompletion, Unreadable, read_completion
 from manyturn.agents.endpoint.options import Endpoint
 from manyturn.agents.endpoint.refusals import (
     asked_wait,
@@ -29,6 +29,11 @@ _FIRST_ATTEMPTS = 4  # of the request that shows whether there is an endpoint
 _SILENCE = 30.0  # seconds between two lines about waiting, once the endpoint has answered
 _LONG = 15.0  # seconds after which it is said that the first answer is still waited for
 _NOT_THERE = "start the server, or give its address with OPENAI_BASE_URL or --endpoint.base-url"
+
+_OTHER_PROTOCOL = (
+    "is this where chat completions are served? OPENAI_BASE_URL or --endpoint.base-url takes the address up to and "
+    "without /chat/completions, which mostly ends in /v1"
+)
 
 
 class EndpointError(RuntimeError):
@@ -86,7 +91,9 @@ class Asking:
         try:
             completion = await self._ask(body, spread, min(self.options.attempts, _FIRST_ATTEMPTS))
         except EngineError as error:
-            raise EndpointError(str(error)) from error
+            fault = error.__cause__
+            is_other = fault is not None and isinstance(fault.__cause__, NoCompletion)
+            raise EndpointError(f"{error}: {_OTHER_PROTOCOL}" if is_other else str(error)) from error
         except ContextFull:
             self._answered = True
             raise
@@ -120,7 +127,11 @@ class Asking:
             reply = await self.client.post(body)
         except Unreachable as fault:
             if not self._answered:
-                raise EngineRefused(f"{self.client.where} cannot be reached: {fault}: {_NOT_THERE}") from fault
+                fix = _NOT_THERE
+                if self.client.url.scheme == "https" and "SSL" in str(fault):
+                    plain = self.client.where.replace("https", "http", 1)
+                    fix = f"if the server has no TLS, write {plain}; or {fix}"
+                raise EngineRefused(f"{self.client.where} cannot be reached: {fault}: {fix}") from fault
             raise _TryAgain(str(fault)) from fault
         except TooSlow as fault:
             if not self._answered:

@@ -23,6 +23,10 @@ class Unreadable(ValueError):
         self.counted = counted
 
 
+class NoCompletion(Unreadable):
+    """The answer is none of this protocol."""
+
+
 class NativeCall(NamedTuple):
     """A call of a tool; ``arguments`` is the text that the model wrote, which need not be JSON."""
 
@@ -59,7 +63,7 @@ def read_completion(raw: bytes, offered: bool) -> Completion:
         answer = json.loads(raw)
         counted = TokenCount.read(answer.get("usage"))
     except (ValueError, AttributeError, RecursionError):
-        raise Unreadable("not a chat completion") from None
+        raise NoCompletion("not a chat completion") from None
     try:
         choice = answer["choices"][0]
         message, finish = choice["message"], choice.get("finish_reason")
@@ -67,7 +71,7 @@ def read_completion(raw: bytes, offered: bool) -> Completion:
         text = message.get("refusal") if text is None else text
         calls = tuple(_call(call) for call in (message.get("tool_calls") or ()) if offered)
     except (ValueError, LookupError, TypeError, AttributeError):
-        raise Unreadable("not a chat completion", counted) from None
+        raise NoCompletion("not a chat completion", counted) from None
     if answer.get("error") or finish in _BROKEN_OFF:
         raise Unreadable("a completion that broke off", counted)
     # A model that says nothing has failed at its turn. One whose call comes unasked was not read by its server.

@@ -65,6 +65,24 @@ def test_success_with_every_reply_invalid_is_named_as_what_it_is(config, told):
         assert "give --agent.format free_text" in remark
 
 
+@pytest.mark.parametrize(
+    ("broken", "told"),
+    [
+        (
+            1.0,
+            "no reply had the tags <action>; give --agent.format free_text if the policy answers with the action alone",
+        ),
+        (0.4, "40.0% of the replies lacked the tags <action>, and the environment refused what the others held"),
+        (0.0, "the replies had the tags <action>, and the environment refused what they held"),
+    ],
+)
+def test_why_every_reply_is_invalid_is_known_and_said(broken, told):
+    """Two causes in one sentence left the user to find out which."""
+    agent = AgentConfig(format="tagged").model_dump(mode="json")
+    failed = {**found("random"), "invalid_action_rate": 1.0, "agent": agent, "broken_format_rate": broken}
+    assert remarks({**failed, "success": {"mean": 0.0}}) == [f"every action is invalid: {told}"]
+
+
 def test_cut_replies_name_the_option_that_cuts_them():
     summary = {**found("expert"), "cut_reply_rate": 0.25, "sampling": {"max_tokens": 16, "temperature": 1.0}}
     assert remarks(summary) == [

@@ -77,6 +77,14 @@ def test_an_extra_that_is_absent_or_too_new_is_a_note_and_never_a_failure():
     assert usable == {"engine scripted", "engine openai"}, "evaluation of these needs no extra"
 
 
+def test_extras_that_nobody_asked_for_are_one_short_line_each():
+    """Fifteen of them with a command each hid what was wrong."""
+    [train, parquet] = extras(REQUIRES, installed())
+    assert (train.text, train.status) == ("not installed (training, and models as policies)", "note")
+    assert parquet.text.startswith("not installed") and len(parquet.text) < 80
+    assert "pip install" in extras(REQUIRES, installed(torch="2.12"))[0].text, "a part of an extra is a fault"
+
+
 def test_an_old_python_is_a_problem():
     assert python(">=3.11").status == "ok" and python(">=9").status == "problem"
 

@@ -367,6 +367,42 @@ def test_why_every_reply_is_invalid_is_said_once(command, server, tmp_path, word
     assert "--agent.format.think true asks for both" in remark
 
 
+@pytest.mark.parametrize("words", [["openai:m"], ["random", "openai:m"]], ids=" ".join)
+def test_an_invalid_reply_is_quoted_with_nothing_that_a_terminal_obeys(command, server, tmp_path, words):
+    server.script = [(200, completion("go\n\x1b[2J north :m: [red]" + "x" * 500), {})]
+    found = command("evaluate", *words, "--env", MAZE, "--limit", 1, "--out", tmp_path)
+    [quoted] = [line for line in found.out.splitlines() if "such a reply: " in line]
+    reply = quoted.partition("such a reply: ")[2]
+    assert reply.startswith("go <U+001B>[2J north :m: [red]xxx") and reply.endswith("x…") and len(reply) == 201
+    assert "no reply had the tags <action>; give --agent.format free_text" in found.out
+    assert (len(words) == 1) or quoted.startswith("openai:m: ")
+
+
+def test_a_policy_has_one_name_and_is_compared_with_the_floor(command, server, tmp_path):
+    """It was openai:m in one table and m in another, and the suggested comparison had the opposite sign."""
+    server.script = [(200, completion("<action>go north</action>"), {})]
+    words = ("--env", MAZE, "--limit", 2, "--out", tmp_path, "--endpoint.price-in", 1, "--endpoint.price-out", 2)
+    found = command("evaluate", "openai:m", "random", *words)
+    [line] = [line for line in found.out.splitlines() if line.startswith("task by task: ")]
+    assert line.endswith(f"manyturn compare {tmp_path}/random {tmp_path}/openai-m")
+    assert "tokens: of an episode, prompts + replies; cost: USD, of all episodes together" in found.out
+    compared = command(*shlex.split(line.partition("manyturn ")[2]))
+    assert f"B  {tmp_path}/openai-m: openai:m\n" in compared.out and "cost: USD, of all" in compared.out
+    (head,) = (line for line in compared.out.splitlines() if line.strip().startswith("success"))
+    assert head.split() == ["success", "95", "%", "interval", "return", "invalid", "cut", "cost", "episodes", "errors"]
+    assert max(map(len, compared.out.splitlines()[2:10])) <= 80
+
+
+def test_another_protocol_and_tls_that_is_not_there_name_the_address_to_give(command, server, monkeypatch):
+    server.script = [(200, b'{"status": "ok"}', {})]
+    words = ("evaluate", "openai:m", "--env", MAZE, "--limit", 1, "--endpoint.first-wait", 0.01)
+    found = command(*words)
+    assert found.code == exits.BAD_INPUT
+    assert "(4 attempts): is this where chat completions are served?" in found.err.splitlines()[-1]
+    refused = command(*words, "--endpoint.base-url", server.url.replace("http://", "https://"))
+    assert f"if the server has no TLS, write {server.url}; or start the server" in refused.err, refused.err
+
+
 def test_a_few_replies_that_reason_do_not_hide_why_the_others_are_invalid(command, server):
     server.script = [(200, completion(THOUGHT + "go north"), {}), (200, completion("go north"), {})]
     found = command("evaluate", "openai:m", "--env", MAZE, "--limit", 1)
