@@ -81,7 +81,7 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "env.wrappers=part_weights.weights": Matters({"step": 9.0}),
     "env.wrappers=progress_reward.gamma": Matters(0.5),
     "env.wrappers=progress_reward": Matters(world=GIGPO),
-    "env.wrappers=toolrl": Unchanged(why="of calls of tools, and this world has no tools"),
+    "env.wrappers=toolrl": Unchanged(why="it asks for an environment with tools and an expert that calls them"),
     "env.wrappers=toolrl.*": Unchanged(why="see toolrl"),
     "env.wrappers=*.*": Matters(0.7),
     "env.wrappers=*": Matters(),

@@ -118,6 +118,6 @@ def test_beliefs_teach(tmp_path_factory):
     """With the comparison that the authors' code makes, of returns at turns of the same number."""
     doors = f"{Path(__file__).parents[1] / 'told_doors.py'}:ToldDoors"
     credit = {"rewards": ["igpo"], "advantage": {"name": "igpo", "baseline": "turn", "std": False}}
-    run = learns("igpo", {"env": {"id": doors}}, {"credit": credit}, tmp_path_factory)
+    run = learns("beliefs", {"env": {"id": doors}}, {"credit": credit}, tmp_path_factory)
     lines = [line for line in read_metrics(run) if line["phase"] == "train"]
     assert lines[-1]["belief"] > lines[0]["belief"] + 0.1 and lines[-1]["belief"] > lines[-1]["prior"] + 0.3
