@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from manyturn.envs.conformance.check import check
     from manyturn.envs.contract.environments import make, register
     from manyturn.envs.contract.space import TextSpace
-    from manyturn.envs.contract.task import GeneratedTasks, Task
+    from manyturn.envs.contract.task import GeneratedTasks, Task, split_of
     from manyturn.envs.contract.text_env import TextEnv
     from manyturn.envs.contract.turn import Turn
     from manyturn.envs.tools import Toolset
@@ -36,6 +36,7 @@ _HOMES = {
     "make": "manyturn.envs.contract.environments:make",
     "register": "manyturn.envs.contract.environments:register",
     "resume": "manyturn.training:resume",
+    "split_of": "manyturn.envs.contract.task:split_of",
     "train": "manyturn.training:train",
 }
 __version__ = "0.1.0"
@@ -54,6 +55,7 @@ __all__ = [
     "make",
     "register",
     "resume",
+    "split_of",
     "train",
 ]
 

@@ -229,6 +229,8 @@ def show(names: Sequence[str], evaluations: Sequence[Evaluation], settings: Sett
             # The first is what the others are compared with: a floor, so that more is a plus.
             by_floor = sorted(zip(names, folders, strict=True), key=lambda one: one[0] != "random")
             print(f"task by task: manyturn compare {shlex.join(str(folder) for _, folder in by_floor)}")
+    else:
+        console.print("nothing is kept: --out FOLDER keeps figures and turns, for report and compare", highlight=False)
     if wrappers := evaluations[0].summary["wrappers"]:
         used = ", ".join(str(wrapper["name"]) for wrapper in wrappers)
         console.print(f"rewards are those with {used}", markup=False, highlight=False)

@@ -16,11 +16,11 @@ _TEST = '''\
 
 from pathlib import Path
 
-from manyturn.envs.conformance.check import check
+import manyturn as mt
 
 
 def test_NAME_keeps_the_contract():
-    report = check(f"{Path(__file__).with_name('NAME.py')}:CLASS")
+    report = mt.check(f"{Path(__file__).with_name('NAME.py')}:CLASS")
     assert report.passed, report
 '''
 _CLASS = re.compile(r"^class (\w+)\(", re.MULTILINE)
@@ -50,7 +50,8 @@ def new_env(name: str, out: Path = Path("."), kind: str = "text") -> list[str]:
         with file.open("x", encoding="utf-8") as opened:  # "x": one that has just appeared is not overwritten either
             opened.write(text)
     env = shlex.quote(f"{out / name}.py:{cls}")
-    return [f"manyturn play {env}", f"manyturn check {env}", f"manyturn train {env}"]
+    own = f"pip install pytest && python -m pytest {shlex.quote(str(out / f'test_{name}.py'))}"
+    return [f"manyturn play {env}", f"manyturn check {env}", f"manyturn train {env}", own]
 
 
 def _starter(kind: str, cls: str) -> str:

@@ -25,6 +25,8 @@ def print_outcome(summary: Mapping[str, Any], console: Console) -> None:
             earned, *shares = _number(found.get("return")), _share(found, "invalid"), _share(found, "cut")
             table.add_row(name.replace("_", ", "), mean, f"{low} to {high}", earned, *shares)
     console.print(table)
+    if summary.get("warmup", {}).get("updates"):
+        say("before: after imitating demonstrations, before the first step", console)
     for name in ("after", "random"):
         for remark in summary[name]["remarks"]:
             say(f"{name}: {remark}", console)

@@ -93,7 +93,8 @@ class TrainingReport:
         self._bar.stop()
         print_outcome(summary, self._console)
         picture, page = draw_curve(self._out, summary), write_report(self._out)
-        self._say(f"{summary['seconds']:.0f} s; {self._out}/summary.json, {picture}, and {page} for every turn")
+        took = f"{summary['seconds']:.0f} s, loading and drawing not counted"
+        self._say(f"{took}; {self._out}/summary.json, {picture}, and {page} for every turn")
 
     def _say(self, text: str) -> None:
         say(text, self._console)

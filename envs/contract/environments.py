@@ -169,10 +169,16 @@ def unknown_env(name: str) -> UnknownEnv:
     load_plugins()
     specs = gymnasium.registry.items()
     ids = sorted(id for id, spec in specs if not str(spec.entry_point).startswith("gymnasium."))  # those are no text
-    near = [id for id in ids if word and word in id.rpartition("/")[2].lower()]
-    near += [id for id in difflib.get_close_matches(name, ids, n=3, cutoff=0.5) if id not in near]
-    hint = f"did you mean {', '.join(near[:5])}?" if near else "manyturn envs lists them."
-    return UnknownEnv(f"no environment {name!r}; {hint} A file is named FILE.py:Class{where_else()}")
+    words = {id: re.sub(r"-v\d+$", "", id.rpartition("/")[2]).lower() for id in ids}
+    near = [id for id in ids if len(word) > 2 and word in words[id]]
+    # By the words alone: versions are alike everywhere, and would make any two ids seem close.
+    close = difflib.get_close_matches(word, set(words.values()), n=3, cutoff=0.7)
+    near += [id for found in close for id in ids if words[id] == found and id not in near]
+    hint = f"did you mean {', '.join(near[:5])}? manyturn envs" if near else "manyturn envs"
+    return UnknownEnv(
+        f"no environment {name!r}; {hint} lists the ids of manyturn and of installed plugins (docs/plugins.md); a file "
+        f"is named FILE.py:Class{where_else()}"
+    )
 
 
 def _check_arguments(name: str, maker: Any, given: Iterable[str]) -> None:

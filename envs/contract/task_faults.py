@@ -81,6 +81,6 @@ def overlap_fault(tasks: Mapping[str, Sequence[Task]]) -> str | None:
     if others:
         more = f", and so {'is' if len(others) == 1 else 'are'} {len(others)} more, such as {', '.join(others[:3])}"
     return (
-        f"{task.id} is the same problem as {first.id}{more}: give a generated problem to the split "
-        "manyturn.envs.contract.task.split_of(content)"
+        f"{task.id} is the same problem as {first.id}{more}: give each problem to one split, such as "
+        "manyturn.split_of(task.content), where content is the hash of its params (docs/splits.md)"
     )

@@ -77,7 +77,9 @@ def document_of(path: Path, live: bool = False) -> Document:
         ReportError, CompareError, RecordsError, ConfigError: the folder holds neither, or a damaged one.
     """
     if not path.is_dir():
-        raise ReportError(f"there is no folder {path}: name the folder of a run or of an evaluation")
+        usual = Path("runs") / path
+        hint = f"did you mean {usual}?" if usual.is_dir() else "name the folder of a run or of an evaluation"
+        raise ReportError(f"there is no folder {path}: {hint}")
     if (path / "config.toml").is_file():
         head = run_head(path)
         pairs = _of_run(path)

@@ -91,7 +91,10 @@ BAD_INPUT = [
     ("evaluate random --env empty.py:Env", "it defines Other"),
     ("evaluate random --env empty.py:other", "did you mean Other?"),
     ("evaluate random --env empty.py", "empty.py is a file: name its class, empty.py:Other"),
-    ("evaluate random --env zzz.csv", "manyturn envs lists them"),
+    (
+        "evaluate random --env zzz.csv",
+        "manyturn envs lists the ids of manyturn and of installed plugins (docs/plugins.md)",
+    ),
     ("evaluate random --env maze", "did you mean manyturn/Maze-v0?"),
     ("train Talk", "did you mean manyturn/Talk-Booking-v0, manyturn/Talk-GuessCity-v0"),
     ("evaluate random --env raises.py:Env", "raises.py, line 3, raised NameError: name 'nonsense'"),

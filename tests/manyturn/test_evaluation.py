@@ -36,6 +36,12 @@ def test_a_run_is_paid_as_it_was_trained_unless_asked_otherwise(command, tiny_ru
     assert found["own"]["success"] == found["none"]["success"], "rewards decide nothing that is played"
 
 
+def test_what_nobody_keeps_is_said_before_it_is_missed(command, tmp_path):
+    words = ["evaluate", "random", "--env", "manyturn/Maze-v0", "--limit", 2]
+    without, kept = command(*words), command(*words, "--out", tmp_path)
+    assert "nothing is kept: --out FOLDER keeps" in without.out and "nothing is kept" not in kept.out
+
+
 def test_an_evaluation_is_not_continued_with_other_rewards(command, tiny_run, tmp_path):
     assert command("evaluate", "random", "--env", f"{tiny_run.parent}/doors.py:Doors", "--out", tmp_path).code == 0
     words = ["--env", f"{tiny_run.parent}/doors.py:Doors", "--out", tmp_path, "--wrappers", '[{name = "turn_cost"}]']

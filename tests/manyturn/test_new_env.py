@@ -1,6 +1,7 @@
 """The file that a newcomer starts from works before the first edit, and never replaces work of theirs."""
 
 import json
+import shlex
 import subprocess
 import sys
 
@@ -117,6 +118,10 @@ def test_a_name_that_would_break_imports_is_refused(tmp_path, name, mend):
 
 
 def test_the_commands_can_be_pasted(tmp_path):
-    [*words] = new_env("row", tmp_path / "a folder")
+    *words, own = new_env("row", tmp_path / "a folder")
     assert [word.split()[1] for word in words] == ["play", "check", "train"]
     assert words[0].endswith("a folder/row.py:Row'")
+    install, run = (shlex.split(command) for command in own.split(" && "))
+    assert install == ["pip", "install", "pytest"] and run[:3] == ["python", "-m", "pytest"]
+    found = subprocess.run([sys.executable, *run[1:], "-p", "no:cacheprovider"], cwd=tmp_path, check=False)
+    assert found.returncode == 0

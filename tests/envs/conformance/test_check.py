@@ -51,7 +51,7 @@ def test_our_own_environments_pass(name):
         ("NoTurnKey", "info", "lacks turn"),
         ("OverfullProgress", "info", "from 0 to 1"),
         ("BadExpert", "expert", "fails"),
-        ("SharedProblems", "splits", "split_of"),
+        ("SharedProblems", "splits", "manyturn.split_of(task.content), where content is the hash of its params"),
         ("ChangingTasks", "tasks", "depend on its id alone"),
         ("OneIdForAll", "tasks", "an id names one problem"),
         ("UnplainParams", "tasks", "numbers, strings, lists"),

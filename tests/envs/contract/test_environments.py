@@ -16,6 +16,13 @@ def test_a_misspelt_id_names_the_nearest():
         make("manyturn/GuesNumber-v0")
 
 
+def test_an_id_that_resembles_none_sends_nobody_to_an_unrelated_environment():
+    for name in ("me/Safe-v0", "manyturn/Doors-v0", "x-v0"):
+        with pytest.raises(UnknownEnv, match="lists the ids of manyturn and of installed plugins") as refused:
+            make(name)
+        assert "did you mean" not in str(refused.value) and "FILE.py:Class" in str(refused.value)
+
+
 def test_a_file_without_the_class_lists_what_it_defines(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text("import gymnasium\nclass Mine(gymnasium.Env):\n    pass\n")

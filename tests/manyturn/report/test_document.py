@@ -5,6 +5,7 @@ import json
 import math
 import shutil
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -266,9 +267,13 @@ def test_a_damaged_text_file_is_named(copy, file, text, told):
     assert str(copy) in str(found.value) and "\n" not in str(found.value)
 
 
-def test_a_folder_without_anything_is_told_apart(copy, tmp_path):
+def test_a_folder_without_anything_is_told_apart(copy, tmp_path, monkeypatch):
     with pytest.raises(ReportError, match="there is no folder"):
         document_of(tmp_path / "nowhere")
+    (tmp_path / "runs" / "garden-1").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ReportError, match="no folder garden-1: did you mean runs/garden-1"):
+        document_of(Path("garden-1"))
     with pytest.raises(CompareError, match="holds no evaluation"):
         document_of(copy / "checkpoints")
     (copy / "evaluation" / "summary.json").unlink()
