@@ -15,6 +15,7 @@ from manyturn.agents.statistics import (
     Values,
     detectable_difference,
     holm,
+    is_share,
     mean_interval,
     paired_difference,
     sign_flip_p,
@@ -195,11 +196,13 @@ def _adjust(tests: Sequence[dict[str, Any]]) -> None:
 def _policy(evaluation: Evaluated, tasks: Mapping[str, str], parts: Sequence[str]) -> dict[str, Any]:
     """What one evaluation found on the tasks that are compared."""
     rows = [row for row in evaluation.rows if row["content"] in tasks]
+    values = {metric: values_over(rows, metric, tasks) for metric in METRICS}
     found: dict[str, Any] = {
-        metric: _interval(mean_interval(values_over(rows, metric, tasks), proportion=metric != "return"))
-        for metric in METRICS
+        metric: _interval(mean_interval(of, proportion=metric != "return" or is_share(of)))
+        for metric, of in values.items()
     }
-    found["parts"] = {part: _interval(mean_interval(part_values(rows, part, tasks))) for part in parts}
+    earned = {part: part_values(rows, part, tasks) for part in parts}
+    found["parts"] = {part: _interval(mean_interval(of, proportion=is_share(of))) for part, of in earned.items()}
     said = {name: evaluation.summary.get(name) for name in _SAID}
     errors = sum(row["ending"] in _ERRORS for row in rows)
     folder, policy = str(evaluation.folder), evaluation.summary["policy"]

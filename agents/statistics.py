@@ -66,6 +66,17 @@ def mean_interval(values_by_task: Values, level: float = 0.95, *, proportion: bo
     return Interval(float(means_N.mean()), low, high, len(means_N), n_episodes)
 
 
+def is_share(values_by_task: Values) -> bool:
+    """Whether values are all 0 or 1, and both occur, so that their mean is a share as success is.
+
+    Values that are all alike may be of any scale: a part that nobody has earned yet says nothing of its largest value.
+
+    >>> is_share({"a": [0.0, 1.0], "b": [0.0]}), is_share({"a": [0.0]}), is_share({"a": [0.0, 1.0, -1.0]})
+    (True, False, False)
+    """
+    return {value for values in values_by_task.values() for value in values} == {0, 1}
+
+
 def interval_ends(
     means_N: NDArray[np.float64], level: float = 0.95, *, proportion: bool = False
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from manyturn.agents.episode import Ending
 from manyturn.agents.records import Row
-from manyturn.agents.statistics import Interval, mean_interval, pass_at_k, pass_hat_k
+from manyturn.agents.statistics import Interval, is_share, mean_interval, pass_at_k, pass_hat_k
 from manyturn.agents.usage import NOTHING, Spent
 from manyturn.envs.contract.turn import OUTCOME
 
@@ -113,7 +113,8 @@ def plain_interval(interval: Interval) -> dict[str, Any]:
 
 
 def _interval(rows: Sequence[Row], column: str) -> dict[str, Any]:
-    return plain_interval(mean_interval(values_by_task(rows, column), proportion=column == "success"))
+    values = values_by_task(rows, column)
+    return plain_interval(mean_interval(values, proportion=column == "success" or is_share(values)))
 
 
 def _named(rows: Sequence[Row], column: str, names: Iterable[str], absent: float | None) -> dict[str, Any]:

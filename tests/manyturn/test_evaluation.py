@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from manyturn.agents.compare import compare, read_evaluation
 from manyturn.agents.records import read_turns
 from manyturn.candidate import LONGEST_CONTEXT, find_policy
 from manyturn.evaluation import Settings, _world
@@ -40,6 +41,17 @@ def test_what_nobody_keeps_is_said_before_it_is_missed(command, tmp_path):
     words = ["evaluate", "random", "--env", "manyturn/Maze-v0", "--limit", 2]
     without, kept = command(*words), command(*words, "--out", tmp_path)
     assert "nothing is kept: --out FOLDER keeps" in without.out and "nothing is kept" not in kept.out
+
+
+def test_a_reward_of_0_or_1_gets_no_interval_below_0(command, tmp_path):
+    for policy in ("random", "expert"):
+        words = ["--env", "manyturn/Maze-v0", "--limit", 20, "--out", tmp_path / policy]
+        assert command("evaluate", policy, *words).code == 0
+    found = summary(tmp_path / "random")
+    assert 0 < found["success"]["mean"] < 0.3, "seldom enough for an interval by the spread to reach below 0"
+    assert found["return"] == found["parts"]["outcome"] == found["success"]
+    shown = compare([read_evaluation(tmp_path / policy) for policy in ("random", "expert")])["policies"][0]
+    assert shown["return"] == shown["parts"]["outcome"] == shown["success"]
 
 
 def test_an_evaluation_is_not_continued_with_other_rewards(command, tiny_run, tmp_path):
