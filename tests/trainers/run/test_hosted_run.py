@@ -56,6 +56,17 @@ def test_weights_do_not_depend_on_how_many_hosts_there_are(count, local, tmp_pat
     assert found(tmp_path / "run") == found(local) and episode_keys(tmp_path / "run") == episode_keys(local)
 
 
+def test_in_asynchronous_order_each_episode_is_learnt_from_once_and_within_the_bound(local, tmp_path):
+    async def elsewhere():
+        async with hosting(2) as urls:
+            await train(placed(urls, order={"kind": "asynchronous", "staleness": 2}), tmp_path / "run")
+
+    asyncio.run(elsewhere())
+    assert sorted(episode_keys(tmp_path / "run")) == sorted(episode_keys(local))
+    lines = [line for line in figures(tmp_path / "run")["metrics"] if line["phase"] == "train"]
+    assert len(lines) == 3 and all(line["staleness_max"] <= 2 and "lost_hosts" in line for line in lines)
+
+
 def test_a_run_that_was_killed_goes_on_at_other_hosts_to_the_same_bits(local, tmp_path):
     run = tmp_path / "run"
     with host_processes(2, "--workers", "0") as hosts:
