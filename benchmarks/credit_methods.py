@@ -2,7 +2,9 @@
 
     nice -n 15 python benchmarks/credit_methods.py RUN-FOLDER
     python benchmarks/credit_methods.py RUN-FOLDER --worlds repeated --minutes 30
-    python benchmarks/credit_methods_table.py        # table and figure from what is there
+    python benchmarks/credit_methods_table.py        # tables and figures from what is there
+    python benchmarks/credit_methods.py RUN-FOLDER --rate 2 --out FILE     # all rows at one rate, so that parts add up
+    python benchmarks/credit_methods_parts.py FILE
 
 A cell is one world, row, seed and learning rate. It is run in this process, and its line is stored in --out at once.
 The same command continues; several processes may run it with one folder and one file. World follows world: first the
@@ -48,11 +50,12 @@ _PAUSE = 5.0  # seconds until another process is asked again how far it is
 
 
 class Wanted(NamedTuple):
-    """Which part of the plan is asked for."""
+    """Which part of the plan is asked for; ``factor`` is the one rate of all rows, if there is one."""
 
     worlds: Sequence[str]
     rows: Collection[str]
     seeds: Sequence[int]
+    factor: float | None = None
 
 
 class Runner:
@@ -104,13 +107,20 @@ class Runner:
 
 
 def left(lines: Sequence[Line], wanted: Wanted) -> list[Cell]:
-    """Cells that could be run now: those that choose a row's rate, then those that count; idle rows have none."""
+    """Cells that could be run now: those that choose a row's rate, then those that count; idle rows have none.
+
+    At one rate nothing is chosen, and a row that does nothing gains exactly nothing.
+    """
     done = {cell_of(line) for line in lines}
+    rows = [row for row in order() if row in wanted.rows]
+    if (rate := wanted.factor) is not None:
+        planned = [Cell(world, row, seed, rate) for world in wanted.worlds for seed in wanted.seeds for row in rows]
+        return [cell for cell in planned if cell not in done]
     found = []
     for world in wanted.worlds:
-        rows = [row for row in order() if row in wanted.rows and idle_as(lines, world, row) is None]
-        chosen = {row: choice(lines, world, row) for row in rows}
-        found += [cell for row in rows for cell in chosen[row].missing]
+        alive = [row for row in rows if idle_as(lines, world, row) is None]
+        chosen = {row: choice(lines, world, row) for row in alive}
+        found += [cell for row in alive for cell in chosen[row].missing]
         ready = {row: choice.factor for row, choice in chosen.items() if choice.factor is not None}
         found += [Cell(world, row, seed, factor) for seed in wanted.seeds for row, factor in ready.items()]
     return [cell for cell in found if cell not in done]
@@ -147,8 +157,11 @@ def options() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=len(seeds()), help="how many, from the first one")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="after which no cell begins")
     parser.add_argument("--tiny", action="store_true", help="cells of seconds, to try the machinery")
+    parser.add_argument("--rate", type=float, help="of all rows, in multiples of a world's own; into a file of its own")
     parser.add_argument("--out", type=Path, default=OUT, help="file of the results")
     chosen = parser.parse_args()
+    if chosen.rate is not None and chosen.out == OUT:
+        parser.error(f"rows at one rate do not belong among those that chose theirs: name a file other than {OUT.name}")
     if chosen.tiny and chosen.out.resolve().is_relative_to(RESULTS):
         parser.error("--tiny measures nothing: name a file outside of benchmarks with --out")
     return chosen
@@ -161,7 +174,7 @@ def main() -> None:
     transformers_logging.disable_progress_bar()
     runner = Runner(chosen.folder.resolve(), chosen.out, chosen.tiny, 60 * chosen.minutes)
     rows = {*chosen.rows, *(peer for row in chosen.rows for peer in peers(row))}
-    wanted = Wanted(chosen.worlds, rows, seeds()[: chosen.seeds])
+    wanted = Wanted(chosen.worlds, rows, seeds()[: chosen.seeds], chosen.rate)
     try:
         done = runner.work(wanted)
     except Stopped as stopped:

@@ -33,7 +33,7 @@ def show(lines: Sequence[Line]) -> str:
             "gains on the base alone; and the rest, which is the whole less the sum of its parts. G-RA's rest is its "
             "gate, which acts on its reward. PPO's and Turn-PPO's rest holds their shape of rollouts. Exploratory, but "
             "for what is named above.",
-            _splits(results),
+            splits_table(results),
             "## All rows\n\nExploratory, but for what is named above. A seed fell if it ended below its warm-up.",
             _rows(results),
             "## Recipe against recipe\n\nRecipes as published, but for the learning rate and its schedule, against "
@@ -92,7 +92,9 @@ def _hypotheses(results: Results) -> str:
     )  # fmt: skip
 
 
-def _splits(results: Results) -> str:
+def splits_table(results: Results) -> str:
+    """What each part of a method gains, and the rest."""
+
     def lines() -> Iterator[list[str]]:
         for split in (results.split(world, method) for world in WORLDS for method in METHODS):
             if split.whole is None or not split.whole.seeds:

@@ -14,7 +14,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import credit_methods
+import credit_methods_parts as parts
 import credit_methods_table as table
+from credit_methods import Wanted, left
 from credit_methods_lines import Choice, append, cell_of, choice, idle_as, read_lines
 from credit_methods_plan import (
     BASE,
@@ -353,6 +355,32 @@ def test_the_figure_is_drawn_of_what_is_there(tmp_path):
     table.publish([*found, *all_seeds("long", "gigpo/stage", ["1111"] * 12)], tmp_path / "found.jsonl")
     assert (tmp_path / "found.png").stat().st_size > 10_000
     assert "| long | turn-ppo | 3 | **the whole** | +0.000 " in (tmp_path / "found.md").read_text()
+
+
+def test_parts_are_split_at_one_rate_alone():
+    def at(rate, row):
+        return [line("long", row, seed, "0011", factor=rate) for seed in (20, 21)]
+
+    rows = (BASE, "turn-ppo/stage", "turn-ppo/ratio", "turn-ppo/recipe")
+    found = [li for row in rows for li in at(2.0, row)]
+    assert "rate: long 2." in parts.show(found) and "| long | turn-ppo | 2 | **the whole** |" in parts.show(found)
+    with pytest.raises(ValueError, match="rows of long have several rates"):
+        parts.show([*found, *at(8.0, "gigpo/stage")])
+
+
+def test_at_one_rate_nothing_is_chosen_and_only_the_missing_cells_are_run():
+    wanted = Wanted(["long"], {BASE, "turn-ppo/stage"}, [20, 21], 2.0)
+    done = [line("long", BASE, 20, factor=2.0)]
+    assert [(cell.row, cell.seed, cell.factor) for cell in left(done, wanted)] == [
+        ("turn-ppo/stage", 20, 2.0), (BASE, 21, 2.0), ("turn-ppo/stage", 21, 2.0),
+    ]  # fmt: skip
+
+
+def test_rows_at_one_rate_do_not_come_among_those_that_chose_theirs(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(sys, "argv", ["credit_methods.py", str(tmp_path), "--rate", "2"])
+    with pytest.raises(SystemExit):
+        credit_methods.main()
+    assert "name a file other than credit_methods.jsonl" in capsys.readouterr().err
 
 
 def test_a_mean_does_not_hide_seeds_that_fell_below_their_warm_up():
