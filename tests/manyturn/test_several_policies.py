@@ -52,7 +52,7 @@ def test_one_call_gives_one_table_and_folders_to_compare(command, policies, tmp_
     folders = ["expert", "random", "pol.py-first", "pol.py-Chance"]
     found = compare([read_evaluation(tmp_path / "found" / folder) for folder in folders])
     assert found["policies"][0]["success"]["mean"] == 1 and not found["shared"] and not found["notes"]
-    assert "manyturn compare found/expert found/random found/pol.py-first found/pol.py-Chance" in ended.out
+    assert "manyturn compare found/random found/expert found/pol.py-first found/pol.py-Chance" in ended.out
     assert all((tmp_path / "found" / folder / "report.html").is_file() for folder in folders)
 
     times = {folder: (tmp_path / "found" / folder / "episodes.jsonl").stat().st_size for folder in folders}

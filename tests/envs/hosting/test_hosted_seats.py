@@ -52,10 +52,10 @@ async def play_all(seats: Seats, count: int = 12, actions=ACTIONS) -> list[list[
     return await asyncio.gather(*(play(seats, number, actions) for number in range(count)))
 
 
-async def some_turns() -> None:
-    """Wait until more turns have been played, and each seat is in the middle of an episode."""
-    until = len(TURNS) + 10
-    while len(TURNS) < until:
+async def some_turns(seats: int = 4) -> None:
+    """Wait until more turns have been played, and each of the first episodes, one for each seat, has had one."""
+    before = len(TURNS)
+    while len(TURNS) < before + 10 or not {*range(seats)} <= {*TURNS[before:]}:
         await asyncio.sleep(0.001)
 
 
@@ -86,7 +86,7 @@ def test_a_killed_host_changes_no_episode_and_one_that_comes_back_is_used():
         async def play_on():
             async with seats_at(*(one.url for one in hosts), limit=6) as seats:
                 playing = asyncio.create_task(play_all(seats, 12, SLOW))
-                await some_turns()
+                await some_turns(6)
                 workers.extend(psutil.Process(hosts[0].process.pid).children(recursive=True))
                 hosts[0].kill()
                 found, lost = await playing, seats.figures()
