@@ -46,4 +46,4 @@ def test_recipes_metrics_and_options_of_the_page_exist():
     quoted = set(re.findall(r"`([a-z]+(?:-[a-z]+)*)`", table))
     assert len(quoted & set(names())) >= 14
     assert {"singleton_anchors", "mean_anchor_size", "groups_without_signal", "value_explained"} <= METRICS.keys()
-    assert quoted - set(names()) <= {"compared", "credited", "parts", "success"}
+    assert quoted - set(names()) <= {"compared", "credited", "parts", "success", "beta"}

@@ -11,8 +11,8 @@ def generated(split: str, first: int, size: int = 10**6) -> GeneratedTasks:
 def test_problems_in_two_splits_are_named_with_their_ids_and_counted():
     found = {split: looked_at(generated(split, first, 10), split) for split, first in (("train", 0), ("test", 8))}
     assert overlap_fault(found) == (
-        "test/0 is the same problem as train/8, and so is 1 more, such as test/1: give a generated problem to the "
-        "split manyturn.envs.contract.task.split_of(content)"
+        "test/0 is the same problem as train/8, and so is 1 more, such as test/1: give each problem to one split, such "
+        "as manyturn.split_of(task.content), where content is the hash of its params (docs/splits.md)"
     )
     assert overlap_fault({split: tasks[:8] for split, tasks in found.items()}) is None
 
