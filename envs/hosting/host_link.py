@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import InvalidHandshake, InvalidStatus, WebSocketException
+from websockets.exceptions import InvalidStatus, WebSocketException
 
+from manyturn.envs.contract.one_connection import OneConnection
 from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.hosting.host_words import PATH, error_from_wire
 from manyturn.envs.hosting.keep_alive import keep_alive
@@ -122,7 +123,7 @@ class HostLink:
 
     async def _opened(self, stack: contextlib.AsyncExitStack) -> ClientConnection:
         """The WebSocket. Raises HostLost or HostRefused."""
-        once: Any = _OneConnection()
+        once: Any = OneConnection(ClientConnection)
         opened = connect(
             f"ws{self.url.removeprefix('http')}{PATH}",
             additional_headers={"Authorization": f"Bearer {self._token}"} if self._token else {},
@@ -220,19 +221,6 @@ class HostLink:
 
 
 _NONSENSE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
-
-
-class _OneConnection:
-    """Begins one connection. A redirect would begin another, to an address that nobody has named."""
-
-    def __init__(self) -> None:
-        self._begun = False
-
-    def __call__(self, *words: Any, **options: Any) -> ClientConnection:
-        if self._begun:
-            raise InvalidHandshake("it sends us on to another address, which is not followed")
-        self._begun = True
-        return ClientConnection(*words, **options)
 
 
 def _watch_dead_peers(connection: ClientConnection) -> None:

@@ -8,10 +8,11 @@ import json
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, WebSocketException
+from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
 from manyturn.envs.contract.environments import OutsideLost
+from manyturn.envs.contract.one_connection import OneConnection
 from manyturn.envs.openenv.address import TOKEN, Address
 from manyturn.envs.openenv.faults import ActionRefused, BadAnswer, fault_of, short
 
@@ -30,7 +31,8 @@ class Connection:
 
     def __init__(self, address: Address, seconds: float):
         self._seconds, self._stack = seconds, contextlib.ExitStack()
-        once: Any = _Once()  # websockets names a class where anything that makes a connection does
+        # websockets names a class where anything that makes a connection does
+        once: Any = OneConnection(ClientConnection)
         try:
             opened = connect(
                 address.socket,
@@ -85,19 +87,6 @@ class Connection:
         with contextlib.suppress(ConnectionClosed, OSError):
             self._socket.send('{"type": "close"}')
         self._stack.close()
-
-
-class _Once:
-    """Begins one connection. A redirect would begin another, to an address that nobody has named."""
-
-    def __init__(self) -> None:
-        self._begun = False
-
-    def __call__(self, *words: Any, **options: Any) -> ClientConnection:
-        if self._begun:
-            raise InvalidHandshake("it sends us on to another address, which is not followed")
-        self._begun = True
-        return ClientConnection(*words, **options)
 
 
 def _read(message: str | bytes) -> dict[str, Any]:

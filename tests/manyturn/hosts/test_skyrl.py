@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from expert_episode import episode  # pyright: ignore[reportMissingImports]
 from needs_host import host  # pyright: ignore[reportMissingImports]
 from served import FAULTY, UNSCORABLE  # pyright: ignore[reportMissingImports]
 
 from manyturn.envs.contract.panel import PanelError
-from manyturn.envs.hosting.host import Answer, EnvError, Host
-from manyturn.exported import Exported, episode_seed
+from manyturn.envs.hosting.host import EnvError
+from manyturn.exported import Exported
 
 
 @pytest.fixture(autouse=True)
@@ -56,17 +57,6 @@ def exported(command, monkeypatch, tmp_path):
     for name in set(registry) - before:
         registry.pop(name)
         sys.modules.pop(name.replace("-", "_"), None)
-
-
-def episode(world: Exported, task: Any, garbage: bool) -> tuple[list[str], list[Answer]]:
-    """Actions and answers of the expert, in this process, who may say something meaningless at first."""
-    here = Host(world.name, world.args, world.wrappers)
-    steps, actions = [here.reset(task, episode_seed(task))], list[str]()
-    while not steps[-1].ended:
-        actions.append("nonsense é" if garbage and not actions else here.expert().strip())
-        steps.append(here.step(actions[-1]))
-    here.close()
-    return actions, steps
 
 
 @pytest.mark.parametrize("env", [f"manyturn/{name}-v0" for name in ("Desk", "Shop", "Household")])

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from expert_episode import episode
 from needs_host import host
 from served import FAULTY, UNSCORABLE
 
 from manyturn.envs.contract.panel import PanelError
-from manyturn.envs.hosting.host import Answer, Host
+from manyturn.envs.hosting.host import Host
 from manyturn.exported import Exported, episode_seed
 
 ANSWERS = re.compile(r"<tool_response>\n(.*?)\n</tool_response>", re.DOTALL)
@@ -116,17 +117,6 @@ class Trained:
 @pytest.fixture
 def exported(command, monkeypatch, tokenizer, tmp_path):
     return lambda env, *words: Trained(command, monkeypatch, tokenizer, tmp_path, env, *words)
-
-
-def episode(world: Exported, task: Any, garbage: bool) -> tuple[list[str], list[Answer]]:
-    """Actions and answers of the expert, in this process, who may say something meaningless at first."""
-    here = Host(world.name, world.args, world.wrappers)
-    steps, actions = [here.reset(task, episode_seed(task))], list[str]()
-    while not steps[-1].ended:
-        actions.append("nonsense é" if garbage and not actions else here.expert().strip())
-        steps.append(here.step(actions[-1]))
-    here.close()
-    return actions, steps
 
 
 @pytest.mark.parametrize("env", [f"manyturn/{name}-v0" for name in ("Desk", "Shop", "Household")])

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from expert_episode import episode  # pyright: ignore[reportMissingImports]
 from needs_host import host  # pyright: ignore[reportMissingImports]
 from served import FAULTY, UNSCORABLE  # pyright: ignore[reportMissingImports]
 
 from manyturn.credit import Rollout
-from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.host import Answer, Host
+from manyturn.envs.hosting.host import Host
 from manyturn.exported import Exported, episode_seed
 from manyturn.hosts.prime_rl import FIELDS
 
@@ -91,17 +91,6 @@ def evaluated(name: str, folder: Path, url: str, *words: str) -> dict[str, Any]:
     file = folder / "out" / "one" / "traces.jsonl"
     assert file.exists(), ended.stdout + ended.stderr
     return {one["task"]["data"]["id"]: one for one in map(json.loads, file.read_text().splitlines())}
-
-
-def episode(world: Exported, task: Task, garbage: bool) -> tuple[list[str], list[Answer]]:
-    """Actions and answers of the expert, in this process, who may say something meaningless at first."""
-    here = Host(world.name, world.args, world.wrappers)
-    steps, actions = [here.reset(task, episode_seed(task))], list[str]()
-    while not steps[-1].ended:
-        actions.append("nonsense é" if garbage and not actions else here.expert().strip())
-        steps.append(here.step(actions[-1]))
-    here.close()
-    return actions, steps
 
 
 @pytest.mark.parametrize("env", [f"manyturn/{name}-v0" for name in ("Desk", "Shop", "Household")])

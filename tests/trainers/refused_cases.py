@@ -1,0 +1,288 @@
+"""Combinations of options that cannot work: (entries, a pattern of what is said, the change that works)."""
+
+from typing import Any
+
+SPA = {"name": "spa", "completeness": "residual_to_last"}
+OUTCOME_GATE = {"name": "gated", "gates": [{"threshold": 0.5}]}
+CONTRIBUTION_GATE = {"name": "gated", "gates": [{"part": "contribution", "threshold": 0.5}]}
+
+REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
+    (
+        {"agent": {"only_admissible": True, "format": {"name": "tagged", "think": True}}},
+        r"leaves no room for the reasoning that agent\.format\.think asks for: set agent\.format\.think = false",
+        {"agent": {"only_admissible": True, "format": {"name": "tagged"}}},
+    ),
+    (
+        {"credit.rewards": ["igpo"], "agent.only_admissible": True},
+        "asks how likely the true answer is as a reply, which need not be an admissible command: leave",
+        {"agent.only_admissible": False},
+    ),
+    (
+        {"agent.only_admissible": True, "warmup": {"invalid": 0.2}},
+        "warmup.invalid shows how to recover from invalid replies, which agent.only_admissible makes impossible",
+        {"agent.only_admissible": False},
+    ),
+    (
+        {"agent.only_admissible": True, "engine": "vllm"},
+        r"agent\.only_admissible limits replies token by token, which engine vllm cannot: take one that does",
+        {"engine": "transformers"},
+    ),
+    (
+        {"roles": {"a": "expert", "b": "random"}},
+        r"\[roles\] gives every role to expert and random, and no policy would learn: name one",
+        {"roles": {"a": "expert", "b": "mine"}},
+    ),
+    (
+        {"roles": {"a": "one", "b": "other"}, "rollout": {"group": 4, "branching": {"initial": 2}}},
+        "rollout.branching repeats what one policy said, .* leave one of them out",
+        {"rollout": {"group": 4}},
+    ),
+    (
+        {"credit.advantage": "gae", "value": {}, "credit.modulation": ["empg"]},
+        "empg weighs turns, but gae gives credit to tokens: take an advantage of turns .*, turn_gae.* out",
+        {"credit.advantage": "turn_gae"},
+    ),
+    (
+        {"credit.modulation": ["empg", "entropy_weight"]},
+        "empg and entropy_weight both weigh turns by their entropy",
+        {"credit.modulation": ["empg"]},
+    ),
+    (
+        {"credit.rewards": [SPA, OUTCOME_GATE], "progress": {}},
+        "gated names the part 'outcome', which spa has paid out before it and left at 0: put it before spa, "
+        r"or name a part that spa adds \(contribution, grounding\)",
+        {"credit.rewards": [OUTCOME_GATE, SPA]},
+    ),
+    (
+        {"credit.rewards": [SPA, {"name": "part_weights", "weights": {"outcome": 2.0}}], "progress": {}},
+        "part_weights names the part 'outcome', which spa has paid out",
+        {"credit.rewards": [{"name": "part_weights", "weights": {"outcome": 2.0}}, SPA]},
+    ),
+    (
+        {"credit.rewards": [CONTRIBUTION_GATE, SPA], "progress": {}},
+        "gated names the part 'contribution', which spa adds: put it after that stage",
+        {"credit.rewards": [SPA, CONTRIBUTION_GATE]},
+    ),
+    (
+        {"credit.advantage": "gae"},
+        r"gae needs the column 'value', which a critic predicts: add a section \[value\]",
+        {"value": {}},
+    ),
+    (
+        {"credit.rewards": ["spa"]},
+        r"spa needs the column 'contribution', which an estimator predicts: add a section \[progress\]",
+        {"progress": {}},
+    ),
+    (
+        {"credit.advantage": {"name": "gae", "bootstrap": True}, "credit.truncated": "left_out", "value": {}},
+        r"gae\.bootstrap says how truncated episodes go on, and .* leave one of the two out",
+        {"credit.truncated": "as_ended"},
+    ),
+    ({"value": {}}, r"\[value\] has no effect: .*; leave it out", {"credit.advantage": "gae"}),
+    (
+        {"learner.lora_rank": 4, "learner.lora_layers": [0, 1], "learner.states_gb": 2.0},
+        r"learner\.states_gb has no effect: layer 0 learns, and there is nothing below it; leave it out",
+        {"learner.lora_layers": [1, 2]},
+    ),
+    (
+        {"learner.lr_warmup": 60},
+        r"learner\.lr_warmup = 60 steps are not over in 60, .* lower it, such as to 0\.1",
+        {"learner.lr_warmup": 0.1},
+    ),
+    (
+        {"learner.stop_kl": 1.0, "learner.minibatch": 128},
+        r"learner\.stop_kl has no effect: a step makes one update, .* lower learner\.minibatch = 128",
+        {"learner.minibatch": 64},
+    ),
+    (
+        {"objective": {"name": "clip", "epo": {"horizon": 61}}},
+        r"objective\.epo\.horizon = 61 is a schedule of 61 steps, of which a run of 60 sees the start alone: leave it",
+        {"objective": {"name": "clip", "epo": {}}},
+    ),
+    (
+        {"columns": ["drift", "drift"]},
+        "columns names drift twice: put its options into one entry",
+        {"columns": []},
+    ),
+    (
+        {"loggers": ["csv", "csv"]},
+        r"loggers names csv twice, and both would write metrics\.csv: leave one out",
+        {"loggers": ["csv"]},
+    ),
+    (
+        {"loggers": ["wandb", "wandb"]},
+        "loggers names wandb twice, and the run would be there twice: leave one out",
+        {"loggers": ["wandb"]},
+    ),
+    (
+        {"columns": [{"name": "drift"}]},
+        "columns holds options of drift, which no stage of credit needs: leave them out",
+        {"columns": []},
+    ),
+    (
+        {"credit.advantage": {"name": "stratified", "stratum": "reward"}},
+        r"stratified needs the column 'reward', which objective\.kl charges: set objective\.kl\.place",
+        {"objective": {"name": "clip", "kl": {"coef": 0.1, "place": "reward"}}},
+    ),
+    (
+        {"credit.advantage": {"name": "stratified", "stratum": "calls"}},
+        "stratified needs the unknown column 'calls'.* There are belief, .*progress, reward, tool_calls, value",
+        {"credit.advantage": {"name": "stratified", "stratum": "progress"}},
+    ),
+    (
+        {"objective": {"name": "clip", "kl": {"coef": 0.1, "place": "reward"}}},
+        "place = 'reward' has no effect with gigpo",
+        {"credit.advantage": "reinforce_pp"},
+    ),
+    (
+        {"credit.advantage": "reinforce_pp", "objective": {"name": "gmpo"}},
+        "reinforce_pp gives credit to tokens, which gmpo averages away over a reply: take .* of turns .*gigpo",
+        {"objective": {"name": "gspo"}},
+    ),
+    (
+        {"credit.advantage": {"name": "spo", "forgetting": "steady"}, "rollout": {"group": 1, "rounds": 3}},
+        "rollout.rounds = 3 plays groups again .* raise rollout.group, or leave rounds out",
+        {"rollout": {"group": 2, "rounds": 3}},
+    ),
+    (
+        {"objective": {"name": "clip", "correction": {}}, "learner.old_logprobs": "engine"},
+        "objective.correction compares the engine with the learner, .* set it to 'learner'",
+        {"learner.old_logprobs": "learner"},
+    ),
+    (
+        {"objective": {"name": "clip", "reject": [{"upper": 0.1}]}, "learner.old_logprobs": "engine"},
+        "objective.reject compares the engine with the learner",
+        {"objective": {"name": "clip"}},
+    ),
+    (
+        {"objective": {"name": "clip", "reject": [{"upper": 0.1}, {"upper": 0.2}]}},
+        "objective.reject has two rules of k3 over token, of which the narrower counts alone: keep that one",
+        {"objective": {"name": "clip", "reject": [{"upper": 0.1}, {"upper": 0.2, "over": "max"}]}},
+    ),
+    (
+        {"objective": {"name": "reinforce"}, "learner.epochs": 2},
+        "learner.epochs = 2 learns from samples of an older policy, .* set it to 1, or take an objective .*clip",
+        {"objective": {"name": "clip"}},
+    ),
+    (
+        {"objective": {"name": "reinforce"}, "learner.minibatch": 127},
+        "learner.minibatch = 127 makes several updates of 128 episodes, .* no ratio: set it to 128",
+        {"learner.minibatch": 128},
+    ),
+    (
+        {"credit.advantage": "grpo", "credit.rewards": [SPA], "progress": {}},
+        "grpo compares full returns, which spa leaves as they are .*: set completeness = 'none', or take .*turn_gae",
+        {"credit.rewards": ["spa"]},
+    ),
+    (
+        {"rollout.group": 1},
+        r"rollout\.group = 1 leaves gigpo nothing to compare an episode with: raise rollout\.group",
+        {"credit.advantage": "reinforce_pp"},
+    ),
+    (
+        {"sampling.temperature": 0.0},
+        "sampling.temperature = 0 draws all episodes of a task alike, .*: set it to 1",
+        {"sampling.temperature": 1.0},
+    ),
+    (
+        {"model": {"name": "pretrained", "path": "x", "dtype": "bfloat16"}, "learner": {"lora_rank": 0}},
+        "model.dtype = 'bfloat16' loses small updates: leave it at auto, or set learner.lora_rank",
+        {"learner.lora_rank": 8},
+    ),
+    (
+        {"rollout": {"group": 8, "branching": {"initial": 8}}},
+        "initial = 8 leaves nothing of rollout.group = 8",
+        {"rollout": {"group": 9, "branching": {"initial": 8}}},
+    ),
+    (
+        {"rollout": {"max_turns": 1, "branching": {"initial": 2}}},
+        "rollout.branching has no effect where rollout.max_turns = 1, .*: raise max_turns, or leave branching out",
+        {"rollout": {"max_turns": 2, "branching": {"initial": 2}}},
+    ),
+    (
+        {"objective": {"name": "clip", "epo": {"horizon": 60}}, "steps": 15},
+        r"epo\.horizon = 60 is a schedule of 60 steps, of which a run of 15 sees the start alone: leave it out",
+        {"objective": {"name": "clip", "epo": {}}},
+    ),
+    (
+        {"credit.rewards": ["spa"], "progress": {"body": "own", "exploration": {"episodes": 8}}, "rollout.group": 8},
+        r"progress\.exploration\.episodes = 8 are of one task in groups of 8, .*: give 16 or more",
+        {"progress": {"body": "own", "exploration": {"episodes": 16}}},
+    ),
+    (
+        {"rollout.horizon": {"first": 4, "by": 2, "every": 10, "last": 12}, "steps": 10},
+        "every = 10 is never reached in 10 steps, .* lower it, or set rollout.max_turns",
+        {"steps": 11},
+    ),
+    (
+        {"credit.rewards": [{"name": "overlong", "max_tokens": 40, "buffer": 24, "over": "reply"}]},
+        "overlong has no effect: it begins after 16 tokens of a reply, .* lower its max_tokens",
+        {"sampling.max_tokens": 17},
+    ),
+    (
+        {"credit.advantage": "grpo", "env.wrappers": [{"name": "progress_reward", "gamma": 0.9}]},
+        "with gamma = 0.9 takes 0.1 x the sum of its progress off the return of each episode, which grpo compares: ",
+        {"env.wrappers": ["progress_gain"]},
+    ),
+    (
+        {"credit.advantage": "gigpo", "env.wrappers": [{"name": "progress_reward", "gamma": 0.95}]},
+        "cancels in gigpo's comparison of turns, and takes 0.05 x the sum of its progress off the return .* charged",
+        {"env.wrappers": [{"name": "progress_reward", "gamma": 1.0}]},
+    ),
+    (
+        {"credit.advantage": {"name": "gigpo", "gamma": 1.0}, "env.wrappers": ["progress_reward"]},
+        "to the returns of all episodes of a task and of all turns in one situation, and gigpo compares nothing else: "
+        "take progress_gain",
+        {"env.wrappers": ["progress_gain"]},
+    ),
+    (
+        {"credit.advantage": "grpo", "env.wrappers": ["progress_reward"]},
+        "progress_reward has no effect: with gamma = 1 it adds the same to the returns .* grpo compares nothing else",
+        {"credit.advantage": "gigpo"},
+    ),
+    (
+        {"order.kind": "asynchronous", "engine": "vllm"},
+        "draws while the learner changes the weights, which engine vllm is not known to do: take .*'transformers'",
+        {"engine": "transformers"},
+    ),
+    (
+        {"order.kind": "asynchronous", "engine": {"name": "transformers", "reproducible": True}},
+        "engine.reproducible = true computes in rounds that wait for the slowest of all open episodes, .* leave it out",
+        {"engine": "transformers"},
+    ),
+    (
+        {"order.kind": "asynchronous", "rollout.rounds": 2},
+        "rollout.rounds = 2 plays groups for which the step's others have to end first, .*: leave rounds out",
+        {"rollout.rounds": 1},
+    ),
+    (
+        {"order.kind": "asynchronous", "rollout": {"branching": {"initial": 2}}},
+        "rollout.branching forks off episodes .*: leave branching out, or leave order.kind = 'asynchronous' out",
+        {"rollout": {}},
+    ),
+    (
+        {"order.kind": "asynchronous", "learner.old_logprobs": "learner"},
+        "takes episodes for the present policy's, .*: set it to 'engine', or give objective.correction",
+        {"objective": {"name": "clip", "correction": {}}},
+    ),
+    (
+        {"order.kind": "asynchronous", "objective": {"name": "reinforce"}, "learner.minibatch": 128},
+        "reinforce has no ratio for what earlier weights drew, .*: take an objective with one, such as clip, or give",
+        {"objective": {"name": "reinforce", "correction": {}}},
+    ),
+    (
+        {"order.kind": "asynchronous", "learner.engine_alarm": "note"},
+        "learner.engine_alarm has no effect with order.kind = 'asynchronous', .*: leave it out",
+        {"learner.engine_alarm": "stop"},
+    ),
+    (
+        {"placement.kind": "static"},
+        "placement.kind = 'static' needs hosts: start some with manyturn host --port N, and name their addresses",
+        {"placement.hosts": ["http://127.0.0.1:9001"]},
+    ),
+    (
+        {"placement": {"kind": "static", "hosts": ["http://127.0.0.1:9001"]}, "env.workers": 2},
+        "env.workers = 2 has no effect with placement.kind = 'static': give --workers to manyturn host",
+        {"env.workers": 0},
+    ),
+]
