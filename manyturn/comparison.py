@@ -16,7 +16,7 @@ from manyturn.agents.notebook import as_html
 from manyturn.agents.spread import FEWEST_RUNS, Spread, spread
 from manyturn.agents.summary_table import COST, close_table
 from manyturn.envs.contract.durable import replace_text
-from manyturn.envs.contract.environments import guarded_arguments, is_file, is_only_by_hand
+from manyturn.envs.contract.environments import guarded_arguments, is_elsewhere, is_only_by_hand
 from manyturn.envs.contract.panel import Panel, PanelError, make_panel, portable_name
 from manyturn.envs.hosting.host import Host
 from manyturn.trainers.record.run_folder import read_config
@@ -59,7 +59,7 @@ def read_panel(path: Path, env: str | None = None, split: str | None = None) -> 
     if split is not None and split != panel.split:
         raise PanelError(f"{path} is a panel of the split {panel.split}: leave --split out, or make another panel")
     if env is None and is_only_by_hand(panel.env):
-        what = "whose code would run" if is_file(panel.env) else "to which a connection would be made"
+        what = "to which a connection would be made" if is_elsewhere(panel.env) else "whose code would run"
         raise PanelError(f"{path} names the environment {panel.env}, {what}: if you trust it, add --env {panel.env}")
     return panel
 

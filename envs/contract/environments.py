@@ -1,5 +1,6 @@
 """Names of environments: ids in Gymnasium's registry, ``FILE.py:Class``, or a scheme's, such as ``openenv:URL``."""
 
+import ast
 import difflib
 import importlib.util
 import inspect
@@ -100,6 +101,13 @@ def _classes_of(module: ModuleType) -> list[str]:
     return [cls.__name__ for cls in own if issubclass(cls, gymnasium.Env)]
 
 
+def _classes_written_in(path: Path) -> list[str]:
+    """Names of the classes of a file that extend another one; the file is read and not run."""
+    if not path.is_file():
+        raise UnknownEnv(f"no file {path}: name an environment as FILE.py:Class, or by its id")
+    return [one.name for one in ast.parse(path.read_bytes(), path).body if isinstance(one, ast.ClassDef) and one.bases]
+
+
 def env_ids() -> list[str]:
     """Ids of all environments of this project and of its plugins."""
     load_plugins()
@@ -119,7 +127,7 @@ def is_elsewhere(name: str) -> bool:
 
 def is_only_by_hand(name: str) -> bool:
     """Whether a name runs a file or connects to an address, so that it must not come from data."""
-    return is_file(name) or (is_elsewhere(name) and name.partition(":")[0] not in _OF_PACKAGES)
+    return is_file(name) or name.endswith(".py") or (is_elsewhere(name) and name.partition(":")[0] not in _OF_PACKAGES)
 
 
 def _elsewhere(name: str) -> Callable[..., Any]:
@@ -161,7 +169,7 @@ def make(name: str, **kwargs: Any) -> gymnasium.Env:
 def unknown_env(name: str) -> UnknownEnv:
     """The error for a name that is no environment, with those that were probably meant."""
     if name.endswith(".py"):
-        known = [f"{name}:{cls}" for cls in _classes_of(load_file(Path(name).resolve()))]
+        known = [f"{name}:{cls}" for cls in _classes_written_in(Path(name))]
         if not known:
             return UnknownEnv(f"{name} defines no environment: write a class that extends manyturn.TextEnv")
         return UnknownEnv(f"{name} is a file: name its class, {' or '.join(known)}")

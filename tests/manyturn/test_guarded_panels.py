@@ -52,6 +52,16 @@ def test_a_panel_starts_no_program(command, tmp_path, words):
     assert "the arguments root, which may decide what runs" in given.err
 
 
+@pytest.mark.parametrize("words", ["evaluate random --panel", "panel verify"])
+@pytest.mark.parametrize("cls", [":Evil", ""])
+def test_a_panel_runs_no_file(command, tmp_path, words, cls):
+    evil, ran = tmp_path / "evil.py", tmp_path / "ran"
+    evil.write_text(f"open({str(ran)!r}, 'w')\n{KEPT}")
+    panel = panel_of(tmp_path, f"{evil}{cls}", {})
+    found = command(*words.split(), str(panel))
+    assert found.code == 2 and "whose code would run" in found.err and not ran.exists(), found.err
+
+
 def test_what_a_panel_must_not_give_comes_from_the_command_line(command, tmp_path):
     file, panel = tmp_path / "kept.py", tmp_path / "panel.json"
     file.write_text(KEPT)

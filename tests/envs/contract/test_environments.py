@@ -33,6 +33,19 @@ def test_a_file_without_the_class_lists_what_it_defines(tmp_path):
         make(f"{tmp_path / 'no.py'}:Mine")
 
 
+def test_a_file_without_a_class_is_read_and_not_run(tmp_path):
+    file, ran = tmp_path / "mine.py", tmp_path / "ran"
+    file.write_text(f"import gymnasium\nopen({str(ran)!r}, 'w')\nclass Mine(gymnasium.Env):\n    pass\n")
+    with pytest.raises(UnknownEnv, match=r"mine\.py is a file: name its class, \S+mine\.py:Mine$"):
+        make(str(file))
+    file.write_text("print('no class')\n")
+    with pytest.raises(UnknownEnv, match="defines no environment"):
+        make(str(file))
+    with pytest.raises(UnknownEnv, match=r"FILE\.py:Class"):
+        make(str(tmp_path / "no.py"))
+    assert not ran.exists()
+
+
 def test_a_file_that_failed_to_load_leaves_nothing_behind_and_loads_once_it_is_mended(tmp_path):
     file = tmp_path / "half_written.py"
     file.write_text("raise RuntimeError('half written')\n")

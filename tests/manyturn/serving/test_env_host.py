@@ -64,7 +64,7 @@ def test_a_run_cannot_name_code(tmp_path):
     ran = tmp_path / "ran"
     file = tmp_path / "trap.py"
     file.write_text(f"open({str(ran)!r}, 'w')\nimport manyturn as mt\n\n\nclass Trap(mt.TextEnv): ...\n")
-    for name in (f"{file}:Trap", "openenv:http://127.0.0.1:1"):
+    for name in (f"{file}:Trap", str(file), "openenv:http://127.0.0.1:1"):
         assert "builds registered environments alone" in refusal(hello(name))
         assert f"hosts {MAZE} alone" in refusal(hello(name), env=MAZE)
     for name in ("trap:Trap-v0", "os:system", f"{file.stem}", "manyturn/None-v0", "", "../x", "CartPole-v1"):

@@ -101,17 +101,18 @@ def test_a_file_that_was_edited_is_refused(command, small):
         assert refused.code == 2 and "it was edited" in refused.err
 
 
-def test_a_suites_file_starts_no_code(command, small, tmp_path):
+@pytest.mark.parametrize("name", ["evil.py:Evil", "evil.py"])
+def test_a_suites_file_starts_no_code(command, small, tmp_path, name):
     (tmp_path / "evil.py").write_text("open('ran', 'w')\n")
     from manyturn.suites.suite import Suite
 
     suite = Suite.load(small)
-    text = suite.to_json().replace("strangers/Stairs-v0", "evil.py:Evil").replace(suite.hash, "HASH")
+    text = suite.to_json().replace("strangers/Stairs-v0", name).replace(suite.hash, "HASH")
     small.write_text(text)
     told = command("suite", "verify", "small.json").err
     small.write_text(text.replace("HASH", told.split("give the hash ")[1].split(",")[0]))
     refused = command("evaluate", "expert", "--suite", "small.json")
-    assert refused.code == 2 and "names the environment evil.py:Evil, which is a file or an address" in refused.err
+    assert refused.code == 2 and f"names the environment {name}, which is a file or an address" in refused.err
     assert not (tmp_path / "ran").exists()
 
 
