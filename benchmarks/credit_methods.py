@@ -22,9 +22,10 @@ import argparse
 import fcntl
 import sys
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from credit import told_of
@@ -135,8 +136,12 @@ def _time_left(lines: Sequence[Line], wanted: Wanted) -> str:
     return f"about {sum(numbers)} cells are left, {mean * sum(numbers) / 3600:.1f} h of CPU"
 
 
-def check(path: Path, tiny: bool) -> None:
-    """Raise SystemExit unless every line that is there could be of this call."""
+def check(path: Path, tiny: bool, rates: Mapping[str, float] = MappingProxyType({})) -> None:
+    """Raise SystemExit unless every line that is there could be of this call.
+
+    Args:
+        rates: world -> the one rate that its rows are to have.
+    """
     for line in read_lines(path):
         odd = None
         if not same_code(line["commit"]):
@@ -145,6 +150,8 @@ def check(path: Path, tiny: bool) -> None:
             odd = "of other hypotheses or another plan: take credit_methods.toml and the plan's files back"
         elif line["config"] != told_of(config_of(cell_of(line), tiny)):
             odd = "of another configuration"
+        elif line["factor"] != rates.get(line["world"], line["factor"]):
+            odd = f"at another rate than {rates[line['world']]:g}"
         if odd:
             raise SystemExit(f"{path} has a line, {cell_of(line)}, that is {odd}, or name another file with --out")
 
@@ -170,7 +177,7 @@ def options() -> argparse.Namespace:
 def main() -> None:
     chosen = options()
     refuse(chosen.out, commit())
-    check(chosen.out, chosen.tiny)
+    check(chosen.out, chosen.tiny, {world: chosen.rate for world in chosen.worlds if chosen.rate is not None})
     transformers_logging.disable_progress_bar()
     runner = Runner(chosen.folder.resolve(), chosen.out, chosen.tiny, 60 * chosen.minutes)
     rows = {*chosen.rows, *(peer for row in chosen.rows for peer in peers(row))}

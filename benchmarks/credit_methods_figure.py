@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from credit_methods_plan import seeds
 from credit_methods_results import Difference, Split
 
-OWN, WITH, WHOLE = "#2563eb", "#d97706", "black"
+OWN, WITH, WHOLE, NOT_SHOWN = "#2563eb", "#d97706", "black", "silver"
 NAMES = {OWN: "the method's own part", WITH: "a setting published with it", WHOLE: "all of it"}
 METHODS = {"gigpo": "GiGPO", "ppo": "PPO", "turn-ppo": "Turn-PPO", "gra": "G-RA"}
 APART = ("gra",)  # on a scale of its own: rewards for turns can ruin a policy
@@ -34,19 +34,12 @@ def draw_tested(tested: Iterable[tuple[Mapping[str, Any], Difference, str]], pat
     if not found:
         return
     figure, panel = pyplot.subplots(figsize=(8, 1.2 + 0.42 * len(found)), layout="constrained")
-    for place, (_, difference, verdict) in enumerate(reversed(found)):
-        interval = difference.by_seed
-        panel.barh(place, interval.mean, height=0.6, color=OWN if verdict == "shown" else "silver")
-        if not math.isnan(interval.low):
-            panel.errorbar(interval.mean, place, xerr=interval.high - interval.mean, color="black", lw=1, capsize=3)
-    names = [f"{_tested(h)}, {h['world']}" for h, _, _ in reversed(found)]
-    panel.set_yticks(range(len(found)), names, fontsize=10)
-    panel.axvline(0, color="black", lw=0.8)
-    panel.spines[["top", "right", "left"]].set_visible(False)
-    panel.tick_params(axis="y", length=0)
-    panel.grid(axis="x", alpha=0.3)
+    colours = [OWN if verdict == "shown" else NOT_SHOWN for *_, verdict in found]
+    names = [f"{_tested(h)}, {h['world']}" for h, *_ in found]
+    gains = [difference for _, difference, _ in found]
+    _panel(panel, [Bar(*cells) for cells in zip(names, colours, gains, strict=True)])
     panel.set_xlabel("gain in held-out success, with its 95 % interval over seeds")
-    patches = [Patch(color=OWN, label="shown"), Patch(color="silver", label="not shown")]
+    patches = [Patch(color=OWN, label="shown"), Patch(color=NOT_SHOWN, label="not shown")]
     figure.legend(handles=patches, loc="outside upper center", ncols=2, frameon=False)
     figure.savefig(path, dpi=130)
     pyplot.close(figure)

@@ -18,7 +18,7 @@ from credit_methods_table import splits_table
 from manyturn.envs.contract.durable import replace_text
 
 
-def show(lines: Sequence[Line]) -> str:
+def show(lines: Sequence[Line], results: Results) -> str:
     """The table as Markdown. Raises ValueError where lines cannot stand in one table."""
     commits = sorted({line["commit"] for line in lines})
     if len(commits) > 1 or commits[0].endswith("-dirty"):
@@ -32,7 +32,7 @@ def show(lines: Sequence[Line]) -> str:
         [
             "# Parts of methods at one learning rate",
             f"{len(lines)} cells of commit {commits[0]}. Multiples of a world's own rate: {told}. Exploratory.",
-            splits_table(Results(lines)),
+            splits_table(results),
         ]
     )
 
@@ -41,7 +41,7 @@ def main() -> None:
     if len(sys.argv) != 2 or not (lines := read_lines(path := Path(sys.argv[1]))):
         raise SystemExit("name a file with results: credit_methods.py RUN-FOLDER --rate FACTOR --out FILE makes one")
     results = Results(lines)
-    replace_text(path.with_suffix(".md"), show(lines) + "\n")
+    replace_text(path.with_suffix(".md"), show(lines, results) + "\n")
     draw([results.split(world, method) for world in WORLDS for method in METHODS], path.with_suffix(".png"))
     print(f"written to {path.with_suffix('.md')} and {path.with_suffix('.png')}")
 

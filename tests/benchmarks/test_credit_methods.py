@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import credit_methods
 import credit_methods_parts as parts
 import credit_methods_table as table
+from credit import told_of
 from credit_methods import Wanted, left
 from credit_methods_lines import Choice, append, cell_of, choice, idle_as, read_lines
 from credit_methods_plan import (
@@ -363,9 +364,11 @@ def test_parts_are_split_at_one_rate_alone():
 
     rows = (BASE, "turn-ppo/stage", "turn-ppo/ratio", "turn-ppo/recipe")
     found = [li for row in rows for li in at(2.0, row)]
-    assert "rate: long 2." in parts.show(found) and "| long | turn-ppo | 2 | **the whole** |" in parts.show(found)
+    told = parts.show(found, Results(found))
+    assert "rate: long 2." in told and "| long | turn-ppo | 2 | **the whole** |" in told
+    mixed = [*found, *at(8.0, "gigpo/stage")]
     with pytest.raises(ValueError, match="rows of long have several rates"):
-        parts.show([*found, *at(8.0, "gigpo/stage")])
+        parts.show(mixed, Results(mixed))
 
 
 def test_at_one_rate_nothing_is_chosen_and_only_the_missing_cells_are_run():
@@ -374,6 +377,15 @@ def test_at_one_rate_nothing_is_chosen_and_only_the_missing_cells_are_run():
     assert [(cell.row, cell.seed, cell.factor) for cell in left(done, wanted)] == [
         ("turn-ppo/stage", 20, 2.0), (BASE, 21, 2.0), ("turn-ppo/stage", 21, 2.0),
     ]  # fmt: skip
+
+
+def test_a_file_of_one_rate_takes_no_other(monkeypatch, tmp_path):
+    monkeypatch.setattr(credit_methods, "same_code", lambda commit: True)
+    cell = Cell("long", BASE, 20, 2.0)
+    append(tmp_path / "one.jsonl", line("long", BASE, 20, factor=2.0) | {"config": told_of(config_of(cell))})
+    credit_methods.check(tmp_path / "one.jsonl", False, {"long": 2.0})
+    with pytest.raises(SystemExit, match="at another rate than 4"):
+        credit_methods.check(tmp_path / "one.jsonl", False, {"long": 4.0})
 
 
 def test_rows_at_one_rate_do_not_come_among_those_that_chose_theirs(monkeypatch, capsys, tmp_path):

@@ -33,14 +33,15 @@ def idle_parts(update: PolicyUpdate, env: EnvConfig, config: CreditConfig) -> It
 
 
 def gives_grpos(update: PolicyUpdate, config: CreditConfig) -> bool:
-    """Whether a method of another name gives every token the advantage of GRPO, or of Dr.GRPO, in a step.
+    """Whether a method for turns gives every token the advantage of GRPO, or of Dr.GRPO, in a step.
 
-    As methods for turns do where no turn is paid, or none of its kind comes back. A step that teaches nothing at all
-    shows nothing.
+    It does where no turn is paid, or no situation comes back. A step that teaches nothing at all shows nothing.
     """
     earned_T = update.credit.advantage_T
     least = ROUNDING * np.abs(earned_T).max(initial=0.0)
-    if not least or isinstance(config.advantage, GrpoConfig) or config.modulation:
+    if not least or config.advantage.compares_returns_only or config.modulation:
         return False
     plain = (config.model_copy(update={"advantage": GrpoConfig(std=std)}) for std in (True, False))
-    return any(np.abs(credit(update.batch, one).advantage_T - earned_T).max() <= least for one in plain)
+    return any(
+        np.abs(credit(update.batch, one, update.recalled).advantage_T - earned_T).max() <= least for one in plain
+    )
