@@ -7,9 +7,10 @@
 The same episodes in every row: 10 turns, 30 turns, and 8 members that share a prompt of 1,000 tokens. They are learnt
 from as one sample each, or as one sample a turn, with the full history before it or with a window of two turns; and as
 padded, packed, or with common beginnings once (``learner.packing``). An update has passes with gradient over all
-samples, and a step of AdamW; the loss is ``clip``. Tokens a second are the episodes' own, each counted once, so that
-rows compare. Every measurement is a fresh process with one thread; a figure is the median over the repeats. ``mb`` is
-what the update adds to the process at its peak.
+samples, and a step of AdamW; the loss is ``clip``. Where TRL is installed, as in the environment that ``make interop``
+builds, the loss and the optimiser of its ``GRPOTrainer`` have rows for the same samples. Tokens a second are the
+episodes' own, each counted once, so that rows compare. Every measurement is a fresh process with one thread; a figure
+is the median over the repeats. ``mb`` is what the update adds to the process at its peak.
 """
 
 import argparse
@@ -19,10 +20,11 @@ import sys
 import time
 from pathlib import Path
 from statistics import median
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 import torch
+from learner_peer import INSTALLED, TrlLearner
 from learner_rows import Context, Shape, episodes_of, samples_of
 from provenance import RESULTS, origin, write
 from rollout import resident_mb
@@ -32,6 +34,7 @@ from manyturn.agents.language_model import LanguageModel, build_tiny, load_pretr
 from manyturn.trainers.learn.learner import Learner
 from manyturn.trainers.learn.learner_config import LearnerConfig
 from manyturn.trainers.learn.objectives.clip import ClipConfig
+from manyturn.trainers.learn.samples import Sample
 from manyturn.trainers.learn.trie.packing import Packing
 
 OUT = RESULTS / "learner.json"
@@ -43,8 +46,8 @@ SHAPES = {
 }
 TOY = {"10 turns": Shape(2, 3, 20, 6, 4), "8 members, prompt of 1,000": Shape(3, 1, 40, 4, 8)}
 # The one that each context is compared with comes first.
-WAYS: list[tuple[Context, Packing]] = [
-    (context, packing) for context in get_args(Context) for packing in get_args(Packing)
+WAYS: list[tuple[Context, str]] = [
+    (context, packing) for context in get_args(Context) for packing in (*get_args(Packing), *["trl"] * INSTALLED)
 ]
 
 Figures = dict[str, float]
@@ -59,28 +62,53 @@ def language(folder: Path | None, toy: bool) -> LanguageModel:
     return build_tiny(texts, 0, 4096, CPU, width=width, layers=layers)
 
 
-def measured(shape: Shape, context: Context, packing: Packing, made: LanguageModel, micro_tokens: int) -> Figures:
+class OwnLearner:
+    """Our learner, with one way of packing."""
+
+    def __init__(self, made: LanguageModel, micro_tokens: int, packing: Packing):
+        config = LearnerConfig(
+            lr=1e-5, minibatch=10**6, micro_tokens=micro_tokens, old_logprobs="engine", packing=packing
+        )
+        self._learner = Learner(made, config, ClipConfig(), 1.0)
+
+    def learn(self, samples: list[Sample]) -> float:
+        """One update in which each token that was said has an advantage of 1; the norm of its gradient."""
+        advantage_T = np.ones(sum(int(sample.said.sum()) for sample in samples))
+        norm = self._learner.learn(self._learner.read(samples), advantage_T, 1.0, (0,))["grad_norm"]
+        assert norm is not None
+        return norm
+
+    @property
+    def asked(self) -> int:
+        """Tokens of the samples of the last update."""
+        return self._learner.reader.asked
+
+    @property
+    def computed(self) -> int:
+        """Tokens that passed the model in it."""
+        return self._learner.reader.computed
+
+
+def measured(shape: Shape, context: Context, packing: str, made: LanguageModel, micro_tokens: int) -> Figures:
     """The second update, of which the first has set up the optimiser's state."""
     episodes = episodes_of(shape, made.model.config.get_text_config().vocab_size)
     samples = samples_of(episodes, context)
-    config = LearnerConfig(
-        lr=1e-5, minibatch=shape.episodes, micro_tokens=micro_tokens, old_logprobs="engine", packing=packing
-    )
-    learner = Learner(made, config, ClipConfig(), 1.0)
-    advantage_T = np.ones(sum(int(sample.said.sum()) for sample in samples))
-    few = [sample for sample in samples if sample.episode == 0]
-    learner.learn(learner.read(few), advantage_T[: sum(int(sample.said.sum()) for sample in few)], 1.0, (0,))
+    if packing == "trl":
+        learner = TrlLearner(made.model, made.tokenizer, micro_tokens)
+    else:
+        learner = OwnLearner(made, micro_tokens, cast(Packing, packing))
+    learner.learn([sample for sample in samples if sample.episode == 0])
     before, began = resident_mb(), time.process_time()
-    learner.learn(learner.read(samples), advantage_T, 1.0, (1,))
+    norm = learner.learn(samples)
     seconds = time.process_time() - began
     own = sum(len(part) for parts in episodes for part in parts)
-    reader = learner.reader
     return {
         "cpu_s": seconds,
         "tokens_per_s": own / seconds,
         "mb": peak_mb() - before,
-        "asked": reader.asked,
-        "computed": reader.computed,
+        "asked": learner.asked,
+        "computed": learner.computed,
+        "grad_norm": norm,
     }
 
 
@@ -138,7 +166,7 @@ def main() -> None:
         parser.error(f"nothing to measure: --repeats at least 1, --only part of one of: {', '.join(known)}")
     if (options.toy or options.model) and options.out == OUT:
         parser.error("the file of results is the tiny model's, at its full size: give --out")
-    about = origin(options.out, ("torch", "transformers", "numpy"), model=options.model)
+    about = origin(options.out, ("torch", "transformers", "numpy", "trl"), model=options.model)
     runs = {name: list[Figures]() for name in names}
     for _ in range(options.repeats):
         for name in names:
