@@ -34,7 +34,7 @@ from manyturn.agents.gather import gather
 from manyturn.agents.ledger import Ledger
 from manyturn.agents.scripted import Scripted
 from manyturn.envs.hosting.host import Answer
-from manyturn.envs.hosting.seats import Seat, open_seats
+from manyturn.envs.hosting.seats import Seat, Seats, open_seats
 
 OUT = RESULTS / "scale.json"
 CORRIDOR = f"{peers.__file__}:Corridor"
@@ -107,11 +107,11 @@ class _Turnwise:
         self._player.leave()
 
 
-async def side_by_side(env: str, policy: Policy, count: int, rounds: int) -> Figures:
+async def side_by_side(opened: Seats, policy: Policy, count: int, rounds: int) -> Figures:
     """Whole episodes, ``count`` at a time; the environments are made in the first round and used again after it."""
     before, turns, spent = peers.memory_mb(), 0, 0.0
     counted = TakingTurns(policy, count)
-    async with open_seats(env, limit=count) as seats:
+    async with opened as seats:
         for number in range(rounds):
             tasks = seats.tasks("train")[:count]
             plan = [(task, EpisodeKey(number, "scale", task.id, 0)) for task in tasks]
@@ -120,7 +120,7 @@ async def side_by_side(env: str, policy: Policy, count: int, rounds: int) -> Fig
             spent += time.perf_counter() - began
             turns += sum(len(episode.turns) for episode in episodes)
             if any(episode.ending.is_error for episode in episodes):
-                raise RuntimeError(f"{env}: an episode ended in an error")
+                raise RuntimeError(f"{opened.name}: an episode ended in an error")
     if counted.most != count or counted.open:
         raise RuntimeError(f"{counted.most} of {count} episodes were open at once, {counted.open} never ended")
     return {
@@ -158,25 +158,29 @@ async def seats_in_turn(count: int) -> Figures:
     return {"start_s": started, "steps_per_s": steps / spent, "memory_mb": memory}
 
 
-def peak_mb() -> float:
-    """The most memory that this process had."""
-    for line in Path("/proc/self/status").read_text().splitlines():
+def peak_mb(process: int | str = "self") -> float:
+    """The most memory that a process had."""
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024 / 1e6
-    raise RuntimeError("/proc/self/status has no VmHWM: this benchmark needs Linux")
+    raise RuntimeError(f"/proc/{process}/status has no VmHWM: this benchmark needs Linux")
 
 
 def measurements() -> dict[str, Callable[[], Figures]]:
     """Name -> what measures it in this process."""
+
+    def gathered(env: str, policy: Policy, count: int, rounds: int) -> Figures:
+        return asyncio.run(side_by_side(open_seats(env, limit=count), policy, count, rounds))
+
     expert, one_thing = Scripted(0.0), SaysOneThing()
     found: dict[str, Callable[[], Figures]] = {
-        f"gather {CROWD} corridor": lambda: asyncio.run(side_by_side(CORRIDOR, one_thing, CROWD, 1)),
-        f"gather {FEW} corridor": lambda: asyncio.run(side_by_side(CORRIDOR, one_thing, FEW, 8)),
+        f"gather {CROWD} corridor": lambda: gathered(CORRIDOR, one_thing, CROWD, 1),
+        f"gather {FEW} corridor": lambda: gathered(CORRIDOR, one_thing, FEW, 8),
         f"seats {FEW} corridor": lambda: asyncio.run(seats_in_turn(FEW)),
         f"plain loop {FEW}": lambda: peers.plain_loop(FEW, _SECONDS),
     }
     for name in ("manyturn/GuessNumber-v0", "manyturn/Maze-v0"):
-        found[f"gather {CROWD} {name}"] = lambda name=name: asyncio.run(side_by_side(name, expert, CROWD, 1))
+        found[f"gather {CROWD} {name}"] = lambda name=name: gathered(name, expert, CROWD, 1)
     for name, make in peers.vector_makers(FEW).items():
         found[f"{name} {FEW}"] = lambda make=make: peers.vector(make, _SECONDS)
     return found
