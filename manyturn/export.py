@@ -13,7 +13,7 @@ from manyturn.envs.contract.panel import Panel, make_panel, portable_name
 from manyturn.envs.contract.turn_reward import plain_wrappers
 from manyturn.envs.hosting.host import Host
 from manyturn.export_dataset import rows_of, write_dataset, write_rows
-from manyturn.export_packages import PACKAGES, write_package
+from manyturn.export_packages import PACKAGES, dashed, write_package
 from manyturn.exported import PANEL, WORLD
 
 Kind = Literal["verifiers", "skyrl", "trl", "dataset"]
@@ -62,32 +62,32 @@ def export(
         panels = {
             split: make_panel(tasks, env, split, limit, args) for split in host.splits if (tasks := _of(host, split))
         }
-        begun = {} if as_ == "verifiers" else rows_of(host, panels)
+        # TRL adds the first observation itself, to the last message.
+        rows = {} if as_ == "verifiers" else rows_of(host, panels, begun=as_ != "trl")
     finally:
         host.close()
-    name = class_name(env)
+    name, there = class_name(env), portable_name(env)
     package = f"manyturn_{re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '_', name).lower()}"
     folder = out if as_ == "dataset" else out / package
     folder.mkdir(parents=True, exist_ok=True)
     if is_file(env):
-        shutil.copy(env.rpartition(":")[0], folder)
-    world = {"env": portable_name(env), "args": dict(args or {}), "wrappers": kept, "version": manyturn.__version__}
+        # The library datasets takes a FILE.py at the top of a folder FILE for a script, and refuses it.
+        code = folder / "code" if as_ == "dataset" else folder
+        code.mkdir(exist_ok=True)
+        shutil.copy(env.rpartition(":")[0], code)
+        there = (code / there).relative_to(folder).as_posix()
+    world = {"env": there, "args": dict(args or {}), "wrappers": kept, "version": manyturn.__version__}
     _write(folder / WORLD, json.dumps(world, indent=1) + "\n")
     for split, panel in panels.items():
         panel.save(folder / f"{split}{PANEL}")
     if as_ == "dataset":
-        write_dataset(out, portable_name(env), panels, begun)
+        write_dataset(out, there, panels, rows)
         return panels
-    write_package(PACKAGES[as_], out, package, name, portable_name(env), panels)
+    write_package(PACKAGES[as_], out, package, name, there, panels)
     if as_ == "skyrl":
-        dashed = package.replace("_", "-")
-        write_rows(out, {split: [{**row, "env_class": dashed} for row in rows] for split, rows in begun.items()})
-    if as_ == "trl":  # which adds the first observation itself, to the last message
-        empty = {"role": "user", "content": ""}
-        unread = {
-            split: [{**row, "prompt": [*row["prompt"][:-1], empty]} for row in rows] for split, rows in begun.items()
-        }
-        write_rows(out, unread)
+        rows = {split: [{**row, "env_class": dashed(package)} for row in lines] for split, lines in rows.items()}
+    if rows:
+        write_rows(out, rows)
     return panels
 
 

@@ -29,12 +29,10 @@ the rows, and no answers: to play a task, make the environment.
 ```python
 import manyturn as mt
 
-env = mt.make("{env}")  # with the args of world.json, if it has any
+env = mt.make("{env}")  # in this folder, with the args of world.json, if it has any
 observation, info = env.reset(seed=row["seed"], options={{"task": row["task"]}})
 ```
 
-| split | tasks | hash |
-|---|---|---|
 {table}
 
 | column | |
@@ -50,15 +48,22 @@ The files `*{panel}` pin the tasks for `manyturn evaluate --panel`, and `world.j
 Rows = Mapping[str, list[dict[str, Any]]]
 
 
-def rows_of(host: Host, panels: Mapping[str, Panel]) -> Rows:
-    """The rows of each split. Raises EnvError if a task cannot be begun."""
+def rows_of(host: Host, panels: Mapping[str, Panel], begun: bool = True) -> Rows:
+    """The rows of each split.
+
+    Args:
+        begun: begin each task, whose first observation is the last message; else that message is empty.
+
+    Raises:
+        EnvError: a task cannot be begun.
+    """
     told = [{"role": "system", "content": host.instructions}] if host.instructions else []
     found: dict[str, list[dict[str, Any]]] = {}
     for split, panel in panels.items():
         found[split] = []
         for task in panel.find(host.tasks(split)):
             seed = episode_seed(task)
-            read = {"role": "user", "content": host.reset(task, seed).observation}
+            read = {"role": "user", "content": host.reset(task, seed).observation if begun else ""}
             about = {"task": task.id, "split": split, "content": task.content, "seed": seed}
             labels = {"difficulty": task.difficulty, "tags": list(task.tags)}
             found[split].append({"prompt": [*told, read], **about, **labels})
@@ -69,9 +74,14 @@ def write_dataset(out: Path, env: str, panels: Mapping[str, Panel], rows: Rows) 
     """Write card and rows into a folder that is there."""
     write_rows(out, rows)
     files = "\n".join(f"  - split: {split}\n    path: data/{split}.jsonl" for split in panels)
-    table = "\n".join(f"| {split} | {len(panel)} | `{panel.hash}` |" for split, panel in panels.items())
-    card = _CARD.format(env=env, version=manyturn.__version__, files=files, table=table, panel=PANEL)
+    card = _CARD.format(env=env, version=manyturn.__version__, files=files, table=panel_table(panels), panel=PANEL)
     (out / "README.md").write_text(card, encoding="utf-8")
+
+
+def panel_table(panels: Mapping[str, Panel]) -> str:
+    """The splits of an export, as Markdown."""
+    lines = [f"| {split} | {len(panel)} | `{panel.hash}` |" for split, panel in panels.items()]
+    return "\n".join(["| split | tasks | hash |", "|---|---|---|", *lines])
 
 
 def write_rows(out: Path, rows: Rows) -> None:

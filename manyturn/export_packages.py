@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import manyturn
 from manyturn.envs.contract.panel import Panel
+from manyturn.export_dataset import panel_table
 
 
 class Package(NamedTuple):
@@ -50,9 +51,7 @@ _README = """\
 pip install .{then}
 ```
 
-| split | tasks | hash |
-|---|---|---|
-{rows}
+{table}
 
 A task that is another one in the installed manyturn is refused."""
 PACKAGES = {
@@ -150,6 +149,11 @@ trainer.train()
 }
 
 
+def dashed(package: str) -> str:
+    """A package's name as pip and registries have it."""
+    return package.replace("_", "-")
+
+
 def write_package(kind: Package, out: Path, package: str, name: str, env: str, panels: Mapping[str, Panel]) -> None:
     """Write the files that make a package of a folder, which has the folder of its code already.
 
@@ -158,9 +162,8 @@ def write_package(kind: Package, out: Path, package: str, name: str, env: str, p
         name: beginning of the names of classes.
         env: the environment's name, which is safe to stand in code.
     """
-    rows = "\n".join(f"| {split} | {len(panel)} | `{panel.hash}` |" for split, panel in panels.items())
-    words = {"env": env, "version": manyturn.__version__, "host": kind.host, "needs": kind.needs, "rows": rows}
-    words |= {"package": package, "dashed": package.replace("_", "-"), "name": name}
+    words = {"env": env, "version": manyturn.__version__, "host": kind.host, "needs": kind.needs}
+    words |= {"package": package, "dashed": dashed(package), "name": name, "table": panel_table(panels)}
     files = {
         out / package / "__init__.py": kind.module,
         out / "pyproject.toml": _PROJECT,

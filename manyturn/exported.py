@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -69,6 +69,22 @@ class Exported:
             return panel.find(host.tasks(split))
         finally:
             host.close()
+
+
+def task_of(folder: Path, row: Mapping[str, Any]) -> Task:
+    """The task of a row of ``data/``. Raises PanelError if it is another one than when it was exported."""
+    if missing := {"task", "split", "content", "seed"} - row.keys():
+        raise ValueError(f"the row lacks {', '.join(sorted(missing))}: take the rows of data/ as they are")
+    task = _tasks(folder, row["split"]).get(row["task"])
+    if task is None or task.content != row["content"]:
+        raise PanelError(f"task {row['task']} of split {row['split']} is none of this export: take its own data/")
+    return task
+
+
+@cache
+def _tasks(folder: Path, split: str) -> dict[str, Task]:
+    """Id -> task of a split, read once in each process."""
+    return {task.id: task for task in Exported.read(folder).tasks(split)}
 
 
 def episode_seed(task: Task) -> int:

@@ -9,16 +9,13 @@ Source: the package skyrl-gym 0.4.0, ``skyrl_gym.envs.base_text_env``, and the g
 """
 
 import math
-from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
 from skyrl_gym.envs.base_text_env import BaseTextEnv  # pyright: ignore[reportMissingImports]
 
-from manyturn.envs.contract.panel import PanelError
-from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.host import Answer, EnvError, Host
-from manyturn.exported import Exported
+from manyturn.exported import Exported, task_of
 
 
 class ExportedEnv(BaseTextEnv):
@@ -33,12 +30,7 @@ class ExportedEnv(BaseTextEnv):
     def __init__(self, env_config: Any = None, extras: dict[str, Any] | None = None):
         super().__init__()
         row = extras or {}
-        if missing := {"task", "split", "content", "seed"} - row.keys():
-            raise ValueError(f"the row lacks {', '.join(sorted(missing))}: take the rows of data/ as they are")
-        world = Exported.read(self.folder)
-        self._task = _tasks(self.folder, row["split"]).get(row["task"])
-        if self._task is None or self._task.content != row["content"]:
-            raise PanelError(f"task {row['task']} of split {row['split']} is none of this export: take its own data/")
+        world, self._task = Exported.read(self.folder), task_of(self.folder, row)
         self._seed, self._limit = int(row["seed"]), row.get("max_turns")
         self._host = Host(world.name, world.args, world.wrappers)
         self._told = self._host.instructions
@@ -46,7 +38,6 @@ class ExportedEnv(BaseTextEnv):
 
     def init(self, prompt: Any) -> tuple[list[dict[str, str]], dict[str, Any]]:
         """The first messages, which are also the row's prompt."""
-        assert self._task is not None
         self.turns, self._invalid = 0, 0
         self._last = self._host.reset(self._task, self._seed)
         told = [{"role": "system", "content": self._told}] if self._told else []
@@ -77,9 +68,3 @@ class ExportedEnv(BaseTextEnv):
 
     def close(self) -> None:
         self._host.close()
-
-
-@cache
-def _tasks(folder: Path, split: str) -> dict[str, Task]:
-    """Id -> task of a split, read once in each process."""
-    return {task.id: task for task in Exported.read(folder).tasks(split)}

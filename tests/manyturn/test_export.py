@@ -121,6 +121,7 @@ def test_a_data_set_begins_each_task_as_the_environment_does(command, tmp_path):
             assert (row["split"], row["task"]) == (info["split"], info["task"])
     assert len({row["prompt"][-1]["content"] for row in rows}) == 3
     card = (out / "README.md").read_text()
+    assert f'mt.make("{Path(world.name).relative_to(out)}' in card
     for split in world.splits:
         panel = out / f"{split}.panel.json"
         assert command("panel", "verify", panel).code == 2  # a file's code is not run because a panel names it
@@ -129,13 +130,16 @@ def test_a_data_set_begins_each_task_as_the_environment_does(command, tmp_path):
         assert json.loads(panel.read_text())["hash"] in card
 
 
-def test_a_data_set_is_read_by_the_hubs_own_library(command, tmp_path, monkeypatch):
+@pytest.mark.parametrize("env", ["manyturn/Maze-v0", "safe.py:Safe"])
+def test_a_data_set_is_read_by_the_hubs_own_library(env, command, tmp_path, monkeypatch):
     if find_spec("datasets") is None:
         absent("DATASETS", "datasets is missing: pip install datasets")
     from datasets import load_dataset
 
-    out = tmp_path / "maze"
-    assert command("export", "manyturn/Maze-v0", "--as", "dataset", "--out", out, "--limit", 4).code == 0
+    monkeypatch.chdir(tmp_path)
+    Path("safe.py").write_text(SAFE)
+    out = tmp_path / "sets" / "safe"  # with safe.py at its top it would be taken for a script
+    assert command("export", env, "--as", "dataset", "--out", out, "--limit", 4).code == 0
     read = load_dataset(str(out), cache_dir=str(tmp_path / "cache"))
     assert set(read) == {"train", "validation", "test"}
     for split, rows in read.items():
@@ -144,7 +148,26 @@ def test_a_data_set_is_read_by_the_hubs_own_library(command, tmp_path, monkeypat
         ]
 
 
+def test_a_data_set_of_a_file_is_no_loading_script(command, tmp_path):
+    (tmp_path / "safe.py").write_text(SAFE)
+    out = tmp_path / "sets" / "safe"
+    assert command("export", f"{tmp_path / 'safe.py'}:Safe", "--as", "dataset", "--out", out).code == 0
+    assert not list(out.glob("*.py")) and (out / "code" / "safe.py").read_text() == SAFE
+
+
+UNBEGINNABLE = SAFE.replace('return f"safe', "assert task.params['n'] != 101; return f\"safe")
+
+
+def test_rows_without_a_first_observation_begin_no_task(command, tmp_path):
+    (tmp_path / "safe.py").write_text(UNBEGINNABLE)
+    ended = command("export", f"{tmp_path / 'safe.py'}:Safe", "--as", "trl", "--out", tmp_path / "out")
+    assert ended.code == 0, ended.err
+    rows = [json.loads(line) for line in (tmp_path / "out" / "data" / "validation.jsonl").read_text().splitlines()]
+    assert [row["task"] for row in rows] == [f"validation/{i}" for i in range(5)]
+    assert all(row["prompt"][-1] == {"role": "user", "content": ""} for row in rows)
+
+
 def test_a_task_that_cannot_be_begun_leaves_no_data_set(command, tmp_path):
-    (tmp_path / "safe.py").write_text(SAFE.replace('return f"safe', "assert task.params['n'] != 101; return f\"safe"))
+    (tmp_path / "safe.py").write_text(UNBEGINNABLE)
     ended = command("export", f"{tmp_path / 'safe.py'}:Safe", "--as", "dataset", "--out", tmp_path / "out")
     assert ended.code != 0 and "AssertionError" in ended.err and not (tmp_path / "out").exists(), ended.err

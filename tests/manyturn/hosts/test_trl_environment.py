@@ -23,6 +23,38 @@ from manyturn.envs.contract.panel import PanelError
 from manyturn.envs.hosting.host import Host
 from manyturn.exported import Exported, episode_seed
 
+# It is no longer usable once it has raised, and raises when it is closed.
+BRITTLE = """\
+from pathlib import Path
+
+import manyturn as mt
+
+
+class Brittle(mt.TextEnv):
+    def __init__(self, log, max_turns=None):
+        super().__init__(max_turns=max_turns)
+        self.log, self.broken = Path(log), False
+        self.write("made")
+
+    def write(self, word):
+        with self.log.open("a") as file:
+            file.write(f"{word} ")
+
+    def tasks(self, split):
+        return [mt.Task(f"{split}/{i}", split, {"n": 3 * self.splits.index(split) + i}) for i in range(3)]
+
+    def begin(self, task, rng):
+        return "broken" if self.broken else "whole"
+
+    def respond(self, action):
+        self.broken = True
+        raise RuntimeError("broken on purpose")
+
+    def close(self):
+        self.write("closed")
+        if self.broken:
+            raise RuntimeError("cannot be closed")
+"""
 ANSWERS = re.compile(r"<tool_response>\n(.*?)\n</tool_response>", re.DOTALL)
 
 
@@ -155,6 +187,28 @@ def test_an_episode_that_is_lost_has_no_reward(env, harm, exported):
     trainer._generate_and_score_completions(made.rows)
     assert [one.get_reward() for one in trainer.environments] == [None] * 3
     assert all(math.isnan(reward) for reward in trainer._logs["rewards"][made.kind.__name__])
+
+
+def test_an_episode_that_our_recipe_ended_has_no_reward(exported):
+    wrappers = '[{name = "turn_cost", cost = 0.5}, {name = "part_weights", weights = {noize = 2.0}}]'
+    made = exported(FAULTY, "--env.wrappers", wrappers)
+    starts = [Host(made.world.name).reset(task, episode_seed(task)).observation for task in made.world.tasks("test")]
+    trainer = made.trainer({first: ["say", "win"] for first in starts})
+    trainer._generate_and_score_completions(made.rows)
+    assert all("part_weights names 'noize'" in made.heard[first][-1][-1] for first in starts)
+    assert [one.get_reward() for one in trainer.environments] == [None] * 3
+
+
+def test_after_a_fault_the_environment_is_closed_and_the_next_episode_has_another(exported, tmp_path):
+    (tmp_path / "brittle.py").write_text(BRITTLE)
+    log = tmp_path / "log"
+    made = exported(f"{tmp_path / 'brittle.py'}:Brittle", "--env.args.log", str(log))
+    one = made.kind()
+    for row in made.rows:
+        assert one.reset(**row) == "whole"
+        assert "lost" in one.act("break") and one.get_reward() is None
+    words = log.read_text().split()
+    assert words.count("made") == words.count("closed") >= 4  # the export made some, too
 
 
 def test_a_row_of_another_export_is_refused(exported):
