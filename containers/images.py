@@ -71,7 +71,7 @@ def build(name: str = NAME, say: Callable[[str], None] = print) -> str:
         EngineUnavailable: no engine answers.
         ImageMissing: it could not be made.
     """
-    found = _inspected(name)
+    found = inspected(name)
     if found is not None and _recipe(found["Config"].get("Labels")) == RECIPE:
         say(f"{name}: already there, {_short(found['Id'])}")
         return str(found["Id"])
@@ -97,7 +97,7 @@ def resolve(name: str) -> str:
         EngineUnavailable: no engine answers.
         ImageMissing: it is not there, and no registry gives it.
     """
-    if (found := _inspected(name)) is not None:
+    if (found := inspected(name)) is not None:
         return str(found["Id"])
     mend = f"manyturn images build makes {NAME}"
     if name.partition(":")[0] == NAME.partition(":")[0]:  # made here alone: what a registry has under it is foreign
@@ -107,7 +107,7 @@ def resolve(name: str) -> str:
             client().pull(name, **({} if _has_tag(name) else {"tag": "latest"}))
     except EngineUnavailable as error:
         raise ImageMissing(f"{error}; {mend} without a registry") from error
-    if (found := _inspected(name)) is None:
+    if (found := inspected(name)) is None:
         raise ImageMissing(f"no registry gave {name}; {mend} without one")
     return str(found["Id"])
 
@@ -130,7 +130,8 @@ def images() -> list[ImageFacts]:
     )
 
 
-def _inspected(name: str) -> dict[str, Any] | None:
+def inspected(name: str) -> dict[str, Any] | None:
+    """What the engine knows of an image that it has; None if it has none of that name. Raises EngineUnavailable."""
     with engine_errors(f"look for the image {name}"):
         from docker.errors import ImageNotFound
 

@@ -60,6 +60,7 @@ def read_panel(path: Path, env: str | None = None, split: str | None = None) -> 
         raise PanelError(f"{path} is a panel of the split {panel.split}: leave --split out, or make another panel")
     if env is None and is_only_by_hand(panel.env):
         what = "to which a connection would be made" if is_elsewhere(panel.env) else "whose code would run"
+        what = "whose scripts would run" if panel.env.startswith("harbor:") else what
         raise PanelError(f"{path} names the environment {panel.env}, {what}: if you trust it, add --env {panel.env}")
     return panel
 

@@ -22,6 +22,7 @@ from manyturn.envs.contract.plugins import load_plugins, where_else
 
 # What a name may begin with in place of an id -> what makes the environment from the rest of the name.
 _PREFIXES = {
+    "harbor": "manyturn.envs.harbor.env:HarborEnv",
     "openenv": "manyturn.envs.openenv.env:ServedEnv",
     "reasoning-gym": "manyturn.envs.reasoning.env:ReasoningEnv",
     "textarena": "manyturn.envs.arena.env:ArenaEnv",

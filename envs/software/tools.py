@@ -2,6 +2,8 @@
 
 import posixpath
 import shlex
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from manyturn.containers.sandbox import WORKSPACE, Ran, Sandbox, SandboxRefused
 from manyturn.envs.software.allowance import Allowance
@@ -22,6 +24,8 @@ class Tools:
         sandbox: where everything happens.
         seconds: deadline of a command.
         allowance: of one action, for all its commands; whoever calls renews it.
+        environ: further variables of its commands.
+        called: another name of the workspace, which a link in the image gives it.
 
     Attributes:
         folder: where commands run; a command that changes it changes it for those after it.
@@ -30,8 +34,16 @@ class Tools:
         touched: whether the workspace may have changed since this was last set to False.
     """
 
-    def __init__(self, sandbox: Sandbox | Desk, seconds: float = 30.0, allowance: Allowance | None = None):
+    def __init__(
+        self,
+        sandbox: Sandbox | Desk,
+        seconds: float = 30.0,
+        allowance: Allowance | None = None,
+        environ: Mapping[str, str] = MappingProxyType({}),
+        called: str = WORKSPACE,
+    ):
         self._sandbox, self._seconds = sandbox, seconds
+        self._environ, self._called = {**_ENVIRON, **environ}, called
         self.allowance = allowance or Allowance()
         self.folder = WORKSPACE
         self.viewed = ""
@@ -132,7 +144,7 @@ class Tools:
         if not left:
             raise ToolError(f"{self._stopped()}, and they are used up: call this in your next turn")
         seconds = min(self._seconds, left)
-        ran = self._sandbox.run(script, seconds=seconds, folder=self.folder, environ=_ENVIRON, report=report)
+        ran = self._sandbox.run(script, seconds=seconds, folder=self.folder, environ=self._environ, report=report)
         self.allowance.spend(ran.seconds)
         return ran
 
@@ -150,6 +162,8 @@ class Tools:
     def _place(self, path: str) -> str:
         """A path below the workspace. Raises ToolError for one outside."""
         full = posixpath.normpath(posixpath.join(self.folder, path))
+        if full.startswith(f"{self._called}/"):
+            full = WORKSPACE + full.removeprefix(self._called)
         if not path or "\0" in path or not full.startswith(WORKSPACE + "/"):
             raise ToolError(f"{path!r:.200} is not the path of a file below {WORKSPACE}")
         return full

@@ -60,7 +60,8 @@ def _compare(suite: Suite, file: Path, one: SuitePanel) -> None:
     panel = one.panel
     if is_only_by_hand(panel.env):
         raise SuiteError(
-            f"{file} names the environment {panel.env}, which is a file or an address: register it, and freeze its id"
+            f"{file} names the environment {panel.env}, which is a file, a folder or an address: register it, "
+            "and freeze its id"
         )
     with contextlib.closing(Host(panel.env, args_of(panel, file, panel.env, {}))) as host:
         try:

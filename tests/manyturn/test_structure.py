@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("envs", "agents", "trainers", "containers")
-ON_CONTAINERS = ("envs.hosting.engines", "envs.software", "envs.benchmarks.swebench", "envs.code")
+ON_CONTAINERS = ("envs.hosting.engines", "envs.software", "envs.benchmarks.swebench", "envs.code", "envs.harbor")
 FLOORS = {"containers": 0, "envs": 1, "agents": 2, "trainers": 3, "manyturn": 4}
 
 
@@ -94,9 +94,9 @@ ROOMS = {
             {"contract"},
             {"hosting", "tools", "web", "classics", "household", "openenv", "reasoning", "arena"},
             {"conformance", "software", "users", "shop"},
-            {"benchmarks", "code", "desk", "search", "talk"},
+            {"benchmarks", "code", "desk", "harbor", "search", "talk"},
         ],
-        36,
+        40,
     ),
 }
 

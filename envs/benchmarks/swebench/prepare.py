@@ -10,19 +10,17 @@ Not looked into: the repositories of submodules, and copies of the project elsew
 """
 
 import contextlib
-import fcntl
 import io
-import os
 import tarfile
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from manyturn.containers import owner
+from manyturn.containers.alone import alone
 from manyturn.containers.container_engine import LABEL, engine_errors
 from manyturn.containers.images import resolve
-from manyturn.containers.sandbox import WORKSPACE, EngineUnavailable
+from manyturn.containers.sandbox import WORKSPACE
 from manyturn.envs.benchmarks.swebench.rows import R2EGYM, SWESMITH, DataError, Row
 from manyturn.envs.contract.keys import digest
 
@@ -160,28 +158,12 @@ def _hidden(row: Row) -> list[str]:
     return files
 
 
-@contextlib.contextmanager
-def _alone() -> Iterator[None]:
-    """Waits for other processes of this user that make an image."""
-    path = Path(tempfile.gettempdir()) / f"manyturn-swebench-{os.getuid()}.lock"
-    try:
-        # The folder is everybody's: no link of another's is followed.
-        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        raise EngineUnavailable(
-            f"{path} cannot be opened as a lock ({error.strerror}): remove it, or set TMPDIR to a folder of your own"
-        ) from error
-    with os.fdopen(opened, "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 def _made(source: str, row: Row, hidden: Iterable[str], name: str, grades: bool) -> tuple[str, str]:
     """Name and Python of an image. One is made at a time, whatever asks for it: a group's episodes begin together."""
     import docker
     from docker.errors import ImageNotFound
 
-    with engine_errors(f"prepare {source}"), _alone():
+    with engine_errors(f"prepare {source}"), alone("swebench"):
         client = docker.from_env(timeout=_ENGINE_SECONDS)  # to commit a large repository takes a while
         with contextlib.suppress(ImageNotFound):
             return name, client.images.get(name).labels[_PYTHON_LABEL]

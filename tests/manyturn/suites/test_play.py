@@ -112,7 +112,7 @@ def test_a_suites_file_starts_no_code(command, small, tmp_path, name):
     told = command("suite", "verify", "small.json").err
     small.write_text(text.replace("HASH", told.split("give the hash ")[1].split(",")[0]))
     refused = command("evaluate", "expert", "--suite", "small.json")
-    assert refused.code == 2 and f"names the environment {name}, which is a file or an address" in refused.err
+    assert refused.code == 2 and f"names the environment {name}, which is a file, a folder or an address" in refused.err
     assert not (tmp_path / "ran").exists()
 
 

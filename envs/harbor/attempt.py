@@ -1,0 +1,159 @@
+"""One attempt at a task: the sandbox, the tools of the agent, and what becomes of what is handed in."""
+
+import posixpath
+from collections.abc import Mapping
+
+from manyturn.containers.container_engine import ContainerEngine
+from manyturn.containers.sandbox import WORKSPACE, SandboxRefused, Snapshot
+from manyturn.envs.harbor.image import Ground
+from manyturn.envs.harbor.tasks import Folder, Step
+from manyturn.envs.harbor.verifier import Broken, Verdict, lay, verify
+from manyturn.envs.software.allowance import Allowance
+from manyturn.envs.software.desk import Desk, Files
+from manyturn.envs.software.tools import Tools
+from manyturn.envs.tools.calls import BadCall, read_calls
+from manyturn.envs.tools.tool import ToolError
+from manyturn.envs.tools.toolset import Answered, Toolset
+
+COMMAND_SECONDS = 60.0
+_SETUP = "setup.sh"
+
+
+class Attempt:
+    """A workspace, and the step that is worked on in it.
+
+    Args:
+        base: image and names.
+        pristine: the working folder before anybody has worked in it.
+        folder: the task.
+        engine: what sandboxes are made with.
+        allowance: of an action; whoever calls renews it.
+
+    Attributes:
+        number: of the step, from 0.
+        tools: bash, view, edit and search.
+        key: hash of all files, as of the last action.
+        handed_in: the files that ``submit`` has handed in; None before.
+        solved: whether the step's own solution has been put in.
+    """
+
+    def __init__(self, base: Ground, pristine: Snapshot, folder: Folder, engine: ContainerEngine, allowance: Allowance):
+        self._base, self._pristine, self._folder, self._allowance = base, pristine, folder, allowance
+        self._engine = engine.model_copy(update={"image": base.image, "python": base.python})
+        self.number, self.solved, self.key = 0, False, ""
+        self.handed_in: Files | None = None
+        self._sit_down(Files(pristine))
+
+    @property
+    def step(self) -> Step:
+        return self._folder.steps[self.number]
+
+    @property
+    def called(self) -> str:
+        """The agent's folder, by the name that the task gives it."""
+        return self._base.workdir
+
+    def answer(self, action: str) -> Answered:
+        """What the tools answer to an action."""
+        try:
+            if any(request.name == "submit" for request in read_calls(action)[:-1]):
+                raise BadCall("submit hands the work in: no call can follow it")
+        except BadCall as error:
+            return Answered(f"Error: {error}", (), valid=False, readable=False)
+        tools = self.tools
+        answered = Toolset([tools.bash, tools.view, tools.edit, tools.search, self.submit]).answer(action)
+        self.look()
+        return answered
+
+    def submit(self) -> str:
+        """Hand in what is in your folder. Tests that you cannot see decide."""
+        try:
+            self.handed_in = self.desk.files()
+        except SandboxRefused as error:
+            raise ToolError(f"{error}: make room first") from None
+        return "Your work is handed in."
+
+    def look(self) -> None:
+        """See what has become of the files, if a tool may have changed them."""
+        if self.tools.touched or not self.key:
+            self.tools.touched = False
+            try:
+                self.key = self.desk.snapshot().key
+            except SandboxRefused as error:  # the agent has filled the workspace beyond its limits
+                self.key = f"refused: {error}"
+
+    def judged(self) -> Verdict:
+        """What the step's tests say of what was handed in. Raises Broken if untouched files get no reward either."""
+        assert self.handed_in is not None
+        with self.desk.lent(back=False) as sandbox:
+            sandbox.spent = "what ran there saw hidden tests, and could leave word in the kernel's counters"
+            environ = {**self._folder.laid.environ, **self.step.environ}
+
+            def verdict(workspace: Snapshot) -> Verdict:
+                if not self._allowance.left:
+                    return Verdict(None, True, "")
+                seconds = min(self.step.seconds, self._allowance.left)
+                found = verify(sandbox, workspace, self.step.tests, self._base.python, environ, seconds)
+                self._allowance.spend(found.seconds)
+                return found
+
+            found = verdict(self.handed_in.workspace)
+            if found.rewards is None and not found.timed_out:
+                untouched = verdict(self._pristine)
+                if untouched.rewards is None and not untouched.timed_out:
+                    raise Broken(f"tests/test.sh leaves no reward here, of untouched files either: {untouched.output}")
+        return found
+
+    def begin_step(self, number: int) -> bool:
+        """Go on with a step in the files that were handed in. Returns whether it could be set up.
+
+        Raises Broken where that fails in untouched files too.
+        """
+        files, self.handed_in = self.handed_in, None
+        if files is not None:
+            self.close()
+            self._sit_down(files)
+        self.number, self.solved, self.key = number, False, ""
+        if not self._set_up():
+            if self.desk.snapshot().key != self._pristine.key or number:
+                with self.desk.lent(back=False) as sandbox:
+                    sandbox.restore(self._pristine)
+                if self._set_up():
+                    return False
+            raise Broken(f"steps/{self.step.name}/workdir cannot be laid down, or its {_SETUP} fails here")
+        self.look()
+        return True
+
+    def take_up(self, number: int, files: Files, state: Mapping[str, object]) -> None:
+        """Continue from what ``saved`` gave."""
+        self.close()
+        self._sit_down(files)
+        self.number, self.solved, self.key = number, bool(state["solved"]), ""
+        self.tools.folder, self.tools.viewed = str(state["folder"]), str(state["viewed"])
+        self.look()
+
+    def close(self) -> None:
+        """Give the sandbox back."""
+        self.desk.close()
+
+    def _sit_down(self, files: Files) -> None:
+        self.desk = Desk(self._engine, files)
+        environ = self._folder.laid.environ
+        self.tools = Tools(self.desk, COMMAND_SECONDS, self._allowance, environ, called=self._base.workdir)
+
+    def _set_up(self) -> bool:
+        """Lay down what belongs to the step, and run its script."""
+        staged = self.step.staged
+        if not staged:
+            return True
+        if not lay(self.desk, staged, WORKSPACE):
+            return False
+        if _SETUP not in staged or not self._allowance.left:
+            return _SETUP not in staged
+        ran = self.desk.run(
+            f"bash {posixpath.join(WORKSPACE, _SETUP)}",
+            seconds=self._allowance.left,
+            environ=self._folder.laid.environ,
+        )
+        self._allowance.spend(ran.seconds)
+        return ran.status == 0 and not ran.timed_out
