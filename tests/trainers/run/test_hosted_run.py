@@ -1,11 +1,13 @@
 """A run whose weights depend on where its environments are, or on what became of their hosts."""
 
 import asyncio
+import json
 import os
 import re
 import shlex
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -82,6 +84,30 @@ def test_a_run_that_was_killed_goes_on_at_other_hosts_to_the_same_bits(local, tm
         config = run / "config.toml"
         config.write_text(config.read_text().replace(first.url, second.url))
         asyncio.run(train(None, run, resume=True))
+    assert found(run)["summary"]["weights"] == found(local)["summary"]["weights"]
+    assert missing_and_double(episode_keys(run), episode_keys(local)) == (0, 0) and not left_behind(run)
+
+
+@pytest.mark.parametrize("reached", [0, 2])
+def test_a_run_whose_only_host_is_gone_for_good_is_resumed_at_another_to_the_same_bits(
+    reached, local, tmp_path, forked
+):
+    run = tmp_path / "run"
+    with host_processes(2, "--workers", "0") as [first, second], ThreadPoolExecutor() as pool:
+        place = ("--placement.kind", "static", "--placement.hosts", json.dumps([first.url]), "--placement.wait", "2")
+        words = ("-m", "manyturn", "train", "--recipe", local / "config.toml", *place, "--out", run)
+        training = pool.submit(forked, *words)
+        while not (run / "checkpoints" / f"step_{reached:06d}").is_dir() and not training.done():
+            time.sleep(0.01)
+        first.kill()
+        lost = training.result()
+        said = f"manyturn: no host had room for an episode within 2 s ({first.url}:"
+        assert lost.returncode == 5 and said in lost.stderr, lost.stderr
+        assert not (run / "summary.json").exists()
+        config = run / "config.toml"
+        config.write_text(config.read_text().replace(first.url, second.url))
+        resumed = forked("-m", "manyturn", "train", "--resume", run)
+    assert resumed.returncode == 0, resumed.stderr
     assert found(run)["summary"]["weights"] == found(local)["summary"]["weights"]
     assert missing_and_double(episode_keys(run), episode_keys(local)) == (0, 0) and not left_behind(run)
 
