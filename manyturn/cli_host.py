@@ -29,8 +29,8 @@ def host(
         The only environment that may be built: an id, or FILE.py:Class. Default: any that is registered here; a run
         cannot have a file executed.
     env_args
-        Arguments that decide what runs on this machine, such as images, and that a run may therefore only repeat: a
-        TOML table, or by name, as in --env.args.difficulty hard. All others come from the run.
+        Arguments that decide what runs on this machine, such as programs and images, and that a run may therefore only
+        repeat: a TOML table, or by name, as in --env.args.python PROGRAM. All others come from the run.
     host
         Address to listen on. Any but this machine's own needs a token.
     port

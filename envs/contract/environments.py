@@ -148,23 +148,27 @@ def make(name: str, **kwargs: Any) -> gymnasium.Env:
     ``gymnasium.make`` with an id does the same once the package that registers it was imported; this also loads
     plugins, takes files, and leaves out Gymnasium's per-step checks, which ``manyturn check`` runs instead.
     """
-    file, colon, cls = name.rpartition(":")
-    if colon and file.endswith(".py"):
-        maker = load_class(Path(file).resolve(), cls)
-        _check_arguments(name, maker, kwargs)
+    maker = maker_of(name, kwargs)
+    if _is_no_id(name):
         return maker(**kwargs)
-    if is_elsewhere(name):
-        maker = _elsewhere(name)
-        _check_arguments(name, maker, kwargs)
-        return maker(**kwargs)
-    load_plugins()
-    if name not in gymnasium.registry:
-        raise unknown_env(name)
-    entry = gymnasium.registry[name].entry_point
-    if entry is not None:
-        for_class = kwargs.keys() - inspect.signature(gymnasium.make).parameters.keys()
-        _check_arguments(name, load_env_creator(entry) if isinstance(entry, str) else entry, sorted(for_class))
     return gymnasium.make(name, disable_env_checker=True, **kwargs)
+
+
+def maker_of(name: str, args: Iterable[str]) -> Any:
+    """What makes an environment: its class, or a function. Raises UnknownEnv or UnknownArgument, as ``make`` would.
+
+    Args:
+        args: names of the arguments that it is to be made with.
+    """
+    maker = _elsewhere(name) if is_elsewhere(name) and not is_file(name) else _maker(name)
+    if maker is not None:  # else gymnasium.make says that it has no entry point
+        of_make = () if _is_no_id(name) else inspect.signature(gymnasium.make).parameters
+        _check_arguments(name, maker, (word for word in args if word not in of_make))
+    return maker
+
+
+def _is_no_id(name: str) -> bool:
+    return is_file(name) or is_elsewhere(name)
 
 
 def unknown_env(name: str) -> UnknownEnv:

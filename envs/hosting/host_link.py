@@ -21,7 +21,7 @@ from manyturn.envs.hosting.host_words import PATH, error_from_wire
 from manyturn.envs.hosting.keep_alive import keep_alive
 from manyturn.envs.hosting.occupancy import Occupancy
 from manyturn.envs.hosting.outbox import Outbox, messages_in
-from manyturn.envs.hosting.wire import LIMIT, encode
+from manyturn.envs.hosting.wire import LIMIT
 
 _CONNECT_SECONDS = 10.0
 _HELLO_SECONDS = 120.0  # the host imports the environment, and tries it out in a process of its own
@@ -43,7 +43,7 @@ class HostLink:
     Args:
         url: ``http://`` or ``https://``, host and port.
         token: that the host asks for; None for none.
-        hello: names the environment, and what must be equal there.
+        hello: a message that names the environment, and what must be equal there.
         silence: seconds without a word after which a host that owes an answer counts as lost.
 
     Attributes:
@@ -55,7 +55,7 @@ class HostLink:
         ended: set while it cannot be asked.
     """
 
-    def __init__(self, url: str, token: str | None, hello: Mapping[str, Any], silence: float):
+    def __init__(self, url: str, token: str | None, hello: bytes, silence: float):
         self.url, self.limit, self.processes, self.times = url, 0, 0, 0
         self.occupancy = Occupancy(time.monotonic)
         self.fault: str | None = "it was not asked yet"
@@ -106,12 +106,15 @@ class HostLink:
             self._outbox.put({"id": next(self._numbers), "op": "leave", "episode": episode})
 
     async def ask(self, op: str, **fields: Any) -> Any:
-        """The answer to a question. Raises HostLost, EnvError, WorkerError, Unsupported or WrapperMismatch."""
+        """The answer to a question. Raises HostLost, EnvError, WorkerError, Unsupported or WrapperMismatch.
+
+        Raises TypeError, and asks nothing, where ``fields`` are no plain JSON values.
+        """
         if self.fault is not None:
             raise HostLost(f"{self.url}: {self.fault}")
         number = next(self._numbers)
+        self._outbox.put({"id": number, "op": op, **fields})  # first: what cannot be sent has no answer to wait for
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
-        self._outbox.put({"id": number, "op": op, **fields})
         try:
             return await answer
         except asyncio.CancelledError:
@@ -154,7 +157,7 @@ class HostLink:
         """How many episodes the host holds, in how many processes. Raises HostLost or HostRefused."""
         try:
             async with asyncio.timeout(_HELLO_SECONDS):
-                await connection.send(encode(self._hello))
+                await connection.send(self._hello)
                 [said] = messages_in(await connection.recv())
             refused = str(said.get("message", ""))[:2000] if "refused" in said else ""
             limit, processes = (1, 1) if refused else (said["limit"], said["processes"])

@@ -21,33 +21,21 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gymnasium.error import ResetNeeded
-
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.contract.text_env import Unsupported
 from manyturn.envs.contract.turn import MOST_REWARD
-from manyturn.envs.contract.turn_reward import WrapperMismatch
-from manyturn.envs.hosting.host import Answer, EnvError, Host, PlaceLost
-from manyturn.envs.hosting.wire import step_from_wire, task_to_wire
+from manyturn.envs.hosting.host import Answer, Host
+from manyturn.envs.hosting.wire import ERRORS, error_kind, step_from_wire, task_to_wire
 from manyturn.envs.hosting.worker import WorkerError
 
 PATH = "/host"
 LANGUAGE = 1  # a host and a driver that speak another one refuse each other
-_KINDS: dict[str, type[Exception]] = {
-    "place": PlaceLost,
-    "env": EnvError,
-    "unsupported": Unsupported,
-    "wrapper": WrapperMismatch,
-    "order": ResetNeeded,
-    "worker": WorkerError,
-}
 
 
 def world_of(host: Host) -> dict[str, str]:
     """Digests of what must be equal on two machines for their episodes to be the same."""
     world = {
         "language": LANGUAGE,
-        "source": _source(type(host.env.unwrapped)),
+        "source": _source_of(type(host.env.unwrapped)),
         "instructions": host.instructions,
         "roles": host.roles,
         "splits": host.splits,
@@ -59,8 +47,17 @@ def world_of(host: Host) -> dict[str, str]:
 
 
 @cache
-def _source(kind: type) -> str:
+def _source_of(kind: type) -> str:
     """Digest of the file that a class is in, as it was when this process first asked; empty where it has none."""
+    return _source_now(kind)
+
+
+def was_edited(kind: type) -> bool:
+    """Whether the file that a class is in is another one by now than when this process first asked."""
+    return _source_now(kind) != _source_of(kind)
+
+
+def _source_now(kind: type) -> str:
     try:
         return hashlib.sha256(Path(inspect.getsourcefile(kind) or "").read_bytes()).hexdigest()
     except (OSError, TypeError):
@@ -75,8 +72,7 @@ def _tasks(host: Host) -> Any:
 
 def error_to_wire(error: Exception) -> dict[str, Any]:
     """An error in place of an answer."""
-    kind = next((kind for kind, cls in _KINDS.items() if isinstance(error, cls)), "worker")
-    told = {"kind": kind, "message": str(error)}
+    told = {"kind": error_kind(error) or "worker", "message": str(error)}
     return {**told, "suspect": error.suspect, "bystander": error.bystander} if isinstance(error, WorkerError) else told
 
 
@@ -85,7 +81,7 @@ def error_from_wire(told: Mapping[str, Any]) -> Exception:
     text = _checked("message", told["message"], _is_text)
     if told["kind"] == "worker":
         return WorkerError(text, told.get("suspect") is True, told.get("bystander") is True)
-    return _KINDS[told["kind"]](text)
+    return ERRORS[told["kind"]](text)
 
 
 def answer_from_wire(values: Any) -> Answer:
@@ -96,6 +92,11 @@ def answer_from_wire(values: Any) -> Answer:
     for name, value in answer._asdict().items():
         _checked(name, value, _FIELDS[name])
     return answer
+
+
+def action_from_wire(value: Any) -> str:
+    """What an expert answered. Raises ValueError."""
+    return _checked("action", value, _is_text)
 
 
 def _checked(name: str, value: Any, is_sound: Callable[[Any], bool]) -> Any:

@@ -11,21 +11,20 @@ import contextlib
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from gymnasium.error import ResetNeeded
 
-from manyturn.envs.contract.environments import is_file
 from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.panel import portable_name
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.text_env import Unsupported
 from manyturn.envs.contract.turn_reward import WrapperMismatch
 from manyturn.envs.hosting.host import Answer, EnvError
 from manyturn.envs.hosting.host_link import HostLink, HostLost, HostRefused
-from manyturn.envs.hosting.host_words import answer_from_wire
+from manyturn.envs.hosting.host_words import action_from_wire, answer_from_wire
 from manyturn.envs.hosting.seats import RESET_FIRST, Seat, Seats
-from manyturn.envs.hosting.wire import task_to_wire
+from manyturn.envs.hosting.wire import encode, task_to_wire
 from manyturn.envs.hosting.worker import WorkerError
 
 _MOVES = 3  # hosts that may be lost while they work on one episode, before it counts as an error
@@ -58,18 +57,26 @@ class HostedSeats(Seats):
 
     Args:
         name, kwargs, wrappers, limit: as for ``InlineSeats``; kwargs and the tasks' params must be plain JSON values.
+
+    Raises:
+        ValueError: kwargs are none.
     """
 
     def __init__(self, name: str, kwargs: Mapping[str, Any] | None, wrappers: Sequence[Any], limit: int, hosts: Hosts):
         super().__init__(name, kwargs, wrappers, limit, limit)  # how many a process holds, hosts know
         hello = {
-            "env": f"{Path(name.rpartition(':')[0]).name}:{name.rpartition(':')[2]}" if is_file(name) else name,
+            "env": portable_name(name),
             "args": dict(kwargs or {}),
             "wrappers": list(self.wrappers),
             "world": self.world(),
             "driver": secrets.token_hex(8),
         }
-        self._links = [HostLink(url, hosts.token, hello, hosts.silence) for url in hosts.urls]
+        try:
+            greeting = encode(hello)
+        except (TypeError, ValueError) as error:
+            self._close_own()
+            raise ValueError(f"env.args cannot be sent to a host: {error}: give plain JSON values") from None
+        self._links = [HostLink(url, hosts.token, greeting, hosts.silence) for url in hosts.urls]
         self._wait, self._room = hosts.wait, asyncio.Event()
         self._keepers: list[asyncio.Task[None]] = []
         self._free = [_HostedSeat(self) for _ in range(self.limit)]
@@ -204,10 +211,10 @@ class _HostedSeat:
     async def reset(self, task: Task, seed: int) -> Answer:
         self.leave()
         self._said, self._moves, self.live = [], 0, True
-        return answer_from_wire(await self._ask("reset", task=task_to_wire(task), seed=seed))
+        return await self._ask("reset", task=task_to_wire(task), seed=seed)
 
     async def step(self, action: str) -> Answer:
-        return answer_from_wire(await self._ask("step", action=action))
+        return await self._ask("step", action=action)
 
     async def expert(self) -> str:
         return await self._ask("expert")
@@ -233,7 +240,7 @@ class _HostedSeat:
                 try:
                     if self._place is None or not self._place[0].is_as(self._place[1]):
                         await self._move()
-                    found = await self._answer(op, fields)
+                    found, known = await self._answer(op, fields)
                     break
                 except HostLost as error:
                     self._step_down()
@@ -243,22 +250,19 @@ class _HostedSeat:
         except (EnvError, WorkerError):
             self.leave()
             raise
-        self._said.append((op, fields, digest(found)))
+        self._said.append((op, fields, known))
         return found
 
-    async def _answer(self, op: str, fields: Mapping[str, Any]) -> Any:
-        """Raises HostLost, also for what is no answer."""
+    async def _answer(self, op: str, fields: Mapping[str, Any]) -> tuple[Any, str]:
+        """The answer and its digest. Raises HostLost, also for what is no answer."""
         assert self._place is not None
         link, _, episode = self._place
-        found = await link.ask(op, episode=episode, **fields)
+        plain = await link.ask(op, episode=episode, **fields)
         try:
-            sound = isinstance(found, str) if op == "expert" else answer_from_wire(found)
+            return action_from_wire(plain) if op == "expert" else answer_from_wire(plain), digest(plain)
         except (ValueError, TypeError) as error:
-            sound, found = None, error
-        if not sound:
-            link.lose(f"its answer to {op} is none: {found!r:.200}")
-            raise HostLost(f"{link.url}: its answer to {op} is none: {found!r:.200}")
-        return found
+            link.lose(f"its answer to {op} is none: {error}")
+            raise HostLost(f"{link.url}: its answer to {op} is none: {error}") from None
 
     async def _move(self) -> None:
         """Begin at a host that has room, and play there what was played before. Raises HostLost or WorkerError."""
@@ -269,10 +273,10 @@ class _HostedSeat:
             self._seats.has_moved()
         for number, (op, fields, expected) in enumerate(self._said):
             try:
-                same = digest(await self._answer(op, fields)) == expected
+                _, known = await self._answer(op, fields)
             except (EnvError, Unsupported, WrapperMismatch) as error:
                 raise self._strayed(number, f"raised {error}") from error
-            if not same:
+            if known != expected:
                 raise self._strayed(number, "answered something else")
 
     def _strayed(self, number: int, how: str) -> WorkerError:

@@ -5,10 +5,21 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+from gymnasium.error import ResetNeeded
+
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.host import Answer
+from manyturn.envs.contract.text_env import Unsupported
+from manyturn.envs.contract.turn_reward import WrapperMismatch
+from manyturn.envs.hosting.host import Answer, EnvError, PlaceLost
 
 LIMIT = 2**28  # bytes in one line: observations of 10 MB pass with room to spare
+ERRORS: dict[str, type[Exception]] = {  # errors that are an answer, by their kind; a PlaceLost is an EnvError too
+    "place": PlaceLost,
+    "env": EnvError,
+    "unsupported": Unsupported,
+    "wrapper": WrapperMismatch,
+    "order": ResetNeeded,
+}
 
 _OBSERVATION: Any = True  # in place of a text that is in the message already
 _TASK = tuple(field.name for field in fields(Task))
@@ -27,6 +38,11 @@ def decode(line: bytes) -> dict[str, Any]:
     if not isinstance(message, dict):
         raise ValueError(f"a message is an object, not {type(message).__name__}")
     return message
+
+
+def error_kind(error: BaseException) -> str | None:
+    """The first kind in ``ERRORS`` that an error is of; None for a fault of another kind."""
+    return next((kind for kind, cls in ERRORS.items() if isinstance(error, cls)), None)
 
 
 def step_to_wire(step: Answer) -> list[Any]:

@@ -15,27 +15,14 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from gymnasium.error import ResetNeeded
-
-from manyturn.envs.contract.text_env import Unsupported
-from manyturn.envs.contract.turn_reward import WrapperMismatch
 from manyturn.envs.hosting.deadline import where_it_hung
 from manyturn.envs.hosting.hello import KEEPER
-from manyturn.envs.hosting.host import EnvError, PlaceLost
-from manyturn.envs.hosting.wire import LIMIT, decode, encode
+from manyturn.envs.hosting.wire import ERRORS, LIMIT, decode, encode
 
 START_SECONDS = 60.0  # a worker's imports, on a machine that is busy
 _SLACK_SECONDS = 0.5  # the worker times itself first, so that it can say where it hangs
 _CLOSE_SECONDS = 6.0  # the environments of a worker have 5 s to close
 _TAIL_BYTES = 4000
-
-_KINDS: dict[str, type[Exception]] = {
-    "env": EnvError,
-    "place": PlaceLost,
-    "unsupported": Unsupported,
-    "wrapper": WrapperMismatch,
-    "order": ResetNeeded,
-}
 
 
 class WorkerError(RuntimeError):
@@ -191,7 +178,7 @@ class Worker:
             answer.set_result(reply["value"])
             return
         failure = reply["error"]
-        error = _KINDS.get(failure["kind"], WorkerError)(failure["message"])
+        error = ERRORS.get(failure["kind"], WorkerError)(failure["message"])
         error.add_note(f"In the worker process:\n{failure['trace']}")
         answer.set_exception(error)
 

@@ -13,14 +13,10 @@ import threading
 import traceback
 from typing import Any, BinaryIO
 
-from gymnasium.error import ResetNeeded
-
-from manyturn.envs.contract.text_env import Unsupported
-from manyturn.envs.contract.turn_reward import WrapperMismatch
 from manyturn.envs.hosting.deadline import allow
 from manyturn.envs.hosting.hello import heed, take_streams
-from manyturn.envs.hosting.host import EnvError, Host, PlaceLost, not_made
-from manyturn.envs.hosting.wire import decode, encode, step_to_wire, task_from_wire
+from manyturn.envs.hosting.host import EnvError, Host, not_made
+from manyturn.envs.hosting.wire import decode, encode, error_kind, step_to_wire, task_from_wire
 
 
 def _listen(requests: BinaryIO, inbox: "queue.SimpleQueue[bytes | None]") -> None:
@@ -75,19 +71,9 @@ class _Slots:
                 traceback.print_exc()
 
 
-_KINDS = (
-    (PlaceLost, "place"),
-    (EnvError, "env"),
-    (Unsupported, "unsupported"),
-    (WrapperMismatch, "wrapper"),
-    (ResetNeeded, "order"),
-)
-
-
 def _failure(error: BaseException) -> dict[str, Any]:
-    kind = next((kind for cls, kind in _KINDS if isinstance(error, cls)), "fault")
     trace = "".join(traceback.format_exception(error))
-    return {"kind": kind, "message": str(error), "trace": trace[-4000:]}
+    return {"kind": error_kind(error) or "fault", "message": str(error), "trace": trace[-4000:]}
 
 
 def main() -> None:

@@ -10,24 +10,20 @@ import contextlib
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from gymnasium.error import ResetNeeded
 from starlette.applications import Starlette
 from starlette.routing import WebSocketRoute
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from manyturn.envs.contract.environments import guarded_arguments, is_file, is_only_by_hand
-from manyturn.envs.contract.text_env import Unsupported
-from manyturn.envs.contract.turn_reward import WrapperMismatch
-from manyturn.envs.hosting.host import EnvError
-from manyturn.envs.hosting.host_words import PATH, error_to_wire
+from manyturn.envs.contract.environments import guarded_arguments, is_only_by_hand, maker_of
+from manyturn.envs.contract.panel import portable_name
+from manyturn.envs.hosting.host_words import PATH, error_to_wire, was_edited
 from manyturn.envs.hosting.keep_alive import keep_alive
 from manyturn.envs.hosting.outbox import Outbox, messages_in
 from manyturn.envs.hosting.seats import USUAL_TIMEOUT, Seat, Seats, open_seats
-from manyturn.envs.hosting.wire import encode, step_to_wire, task_from_wire
+from manyturn.envs.hosting.wire import encode, error_kind, step_to_wire, task_from_wire
 from manyturn.envs.hosting.worker import WorkerError
 from manyturn.envs.web.loopback import listening
 from manyturn.exits import line_of
@@ -36,7 +32,6 @@ from manyturn.visible import visible
 
 _HELLO_SECONDS = 10.0
 _NONSENSE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
-_ANSWERS = (EnvError, WorkerError, Unsupported, WrapperMismatch, ResetNeeded)
 
 
 @dataclass(frozen=True)
@@ -48,6 +43,9 @@ class Hosting:
         args: arguments that its driver may name although they decide what runs on this machine, with these values.
         limit: episodes open at once.
         workers, timeout: as for ``open_seats``.
+
+    Raises:
+        ValueError: there is no such environment, it takes no such arguments, or they are for its driver to name.
     """
 
     env: str | None = None
@@ -61,15 +59,29 @@ class Hosting:
             raise ValueError("--limit is at least 1, --workers at least 0, --timeout above 0")
         if self.args and self.env is None:
             raise ValueError("--env.args are those of an environment: name it too")
+        if self.env is None:
+            return
+        self.permitted(portable_name(self.env), self.args)
+        if idle := sorted(self.args.keys() - guarded_arguments(self.env, self.args)):
+            raise ValueError(
+                f"--env.args.{idle[0]} has no effect, since it decides nothing that runs here: leave it out, and give "
+                "it to the run"
+            )
 
     def permitted(self, name: str, args: Mapping[str, Any]) -> str:
-        """The name by which an environment is made here. Raises ValueError for one that is not to be built."""
+        """The name by which an environment is made here. Raises ValueError for one that is not to be built.
+
+        From the first call on its file is not to change.
+        """
         if self.env is not None:
-            if name != _as_named(self.env):
-                raise ValueError(f"hosts {_as_named(self.env)} alone, and not {name:.200}")
+            if name != portable_name(self.env):
+                raise ValueError(f"hosts {portable_name(self.env)} alone, and not {name:.200}")
             name = self.env
         elif is_only_by_hand(name):
             raise ValueError(f"builds registered environments alone: name it there, as in manyturn host {name:.200}")
+        kind = maker_of(name, args)
+        if isinstance(kind, type) and was_edited(kind):  # this process has the old class, and workers load the new one
+            raise ValueError(f"loaded {portable_name(name)} before it was edited: start the host once more")
         for word in guarded_arguments(name, args):
             if word not in self.args or self.args[word] != args[word]:
                 raise ValueError(
@@ -77,12 +89,6 @@ class Hosting:
                     f"it with the environment's name and --env.args.{word}, with the same value"
                 )
         return name
-
-
-def _as_named(env: str) -> str:
-    """An environment as a driver names it: a file without its folders, which differ from machine to machine."""
-    file, _, kind = env.rpartition(":")
-    return f"{Path(file).name}:{kind}" if is_file(env) else env
 
 
 async def host(hosting: Hosting, place: Listening, said: Callable[[str], object]) -> None:
@@ -189,10 +195,11 @@ class _Aboard:
             return
         episode = message["episode"]
         if op == "leave":
-            _, task = self._episodes.pop(episode)
-            task.cancel()
-            self._leaving.add(task)
-            task.add_done_callback(self._leaving.discard)
+            _, task = self._episodes.pop(episode, (None, None))
+            if task is not None:  # its driver may leave one of which it could ask nothing
+                task.cancel()
+                self._leaving.add(task)
+                task.add_done_callback(self._leaving.discard)
             return
         if op == "reset" and episode not in self._episodes:
             if len(self._episodes) >= self._seats.limit:
@@ -208,7 +215,7 @@ class _Aboard:
                 try:
                     self._outbox.put({"id": message["id"], "value": await _answered(seat, message)})
                 except Exception as error:
-                    if not isinstance(error, _ANSWERS):
+                    if not (isinstance(error, WorkerError) or error_kind(error)):
                         print(visible(f"manyturn: {type(error).__name__}: {error}"), file=sys.stderr)
                     self._outbox.put({"id": message["id"], "error": error_to_wire(error)})
 

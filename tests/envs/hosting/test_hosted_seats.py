@@ -5,6 +5,7 @@ import math
 import signal
 import time
 from collections.abc import Callable
+from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ if any(find_spec(name) is None for name in ("uvicorn", "wsproto", "websockets"))
 
 from elsewhere import HostProcess, Wire, host_processes, hosting, lying
 
+from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.text_env import Unsupported
 from manyturn.envs.hosting.host import Answer, EnvError
 from manyturn.envs.hosting.host_link import HostRefused
@@ -212,6 +214,25 @@ def test_errors_of_an_environment_stay_its_own():
             assert (await seat.step("win")).success is True
 
     asyncio.run(raise_there())
+
+
+def test_a_task_that_no_message_can_hold_ends_no_other_episode():
+    async def play_on():
+        async with hosting(env=FAULTY) as urls, seats_at(*urls) as seats, seats.take() as seat:
+            await seat.reset(seats.tasks("train")[0], seed=0)
+            async with seats.take() as other:
+                with pytest.raises(TypeError, match="set is not JSON serializable"):
+                    await other.reset(Task("train/x", "train", {"of": {1}}), seed=0)
+            assert (await seat.step("win")).success is True
+            return seats.figures()
+
+    figures = asyncio.run(play_on())
+    assert (figures["moved_episodes"], figures["lost_hosts"]) == (0, 0)
+
+
+def test_arguments_that_no_message_can_hold_are_refused_before_a_host_is_asked():
+    with pytest.raises(ValueError, match=r"^env.args cannot be sent to a host: .*date.*: give plain JSON values$"):
+        HostedSeats(FAULTY, {"greeting": date(2026, 1, 1)}, (), 1, Hosts(["http://127.0.0.1:9"]))
 
 
 def test_an_environment_that_goes_another_way_elsewhere_is_an_error(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 if any(find_spec(name) is None for name in ("uvicorn", "wsproto", "websockets")):
     pytest.skip("no hosts: pip install 'manyturn[hosts]'", allow_module_level=True)
 
-from elsewhere import hosting
+from elsewhere import host_processes, hosting
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
@@ -32,6 +32,10 @@ FAULTY = f"{ENVS / 'faulty.py'}:Faulty"
         (("--port", "70000"), "between 0 and 65535"),
         (("--limit", "0"), "--limit is at least 1"),
         (("--env.args.size", "3"), "--env.args are those of an environment: name it too"),
+        (("manyturn/Maez-v0",), "no environment 'manyturn/Maez-v0'; did you mean manyturn/Maze-v0"),
+        (("none.py:World",), "no file"),
+        ((MAZE, "--env.args.size", "3"), "takes no argument 'size'"),
+        ((MAZE, "--env.args.difficulty", "hard"), "--env.args.difficulty has no effect, since it decides nothing"),
     ],
 )
 def test_what_cannot_be_hosted_is_refused_in_one_line(command, monkeypatch, words, said):
@@ -49,7 +53,7 @@ def refusal(said: dict[str, Any], **options: Any) -> str:
 
     async def ask():
         async with hosting(**options) as [url]:
-            link = HostLink(url, None, said, 30.0)
+            link = HostLink(url, None, encode(said), 30.0)
             try:
                 with pytest.raises(HostRefused) as refused:
                     await link.connect()
@@ -74,16 +78,16 @@ def test_a_run_cannot_name_code(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("env", "args", "word"),
+    ("env", "args", "word", "other"),
     [
-        ("manyturn/Code-v0", {"engine": {"image": "evil"}}, "engine"),
-        ("manyturn/AppWorld-v0", {"python": "/bin/sh"}, "python"),
-        ("manyturn/Talk-Booking-v0", {"user": {"base_url": "http://192.0.2.1"}}, "user"),
+        ("manyturn/Code-v0", {"engine": {"image": "evil"}}, "engine", "other"),
+        ("manyturn/AppWorld-v0", {"python": "/bin/sh"}, "python", "other"),
+        ("manyturn/Talk-Booking-v0", {"user": {"base_url": "http://192.0.2.1"}}, "user", {"base_url": "other"}),
     ],
 )
-def test_arguments_that_decide_what_runs_come_from_the_hosts_command_line(env, args, word):
+def test_arguments_that_decide_what_runs_come_from_the_hosts_command_line(env, args, word, other):
     assert f"takes env.args.{word} from its own command line alone" in refusal(hello(env, args))
-    assert f"takes env.args.{word} from" in refusal(hello(env, args), env=env, args={word: "other"})
+    assert f"takes env.args.{word} from" in refusal(hello(env, args), env=env, args={word: other})
     assert "from its own command line" not in refusal(hello(env, args), env=env, args=args)
 
 
@@ -97,6 +101,24 @@ def test_arguments_of_a_file_of_the_users_are_taken_where_the_host_names_them_to
     assert asyncio.run(play({"greeting": "hé"})).startswith("hé 0 ")
     with pytest.raises(HostRefused, match=r"takes env.args.greeting from its own command line alone"):
         asyncio.run(play({"greeting": "ho"}))
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_a_file_that_is_edited_while_its_host_waits_is_refused(workers, tmp_path):
+    """The host has loaded the old class, and its workers would load the new one."""
+    file = tmp_path / "faulty.py"
+    file.write_text((ENVS / "faulty.py").read_text())
+
+    async def join(env: str, url: str):
+        async with HostedSeats(env, None, (), 1, Hosts([url])):
+            pass
+
+    with host_processes(1, f"{file}:Faulty", "--workers", workers) as [waiting]:
+        url = waiting.url
+        file.write_text(file.read_text().replace('"won"', '"gained"'))
+        for env in (f"{file}:Faulty", FAULTY):
+            with pytest.raises(HostRefused, match=r"loaded faulty\.py:Faulty before it was edited: start"):
+                asyncio.run(join(env, url))
 
 
 def test_another_version_of_an_environment_is_refused(tmp_path):
@@ -115,7 +137,7 @@ def test_a_token_is_asked_for_and_pages_reach_nothing():
     async def knock():
         async with hosting(token=TOKEN) as [url]:
             for wrong in (None, TOKEN[:-1]):
-                link = HostLink(url, wrong, hello(MAZE), 30.0)
+                link = HostLink(url, wrong, encode(hello(MAZE)), 30.0)
                 with pytest.raises(HostRefused, match="MANYTURN_TOKEN") as refused:
                     await link.connect()
                 assert TOKEN not in str(refused.value)
@@ -137,7 +159,6 @@ NONSENSE = {
     "no number": encode({"op": "ping"}),
     "no question": encode({"id": 1}),
     "no episode": encode({"id": 1, "op": "step", "episode": 3, "action": "north"}),
-    "left before it began": encode({"id": 1, "op": "leave", "episode": 3}),
     "nested": b'{"id": ' + b"[" * 100_000 + b"\n",
     "unhashable": encode({"id": 1, "op": "reset", "episode": [1]}),
     "too many": b"".join(encode({"id": n, "op": "reset", "episode": n, "task": {}, "seed": 0}) for n in range(9)),
@@ -181,7 +202,7 @@ def test_questions_that_no_environment_understands_are_errors_of_that_episode():
 
 def test_an_address_without_a_host_is_no_host():
     async def knock():
-        link = HostLink("http://127.0.0.1:9", None, hello(MAZE), 30.0)
+        link = HostLink("http://127.0.0.1:9", None, encode(hello(MAZE)), 30.0)
         with pytest.raises(HostLost, match=r"^http://127\.0\.0\.1:9: "):
             await link.connect()
 
