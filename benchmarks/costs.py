@@ -93,7 +93,7 @@ def _row(
         _range([run["steps"] for run in runs]),
         _range((one.get("episodes") for one in played), "{:,}"),
         _range((one.get("tokens") for one in played), count),
-        UNKNOWN,
+        _range((run.get("peak_memory_mb") for run in runs), "{:,.0f} MB"),
         f"[{file}]({_FOLDER}/{file}), commit {values['commit']}, {values['machine']}",
     )
 

@@ -50,7 +50,7 @@ Overrides = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
 
 @app.command(group=POLICIES)
 def quickstart(*overrides: Overrides, out: Path = Path("runs/quickstart"), seed: int = 0) -> None:
-    """Train a tiny agent in mazes, from scratch on a CPU, and prove it.
+    """Train a tiny agent in mazes, from scratch, and prove it.
 
     Parameters
     ----------
@@ -209,7 +209,9 @@ def evaluate(
 
 @app.command(group=POLICIES)
 def compare(*evaluations: Path, shared: bool = False, out: Path | None = None) -> None:
-    """Compare policies with the first: differences by task, p-values, what became worse.
+    """Compare policies with the first, task by task.
+
+    Differences, p-values, and what became worse.
 
     Parameters
     ----------
@@ -260,6 +262,37 @@ def view(path: Path, *, port: int = 0) -> None:
     from manyturn.view import serve
 
     serve(path, port)
+
+
+@app.command(group=POLICIES)
+def plan(
+    run: Path,
+    *,
+    steps: int | None = None,
+    first: int | None = None,
+    staleness: Annotated[tuple[int, ...], Parameter(negative="", show_default=False)] = (),
+    places: Annotated[tuple[int, ...], Parameter(negative="", show_default=False)] = (),
+) -> None:
+    """Say how long a whole run will take.
+
+    From what its first steps took, also in other orders. Train for a few steps, and plan by the folder.
+
+    Parameters
+    ----------
+    run
+        Folder of a run, which may still go on.
+    steps
+        Of the whole run. Default: as many as its configuration says.
+    first
+        Look at so many of its first steps alone. Default: at all that it has made.
+    staleness
+        Orders to plan for: 0 is the synchronous one. May be given several times.
+    places
+        Episodes open together. May be given several times. Default: as many as the run has.
+    """
+    from manyturn.planning import plan_run
+
+    plan_run(run, steps, first, staleness, places)
 
 
 @app.command(group=POLICIES)

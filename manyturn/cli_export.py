@@ -17,7 +17,7 @@ def export(
     wrappers: Annotated[str | None, Parameter(name=("--env.wrappers", "--wrappers"))] = None,
     limit: int = 1000,
 ) -> None:
-    """Write an environment as a package that another project installs and runs, or its tasks as a data set.
+    """Write an environment as a package that another project runs, or as a data set.
 
     Parameters
     ----------

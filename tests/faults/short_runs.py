@@ -106,7 +106,7 @@ def figures(run: Path) -> dict[str, Any]:
     summary = json.loads((run / "summary.json").read_text())
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     timeless = [{name: value for name, value in line.items() if "seconds" not in name} for line in lines]
-    return {"summary": {**summary, "seconds": None}, "metrics": timeless}
+    return {"summary": {**summary, "seconds": None, "peak_memory_mb": None}, "metrics": timeless}
 
 
 def episode_keys(run: Path) -> list[tuple[Any, ...]]:

@@ -71,6 +71,7 @@ BAD_INPUT = [
     ("train --recipe latin.toml", "latin.toml is not TOML"),
     ("train --recipe deep.toml", "deep.toml is nested too deep"),
     ("train MAZE --steps", "--steps has no value"),
+    ("plan nowhere", "no config.toml"),
     ("train MAZE --steps 1 --steps 2", "--steps is given twice"),
     ("train MAZE --env.args {size=3}", "takes no argument 'size'"),
     ("train MAZE --env.args {difficulty='esay'}", "easy, medium, hard"),

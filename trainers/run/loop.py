@@ -34,6 +34,7 @@ from manyturn.trainers.record.checkpoint import (
 from manyturn.trainers.record.edits import edits_since, plain
 from manyturn.trainers.record.metrics import Log
 from manyturn.trainers.record.notices import Notices
+from manyturn.trainers.record.peak_memory import peak_memory
 from manyturn.trainers.record.run_folder import RunFolder, read_metrics
 from manyturn.trainers.record.run_loggers import RunLoggers
 from manyturn.trainers.record.state import State
@@ -136,6 +137,7 @@ async def train(
                     raise
             summary = await stopping.run(conclude(run, state, path))
             summary["seconds"] = round(earlier + time.monotonic() - went_on, 1)
+            summary |= peak_memory()
             replace_text(path / "summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
             loggers.end(summary)
             return summary

@@ -1,0 +1,25 @@
+"""How much memory this process has taken at most."""
+
+import resource
+import sys
+from pathlib import Path
+
+import torch
+
+_STATUS = Path("/proc/self/status")
+
+
+def peak_memory() -> dict[str, float]:
+    """Megabytes at the peak so far: ``peak_memory_mb`` of main memory, ``peak_device_mb`` of a GPU if there is one."""
+    found = {"peak_memory_mb": round(_process() / 1e6, 1)}
+    if torch.cuda.is_initialized():
+        found["peak_device_mb"] = round(torch.cuda.max_memory_allocated() / 1e6, 1)
+    return found
+
+
+def _process() -> float:
+    """Bytes. The system's other count begins with what the parent had when it started this process."""
+    for line in _STATUS.read_text(encoding="ascii").splitlines() if _STATUS.is_file() else ():
+        if line.startswith("VmHWM:"):
+            return float(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1.0 if sys.platform == "darwin" else 1024)
