@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from manyturn.agents.episode import Ending
+from manyturn.agents.near_folder import near_folder
 from manyturn.agents.records import Row, read_episodes
 from manyturn.agents.remarks import is_limited
 from manyturn.agents.statistics import (
@@ -65,6 +66,8 @@ def read_evaluation(path: Path) -> Evaluated:
     if not whole:
         if any((folder / "episodes.jsonl").is_file() for folder in places):
             raise CompareError(f"the evaluation in {path} is not finished: the command that began it continues it")
+        if not path.exists() and (near := near_folder(path)):
+            raise CompareError(f"there is no folder {path}: did you mean {near}?")
         raise CompareError(f"{path} holds no evaluation: make one with manyturn evaluate POLICY --out {path}")
     folder = whole[0]
     try:

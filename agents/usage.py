@@ -11,7 +11,7 @@ class Usage(NamedTuple):
         prompt_tokens: of the whole prompt, whether or not parts of it were computed before.
         reply_tokens: of the reply, with the hidden reasoning that a server bills.
         cut: whether the reply ended at its limit of tokens, and not by itself.
-        cost: at the prices that were given, in their currency.
+        cost: USD, at the prices that were given.
     """
 
     prompt_tokens: int | None = None

@@ -17,6 +17,7 @@ from manyturn.agents.engines.transformers import TransformersConfig
 from manyturn.agents.episode import Policy
 from manyturn.agents.formats.tagged import TaggedConfig
 from manyturn.agents.model_config import ModelError
+from manyturn.agents.near_folder import near_folder
 from manyturn.agents.python_policy import PythonPolicy
 from manyturn.agents.replay import Replay
 from manyturn.agents.scripted import SCRIPTS
@@ -196,7 +197,12 @@ def _model(word: str, asked: Asked) -> Candidate:
     if reason := config.refuse(None, None):
         raise ValueError(reason)
     drawing = chosen(ENGINES, _ENGINE, "engine", asked.get("engine", {}))
-    language = _loaded(word)
+    try:
+        language = _loaded(word)
+    except ModelError as error:
+        if Path(word).exists() or (near := near_folder(Path(word))) is None:
+            raise
+        raise ModelError(f"there is no folder {word}: did you mean {near}? As a model: {error}") from error
     limit = getattr(language.model.config.get_text_config(), "max_position_embeddings", None) or LONGEST_CONTEXT
     if "max_context" not in asked.get("agent", {}):
         config = config.model_copy(update={"max_context": min(limit, LONGEST_CONTEXT)})
@@ -246,9 +252,8 @@ def _is_path(word: str) -> bool:
 
 
 def _no_folder(path: Path) -> str:
-    beside = [str(path.parent / found.name) for found in path.parent.iterdir()] if path.parent.is_dir() else []
-    near = difflib.get_close_matches(str(path), beside, n=1)
-    hint = f"did you mean {near[0]}?" if near else "name a run's folder, a checkpoint, or a model's folder or id"
+    near = near_folder(path)
+    hint = f"did you mean {near}?" if near else "name a run's folder, a checkpoint, or a model's folder or id"
     return f"there is no {path}: {hint}"
 
 

@@ -105,7 +105,7 @@ class Watch:
         if spent.prompt_tokens is not None:
             told.append(f"{count(spent.prompt_tokens)} prompt and {count(spent.reply_tokens)} reply tokens")
         if spent.cost is not None:
-            told.append(f"cost {spent.cost:.4g}")
+            told.append(f"cost {spent.cost:.4g} USD")
         if progress.played and progress.done < progress.total:
             told.append(f"{duration(seconds * (progress.total - progress.done) / progress.played)} left")
         return ", ".join(told) or "none has ended yet"

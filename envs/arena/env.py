@@ -44,14 +44,13 @@ class ArenaEnv(TextEnv):
     part_names = ()
 
     def __init__(self, game: str, max_turns: int | None = None):
-        spec = ENV_REGISTRY.get(game)
-        if (why := refusal(game, spec is not None)) or spec is None:
-            raise UnknownEnv(why)
         if (installed := version("textarena")) != VERSION:
             raise NeedsSetup(
                 f"textarena {installed} is installed, and the games that were read are those of {VERSION}: "
                 "pip install 'manyturn[textarena]'"
             )
+        if why := refusal(game, game in ENV_REGISTRY):
+            raise UnknownEnv(why)
         self.splits = SPLITS[:1] if game in FIXED else SPLITS
         super().__init__(max_turns=max_turns)
         self._name = game

@@ -82,7 +82,7 @@ def _policies(found: Plain, names: Sequence[str]) -> Plain:
     ]
     further = {
         "cut replies": ("percent", [policy["cut_reply_rate"] for policy in found["policies"]]),
-        "cost": ("number", [policy["cost"]["total"] for policy in found["policies"]]),
+        "cost, USD": ("number", [policy["cost"]["total"] for policy in found["policies"]]),
         "episodes": ("number", [policy["n_episodes"] for policy in found["policies"]]),
         "errors": ("number", [policy["errors"] for policy in found["policies"]]),
     }

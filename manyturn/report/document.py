@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from manyturn.agents.compare import read_evaluation, same_tasks
+from manyturn.agents.near_folder import near_folder
 from manyturn.agents.tables import RecordsError, table_in
 from manyturn.report.comparison import comparison_head
 from manyturn.report.evaluation import evaluation_head
@@ -77,8 +78,8 @@ def document_of(path: Path, live: bool = False) -> Document:
         ReportError, CompareError, RecordsError, ConfigError: the folder holds neither, or a damaged one.
     """
     if not path.is_dir():
-        usual = Path("runs") / path
-        hint = f"did you mean {usual}?" if usual.is_dir() else "name the folder of a run or of an evaluation"
+        near = near_folder(path)
+        hint = f"did you mean {near}?" if near else "name the folder of a run or of an evaluation"
         raise ReportError(f"there is no folder {path}: {hint}")
     if (path / "config.toml").is_file():
         head = run_head(path)

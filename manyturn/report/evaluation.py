@@ -70,7 +70,7 @@ def _figures(summary: Mapping[str, Any]) -> Iterator[Plain]:
     if summary["tokens"]["reply_mean"] is not None:
         yield figure("reply tokens an episode", summary["tokens"]["reply_mean"], percent=False)
     if summary["cost"]["total"] is not None:
-        yield figure("cost", summary["cost"]["total"], percent=False)
+        yield figure("cost, USD", summary["cost"]["total"], percent=False)
 
 
 def _facts(summary: Mapping[str, Any], folder: Path) -> list[list[str]]:

@@ -3,6 +3,8 @@
 import importlib.metadata
 import io
 import shlex
+import tomllib
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -14,6 +16,7 @@ from manyturn.doctor import dependencies, engines, examine, extras, print_findin
 from manyturn.machine import Diagnosis, fits, folders, hub
 from manyturn.trainers.learn.learner_config import LearnerConfig
 
+PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 REQUIRES = [
     "gymnasium<1.5,>=1.2",
     "numpy>=1.26",
@@ -83,6 +86,13 @@ def test_extras_that_nobody_asked_for_are_one_short_line_each():
     assert (train.text, train.status) == ("not installed (training, and models as policies)", "note")
     assert parquet.text.startswith("not installed") and len(parquet.text) < 80
     assert "pip install" in extras(REQUIRES, installed(torch="2.12"))[0].text, "a part of an extra is a fault"
+
+
+def test_the_use_of_every_extra_is_named():
+    names = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    found = extras([f"package; extra == '{name}'" for name in names], installed())
+    assert {line.subject for line in found} == {f"extra {name}" for name in names}
+    assert not [line.subject for line in found if not line.text.endswith(")")]
 
 
 def test_an_old_python_is_a_problem():

@@ -12,6 +12,7 @@ from needs_endpoint import KEY, Server, completion, reading
 
 from manyturn import exits
 from manyturn.agents.records import read_turns
+from manyturn.report.document import comparison_document, document_of
 
 MAZE = "manyturn/Maze-v0"
 
@@ -391,6 +392,17 @@ def test_a_policy_has_one_name_and_is_compared_with_the_floor(command, server, t
     (head,) = (line for line in compared.out.splitlines() if line.strip().startswith("success"))
     assert head.split() == ["success", "95", "%", "interval", "return", "invalid", "cut", "cost", "episodes", "errors"]
     assert max(map(len, compared.out.splitlines()[2:10])) <= 80
+
+
+def test_a_report_names_the_unit_of_a_cost(command, server, tmp_path):
+    server.script = [(200, completion("<action>go north</action>"), {})]
+    words = ("--env", MAZE, "--limit", 1, "--out", tmp_path, "--endpoint.price-in", 1, "--endpoint.price-out", 2)
+    assert command("evaluate", "openai:m", "random", *words).code == 0
+    alone = document_of(tmp_path / "openai-m").plain
+    assert "cost, USD" in [figure["name"] for figure in alone["figures"]]
+    both = comparison_document([tmp_path / "random", tmp_path / "openai-m"]).plain
+    [policies] = [table for table in both["tables"] if table["title"] == "Policies"]
+    assert "cost, USD" in [column["name"] for column in policies["columns"]]
 
 
 def test_another_protocol_and_tls_that_is_not_there_name_the_address_to_give(command, server, monkeypatch):

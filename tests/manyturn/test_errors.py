@@ -50,6 +50,7 @@ def fill(folder: Path) -> None:
     (folder / "latin.toml").write_bytes(b'device = "\xe9"\n')
     (folder / "nothing").mkdir()
     (folder / "maze-run").mkdir()
+    (folder / "runs" / "garden-1").mkdir(parents=True)
 
 
 @pytest.fixture(scope="module")
@@ -133,6 +134,8 @@ BAD_INPUT = [
     ("evaluate openai:m --env MAZE --endpoint.timeout -1", "endpoint.timeout: Input should be greater than 0"),
     ("panel verify none.json", "manyturn panel make"),
     ("compare nowhere nowhere", "nowhere"),
+    ("evaluate garden-1 --env MAZE", "there is no folder garden-1: did you mean runs/garden-1?"),
+    ("compare garden-1 garden-2", "there is no folder garden-1: did you mean runs/garden-1?"),
 ]
 
 

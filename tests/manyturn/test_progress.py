@@ -50,7 +50,7 @@ def after(done, total=340, played=None, spent=Spent(12_000, 345, 0.25), errors=0
 def test_a_log_has_a_line_every_ten_seconds_and_at_tenths():
     lines = watched([(second, after(second)) for second in range(101)]).splitlines()
     assert lines[0] == (
-        "mine: 10 of 340 episodes, success 50%, 1.0 a second, 12k prompt and 345 reply tokens, cost 0.25, "
+        "mine: 10 of 340 episodes, success 50%, 1.0 a second, 12k prompt and 345 reply tokens, cost 0.25 USD, "
         "5 min 30 s left"
     )
     counts = [int(line.split()[1]) for line in lines]

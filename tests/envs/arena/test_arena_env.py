@@ -11,7 +11,7 @@ import pytest
 
 import manyturn as mt
 from manyturn.agents.records import read_episodes
-from manyturn.envs.contract.environments import UnknownEnv
+from manyturn.envs.contract.environments import NeedsSetup, UnknownEnv
 from manyturn.envs.hosting.host import Host
 
 if find_spec("textarena") is None:
@@ -104,6 +104,14 @@ def test_a_game_that_was_not_read_or_has_several_players_is_refused_by_name():
     assert "downloads" in str(refusal("Wordle-v0", True)) and "several players" in str(refusal("TicTacToe-v0", True))
     with pytest.raises(UnknownEnv, match="did you mean FrozenLake-v0"):
         mt.make("textarena:FrozenLak-v0")
+
+
+@pytest.mark.parametrize("name", ["FrozenLake-v0", "Wordle-v0", "Later-v0"])
+def test_another_version_is_refused_before_its_games_are_looked_up(name, monkeypatch):
+    monkeypatch.setattr("manyturn.envs.arena.env.version", lambda package: "0.8.0")
+    monkeypatch.delitem(ENV_REGISTRY, name, raising=False)
+    with pytest.raises(NeedsSetup, match=r"^textarena 0\.8\.0 is installed"):
+        mt.make(f"textarena:{name}")
 
 
 def test_a_game_in_which_nothing_is_drawn_has_one_task_and_no_tasks_held_out():

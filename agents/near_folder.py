@@ -1,0 +1,14 @@
+"""The folder that is meant where the name of a run or of an evaluation leads to none."""
+
+import difflib
+from pathlib import Path
+
+
+def near_folder(path: Path) -> Path | None:
+    """A folder of that name below ``runs/``, or else one next to it of almost that name; None if there is neither."""
+    if (usual := Path("runs") / path).is_dir():
+        return usual
+    if not path.parent.is_dir():
+        return None
+    near = difflib.get_close_matches(path.name, [found.name for found in path.parent.iterdir() if found.is_dir()], n=1)
+    return path.parent / near[0] if near else None
