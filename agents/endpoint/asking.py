@@ -29,7 +29,10 @@ _FIRST_ATTEMPTS = 4  # of the request that shows whether there is an endpoint
 _SILENCE = 30.0  # seconds between two lines about waiting, once the endpoint has answered
 _LONG = 15.0  # seconds after which it is said that the first answer is still waited for
 _NOT_THERE = "start the server, or give its address with OPENAI_BASE_URL or --endpoint.base-url"
-
+_UNTRUSTED = (
+    "if the server is yours, name the file of its certificate, or of the authority that signed it, in SSL_CERT_FILE, "
+    "and write the address with a name that the certificate has"
+)
 _OTHER_PROTOCOL = (
     "is this where chat completions are served? OPENAI_BASE_URL or --endpoint.base-url takes the address up to and "
     "without /chat/completions, which mostly ends in /v1"
@@ -41,11 +44,16 @@ class EndpointError(RuntimeError):
 
 
 class _TryAgain(Exception):
-    """A fault that may pass; ``wait`` is what the endpoint asks for, in seconds."""
+    """A fault that may pass.
 
-    def __init__(self, text: str, wait: float = 0.0, counted: TokenCount | None = None):
+    Args:
+        wait: what the endpoint asks for, in seconds.
+        advice: what to do about it if it does not pass.
+    """
+
+    def __init__(self, text: str, wait: float = 0.0, counted: TokenCount | None = None, advice: str = ""):
         super().__init__(text)
-        self.wait, self.counted = wait, counted
+        self.wait, self.counted, self.advice = wait, counted, advice
 
 
 def _tell(line: str) -> None:
@@ -91,9 +99,7 @@ class Asking:
         try:
             completion = await self._ask(body, spread, min(self.options.attempts, _FIRST_ATTEMPTS))
         except EngineError as error:
-            fault = error.__cause__
-            is_other = fault is not None and isinstance(fault.__cause__, NoCompletion)
-            raise EndpointError(f"{error}: {_OTHER_PROTOCOL}" if is_other else str(error)) from error
+            raise EndpointError(str(error)) from error
         except ContextFull:
             self._answered = True
             raise
@@ -112,7 +118,8 @@ class Asking:
                 charged = total(charged, fault.counted)
                 if attempt == attempts:
                     made = f"{attempts} attempt{'s' * (attempts > 1)}"
-                    given_up = EngineError(f"{self.client.where}: {fault} ({made})")
+                    said = f"{self.client.where}: {fault} ({made})"
+                    given_up = EngineError(f"{said}: {fault.advice}" if fault.advice else said)
                     given_up.usage = self.options.usage(charged)
                     raise given_up from fault
                 wait = self.options.first_wait * 2 ** (attempt - 1)
@@ -128,7 +135,9 @@ class Asking:
         except Unreachable as fault:
             if not self._answered:
                 fix = _NOT_THERE
-                if self.client.url.scheme == "https" and "SSL" in str(fault):
+                if "CERTIFICATE_VERIFY_FAILED" in str(fault):
+                    fix = _UNTRUSTED
+                elif self.client.url.scheme == "https" and "SSL" in str(fault):
                     plain = self.client.where.replace("https", "http", 1)
                     fix = f"if the server has no TLS, write {plain}; or {fix}"
                 raise EngineRefused(f"{self.client.where} cannot be reached: {fault}: {fix}") from fault
@@ -147,7 +156,8 @@ class Asking:
         except Unreadable as fault:
             if not self._answered and is_page(reply.headers, reply.raw):
                 raise EngineRefused(f"{self.client.where} answers with a web page: {_NOT_THERE}") from fault
-            raise _TryAgain(f"{fault}: {text}", counted=fault.counted) from fault
+            advice = _OTHER_PROTOCOL if not self._answered and isinstance(fault, NoCompletion) else ""
+            raise _TryAgain(f"{fault}: {text}", counted=fault.counted, advice=advice) from fault
 
     def _fault(self, reply: Response, body: Mapping[str, Any], text: str) -> Exception:
         """What a status other than 200 means."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from needs_endpoint import KEY, Server, completion, reading
+from own_certificate import own_certificate
 
 from manyturn import exits
 from manyturn.agents.records import read_turns
@@ -413,6 +414,17 @@ def test_another_protocol_and_tls_that_is_not_there_name_the_address_to_give(com
     assert "(4 attempts): is this where chat completions are served?" in found.err.splitlines()[-1]
     refused = command(*words, "--endpoint.base-url", server.url.replace("http://", "https://"))
     assert f"if the server has no TLS, write {server.url}; or start the server" in refused.err, refused.err
+
+
+def test_a_certificate_that_is_not_trusted_is_not_advised_to_go_without_tls(command, server, monkeypatch, tmp_path):
+    certificate, key = own_certificate(tmp_path)
+    server.encrypt(certificate, key)
+    words = ("evaluate", "openai:m", "--env", MAZE, "--limit", 1, "--endpoint.base-url", server.url)
+    refused = command(*words)
+    assert refused.code == exits.BAD_INPUT and "SSL_CERT_FILE" in refused.err, refused.err
+    assert "http://" not in refused.err and "start the server" not in refused.err and not server.requests
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    assert command(*words).code == 0 and server.requests
 
 
 def test_a_few_replies_that_reason_do_not_hide_why_the_others_are_invalid(command, server):

@@ -1,10 +1,12 @@
 """A server on the loopback address that speaks the chat completions protocol, or misbehaves as endpoints do."""
 
 import json
+import ssl
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,6 +80,13 @@ class Server:
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def encrypt(self, certificate: Path, key: Path) -> None:
+        """Take connections with TLS alone from now on."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self.url = self.url.replace("http://", "https://")
 
     def close(self) -> None:
         self._server.shutdown()
