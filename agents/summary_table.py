@@ -66,7 +66,7 @@ def print_summaries(
     for name, summary in summaries.items():
         lost = [_lost(summary["lost"])] if summary["lost"]["reply_tokens"] else []
         for remark in [*lost, *remarks(summary, name in invalid_explained)]:
-            # As a text, for in a string the name openai:m: would be a sign by the name m.
+            # As a Text: in a string rich would take the :m: of openai:m: for the name of an emoji.
             console.print(Text(f"{name}: {remark}"), soft_wrap=True)
 
 

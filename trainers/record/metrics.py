@@ -68,13 +68,13 @@ METRICS: dict[str, str] = {
     "grad_norm": "Norm of the gradient before clipping.",
     "skipped_updates": "Updates left out because loss or gradient was not finite; three in a row stop the run.",
     "lr": "Learning rate.",
-    "engine_gap": "Largest |log-probability of the engine - of the learner| in the step's first forward pass; the one "
-    "such figure where learner.old_logprobs is 'engine'.",
+    "engine_gap": "Largest |log-probability of the engine - of the learner| in the step's first forward pass (of "
+    "rank 0, where several ranks learn); the one such figure where learner.old_logprobs is 'engine'.",
     "engine_kl": "Mean KL(engine, learner) of a token before the updates, by k3, in nats.",
     "engine_ratio_p99": "99th percentile over tokens of the ratio of engine and learner, the larger over the smaller.",
     "engine_ratio_max": "Largest of those ratios.",
-    "idle_advantage": "A method whose advantages are GRPO's in the first step; only there, if it is so.",
-    "idle_wrappers": "Reward wrappers that changed no advantage of the first step; only there, if there are any.",
+    "idle_advantage": "Name of the method, if it gave GRPO's advantages in the first step; only in that step.",
+    "idle_wrappers": "Reward wrappers that changed no advantage of the first step, if any; only in that step.",
     "engine_alarm": "Why engine and learner judge the same tokens too differently; only in steps where they do.",
     "effective_samples": "Effective sample size of the correction's weights, or of the ratios of learner and engine "
     "where nothing corrects, as a share of the tokens.",
