@@ -1,7 +1,8 @@
 """From reply tokens back to where another trainer wants its numbers: reply after reply, or padded rows."""
 
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,6 +11,7 @@ from manyturn.trainers.credit.pipeline import Credit
 from manyturn.trainers.credit.turn_batch import FloatT, IntK, TurnBatch
 
 Rows = Literal["episodes", "turns"]
+OfTurn = TypeVar("OfTurn")
 
 
 def by_reply(values_T: ArrayLike, batch: TurnBatch) -> list[list[FloatT]]:
@@ -19,11 +21,7 @@ def by_reply(values_T: ArrayLike, batch: TurnBatch) -> list[list[FloatT]]:
     >>> [[reply.tolist() for reply in episode] for episode in by_reply([0.1, 0.2, 0.3, 0.4], batch)]
     [[[0.1, 0.2], [0.3]], [[0.4]]]
     """
-    replies = np.split(_one_a_token(values_T, batch), np.cumsum(batch.tokens_K)[:-1])
-    episodes: list[list[FloatT]] = [[] for _ in batch.truncated_E]
-    for row in np.lexsort((batch.turn_K, batch.episode_K)):
-        episodes[batch.episode_K[row]].append(replies[row])
-    return episodes
+    return _by_episode(np.split(_one_a_token(values_T, batch), np.cumsum(batch.tokens_K)[:-1]), batch)
 
 
 def on_mask(
@@ -63,8 +61,8 @@ def on_mask(
             f"has {int(counts_B[row])}: was the response cut after its tokens were counted?"
         )
     if rows == "episodes":
-        for row, (said_T, replies) in enumerate(zip(mask_BT, by_reply(values_T, batch), strict=True)):
-            _check_runs(row, said_T, [len(reply) for reply in replies])
+        for row, (said_T, replies) in enumerate(zip(mask_BT, _by_episode(batch.tokens_K.tolist(), batch), strict=True)):
+            _check_runs(row, said_T, replies)
     placed_BT = np.full(mask_BT.shape, fill, np.float64)
     placed_BT[mask_BT] = _one_a_token(values_T, batch)[order_T]
     return placed_BT
@@ -90,21 +88,41 @@ def learnt_mask(earned: Credit, mask: ArrayLike, rows: Rows = "episodes") -> NDA
     return mask_BT
 
 
+def runs_of(mask: ArrayLike) -> list[tuple[int, int]]:
+    """Where each run of ones of a row begins and ends.
+
+    >>> runs_of([0, 1, 1, 0, 1])
+    [(1, 3), (4, 5)]
+    """
+    said = np.asarray(mask) != 0
+    if said.ndim != 1:
+        raise ValueError(f"mask has {said.ndim} dimensions: give one row, with an entry for each position")
+    edges = np.flatnonzero(np.diff(said, prepend=False, append=False)).tolist()
+    return [edge for number, edge in enumerate(pairwise(edges)) if number % 2 == 0]
+
+
+def _by_episode(of_turns: Sequence[OfTurn], batch: TurnBatch) -> list[list[OfTurn]]:
+    """Episode -> what there is of its turns, in time order."""
+    episodes: list[list[OfTurn]] = [[] for _ in batch.truncated_E]
+    for row in np.lexsort((batch.turn_K, batch.episode_K)):
+        episodes[batch.episode_K[row]].append(of_turns[row])
+    return episodes
+
+
 def _check_runs(row: int, said_T: NDArray[np.bool_], replies: list[int]) -> None:
     """Raise ValueError where a reply and a run of the mask share tokens, and each has others of its own.
 
     A reply of several runs is possible, since tokens inside it may be masked; so is a run of several replies, with
     nothing between them. Both at one place are a number of tokens that is wrong.
     """
-    place_T = np.flatnonzero(said_T)
-    runs = {0, *(np.flatnonzero(np.diff(place_T) > 1) + 1).tolist(), len(place_T)}
-    ends = np.cumsum([0, *replies]).tolist()
+    runs = [end - begin for begin, end in runs_of(said_T)]
+    edges, ends = {0, *np.cumsum(runs).tolist()}, np.cumsum([0, *replies]).tolist()
     for turn, (begin, end) in enumerate(pairwise(ends)):
-        if not {begin, end} <= runs and any(begin < edge < end for edge in runs):
+        if not {begin, end} <= edges and any(begin < edge < end for edge in edges):
             raise ValueError(
                 f"row {row} of the mask contradicts the replies of episode {row}: the {end - begin} tokens of turn "
                 f"{turn} begin or end within a run of the mask and go over a gap; replies have {replies} tokens, and "
-                f"runs {np.diff(sorted(runs)).tolist()}: give the tokens of each reply as the mask has them, or give "
+                f"runs {runs}: give the tokens of each reply as the mask has them, or give "
                 "the mask to Rollout in their place"
             )
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from manyturn.envs.contract.registry import Memory
 from manyturn.envs.contract.turn import OUTCOME
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.pipeline import Credit, credit
+from manyturn.trainers.credit.response_mask import runs_of
 from manyturn.trainers.credit.turn_batch import TurnBatch
 
 PER_TURN = ("anchors", "anchor_texts", "format_valid", "understood")
@@ -55,7 +55,7 @@ class Rollout:
         if self.tokens is not None and self.mask is not None:
             raise ValueError("it has both tokens and mask: give one of them")
         if self.mask is not None:
-            return [stop - start for start, stop in _runs(self.mask)]
+            return [stop - start for start, stop in runs_of(self.mask)]
         if self.tokens is None:
             return None
         return [_count(reply) for reply in self.tokens]
@@ -200,20 +200,7 @@ def _by_reply(rollout: Rollout, name: str) -> Sequence[Sequence[float]]:
             f"token_columns[{name!r}] has {len(values)} entries for a mask of {np.size(rollout.mask)}: give one for "
             "each position"
         )
-    return [values[start:stop] for start, stop in _runs(rollout.mask)]
-
-
-def _runs(mask: ArrayLike) -> list[tuple[int, int]]:
-    """Where each run of ones begins and ends.
-
-    >>> _runs([0, 1, 1, 0, 1])
-    [(1, 3), (4, 5)]
-    """
-    said = np.asarray(mask) != 0
-    if said.ndim != 1:
-        raise ValueError(f"mask has {said.ndim} dimensions: give one row, with an entry for each position")
-    edges = np.flatnonzero(np.diff(said, prepend=False, append=False)).tolist()
-    return [edge for number, edge in enumerate(pairwise(edges)) if number % 2 == 0]
+    return [values[start:stop] for start, stop in runs_of(rollout.mask)]
 
 
 def _given(name: str, rollouts: Sequence[Rollout]) -> bool:
