@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from manyturn.envs.contract.durable import replace_text
 from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.hosting.watchdog import watchdog
-from manyturn.trainers.learn.ranks.group import DRAIN_SECONDS, Ranks, started_ranks
+from manyturn.trainers.learn.ranks.group import RANKS_DRAIN_SECONDS, Ranks, started_ranks
 from manyturn.trainers.recipe.changes import shown
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.recipe.located import located
@@ -84,7 +84,7 @@ async def train(
     with ExitStack() as opened:
         ranks = opened.enter_context(Ranks()) if started_ranks() > 1 else None
         folder = opened.enter_context(RunFolder(path, resume))
-        stopping = opened.enter_context(Stopping() if ranks is None else Stopping(DRAIN_SECONDS))
+        stopping = opened.enter_context(Stopping() if ranks is None else Stopping(RANKS_DRAIN_SECONDS))
         settings = folder.read_config() if config is None else located(config)
         checkpoint = _newest(folder)
         if steps is not None:

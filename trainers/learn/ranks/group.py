@@ -18,11 +18,11 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
+from manyturn.envs.hosting.watchdog import SIGNALS
 from manyturn.trainers.learn.ranks.message import RankMessage
 
-DRAIN_SECONDS = 10.0  # for episodes after a signal: torchrun kills what has not ended after 30 s
+RANKS_DRAIN_SECONDS = 10.0  # for episodes after a signal: torchrun kills what has not ended after 30 s
 _WAITING = timedelta(days=30)  # for what rank 0 says next; of a rank that ends the others hear immediately
-_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _END = "end"
 
 
@@ -70,7 +70,7 @@ class Ranks:
 
     def __enter__(self) -> Self:
         if self.rank:
-            for number in _SIGNALS:  # rank 0 hears them too, and says when to end
+            for number in SIGNALS:  # rank 0 hears them too, and says when to end
                 signal.signal(number, signal.SIG_IGN)
         return self
 
