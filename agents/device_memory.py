@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+LEARNING_BYTES = 12  # of a weight that is trained: its gradient and AdamW's two moments, in float32
 _CGROUP = Path("/sys/fs/cgroup")
 
 

@@ -83,6 +83,8 @@ class EngineContext:
         end_ids: tokens that end a reply.
         lora: whether the model has adapters, which alone are learnt.
         learns: whether a learner trains the model beside the engine, and takes memory for it.
+        rank_share: where several ranks learn, how much of the training the model's device holds next to the model;
+            None: one process learns.
         beside: bytes that the learner keeps besides weights, gradients and the optimiser's state.
         max_context: tokens of the longest prompt and reply together.
         barrier: of the engines that play the same episodes, for an engine that computes in batches.
@@ -93,6 +95,7 @@ class EngineContext:
     end_ids: frozenset[int]
     lora: bool = False
     learns: bool = True
+    rank_share: float | None = None
     beside: float = 0.0
     max_context: int = 2048
     barrier: BatchBarrier = field(default_factory=BatchBarrier)

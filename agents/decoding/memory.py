@@ -4,7 +4,7 @@ import torch
 from transformers import PreTrainedConfig
 
 from manyturn.agents.decoding.page_pool import PAGE, CacheShape
-from manyturn.agents.device_memory import cache_room, main_memory, size, training_bytes
+from manyturn.agents.device_memory import LEARNING_BYTES, cache_room, main_memory, size, training_bytes
 from manyturn.agents.engine_config import EngineContext
 from manyturn.envs.contract.options import ConfigError
 
@@ -41,7 +41,9 @@ def cache_bytes(context: EngineContext, asked_gb: float | None, max_batch: int, 
     total, training = device_bytes(device), _beside(context, on_gpu)
     if training > total and context.learns:
         fix = "set learner.lora_rank to 16, or take a smaller model"
-        if training - context.beside < total:
+        if context.rank_share is not None:
+            fix += ", or train with more processes on other devices"
+        elif training - context.beside < total:
             fix = f"lower learner.states_gb = {context.beside / 1e9:g}"
         raise ConfigError(
             f"training takes {size(training)}, activations apart, and the device has {size(total)}: {fix}"
@@ -75,10 +77,14 @@ def device_bytes(device: torch.device) -> float:
 
 
 def _beside(context: EngineContext, on_gpu: bool) -> float:
-    """Bytes of a device that the model takes, with its training if it is trained."""
+    """Bytes of a device that the model takes, with its training or a rank's share of it, if it is trained."""
     trained = sum(p.numel() for p in context.model.parameters() if context.learns and p.requires_grad)
     others = sum(p.nbytes for p in context.model.parameters() if not (context.learns and p.requires_grad))
-    return training_bytes(trained, trained, on_gpu) + others + context.beside
+    training = training_bytes(trained, trained, on_gpu) + others + context.beside
+    if context.rank_share is None or not context.learns:
+        return training
+    shards = training_bytes(sum(p.numel() for p in context.model.parameters()), trained, on_gpu=False)  # of float32
+    return training - LEARNING_BYTES * trained + context.rank_share * shards
 
 
 def ran_out(error: BaseException) -> bool:

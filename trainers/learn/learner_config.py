@@ -77,6 +77,11 @@ class LearnerConfig(Options):
         """Most bytes that the learner keeps of layers that do not learn."""
         return 1e9 * self.states_gb if self.lowest_layer else 0.0
 
+    @property
+    def gives_states(self) -> bool:
+        """Whether ``states_gb`` differs from its default."""
+        return self.states_gb != type(self).model_fields["states_gb"].default
+
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         return (
             self._refuse_states()
@@ -86,8 +91,7 @@ class LearnerConfig(Options):
         )
 
     def _refuse_states(self) -> str | None:
-        changed = self.states_gb != type(self).model_fields["states_gb"].default
-        if not changed or self.lora_layers is None or self.lowest_layer:
+        if not self.gives_states or self.lora_layers is None or self.lowest_layer:
             return None
         return "learner.states_gb has no effect: layer 0 learns, and there is nothing below it; leave it out"
 

@@ -30,12 +30,17 @@ def lead(ranks: Ranks, config: RunConfig, texts: Sequence[str], policies: int) -
     """Have the other ranks build their learners; what rank 0's learners get, one for each policy.
 
     Raises:
-        ConfigError: the engine would start ranks of its own.
+        ConfigError: the engine would start ranks of its own, or an option has no effect with several ranks.
     """
     if config.engine.starts_ranks:
         raise ConfigError(
             f"engine.name = {config.engine.name!r} starts processes of its own next to the {ranks.size} ranks: take "
             "engine.name = 'transformers' or 'vllm-server', or train without torchrun"
+        )
+    if config.learner.gives_states and config.learner.states_bytes:
+        raise ConfigError(
+            f"learner.states_gb = {config.learner.states_gb:g} has no effect with {ranks.size} ranks, which keep no "
+            "hidden states: leave it out, or train without torchrun"
         )
     plain = {"config": config.model_dump(mode="json", exclude_none=True), "texts": list(texts), "policies": policies}
     ranks.tell(RankMessage(_BEGIN, plain))

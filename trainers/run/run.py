@@ -164,7 +164,7 @@ async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks
 
             shares = lead(ranks, config, texts, len(roles))
         for (name, played), share in zip(roles.items(), shares, strict=True):
-            trainees.append(_trainee(name, played, config, device, barrier, texts, share))
+            trainees.append(_trainee(name, played, config, device, barrier, texts, share, ranks))
             opened.push_async_callback(trainees[-1].engine.shutdown)
         window = max(200, rollout.tasks * rollout.group)
         breaker = Breaker(rollout.error_share, window, window, _MORE_ERRORS)
@@ -220,6 +220,7 @@ def _trainee(
     barrier: BatchBarrier,
     texts: list[str],
     share: Share | None,
+    ranks: Ranks | None,
 ) -> Trainee:
     language, lora = policy_model(config, device, texts), bool(config.learner.lora_rank)
     ends = language.template.end_ids
@@ -227,7 +228,8 @@ def _trainee(
         language.model,
         ends,
         lora,
-        beside=config.learner.states_bytes,
+        rank_share=None if ranks is None else ranks.share_of(device),
+        beside=config.learner.states_bytes if ranks is None else 0.0,
         max_context=config.agent.max_context,
         barrier=barrier,
         own_weights=config.order.is_asynchronous,

@@ -57,6 +57,19 @@ def test_what_the_learner_keeps_of_frozen_layers_counts_and_can_be_lowered(tiny,
     assert asked(language, None, max_context=64, beside=0.5e9)
 
 
+def test_rank_0_has_the_model_and_a_share_of_the_training_that_alone_would_not_fit(tiny, monkeypatch):
+    """Rank 0 counted all of the training as its own, and refused the models that several ranks are for."""
+    language = tiny()
+    weights = sum(parameter.nbytes for parameter in language.model.parameters())
+    monkeypatch.setattr(memory, "main_memory", lambda: (3.5 * weights, 0.0))
+    with pytest.raises(ConfigError, match="training takes"):
+        asked(language, None, max_context=64)
+    alone = asked(language, None, max_context=64, learns=False)
+    assert 0 < asked(language, None, max_context=64, rank_share=1 / 2) < alone, "weights, and half of four times them"
+    with pytest.raises(ConfigError, match=r"training takes .* or train with more processes on other devices$"):
+        asked(language, None, max_context=64, rank_share=1.0)
+
+
 def test_a_model_that_only_plays_takes_no_memory_for_training(tiny, monkeypatch):
     language = tiny()
     weights = sum(parameter.nbytes for parameter in language.model.parameters())

@@ -4,6 +4,7 @@ The commands of docs/ranks.md run here, with another environment and recipe.
 """
 
 import json
+import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,7 @@ import manyturn
 from manyturn.recipes.stack import stacked
 
 STEPS = 4
+SCARCE = Path(__file__).with_name("scarce_ranks.py")
 RECIPE = laid(
     stacked([SMALL, {"model": TINY, "warmup": TEACHING}]),
     {
@@ -38,21 +40,21 @@ class Runs:
     """Runs of the recipe in a folder, unbroken ones once for each number of ranks."""
 
     def __init__(self, folder: Path):
-        self._folder, self._done = folder, dict[int, Path]()
+        self.folder, self._done = folder, dict[int, Path]()
         (folder / "recipe.toml").write_text(tomli_w.dumps(RECIPE))
 
     def new(self, name: str) -> tuple[object, ...]:
-        return "--recipe", self._folder / "recipe.toml", "--out", self._folder / name
+        return "--recipe", self.folder / "recipe.toml", "--out", self.folder / name
 
     def begin(self, name: str, ranks: int, *words: object) -> Torchrun:
         words = words or self.new(name)
-        return Torchrun(ranks, "-m", "manyturn", "train", *words, log=self._folder / f"{name}-{ranks}.log")
+        return Torchrun(ranks, "-m", "manyturn", "train", *words, log=self.folder / f"{name}-{ranks}.log")
 
     def resume(self, name: str, ranks: int, *words: object) -> Path:
-        run = self.begin(f"{name}", ranks, "--resume", self._folder / name, *words)
+        run = self.begin(f"{name}", ranks, "--resume", self.folder / name, *words)
         status, said = run.ended()
         assert status == 0 and not run.left(), said
-        return self._folder / name
+        return self.folder / name
 
     def unbroken(self, ranks: int) -> Path:
         if ranks not in self._done:
@@ -60,12 +62,12 @@ class Runs:
             status, said = run.ended()
             assert status == 0 and not run.left(), said
             assert said.count("step        1") == 1, "only one rank says what happens"
-            self._done[ranks] = self._folder / f"unbroken-{ranks}"
+            self._done[ranks] = self.folder / f"unbroken-{ranks}"
         return self._done[ranks]
 
     def after(self, name: str, step: int) -> Callable[[], bool]:
         """Whether a run has a checkpoint of that step."""
-        return (self._folder / name / f"checkpoints/step_{step:06d}").is_dir
+        return (self.folder / name / f"checkpoints/step_{step:06d}").is_dir
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +133,26 @@ def test_bad_input_and_a_run_that_is_over_leave_no_rank_waiting(runs):
     engine = runs.begin("vllm", 2, "--recipe", folder.parent / "recipe.toml", "--engine.name", "vllm")
     status, said = engine.ended(within=60)
     assert status == 1 and not engine.left() and "starts processes of its own next to the 2 ranks" in said, said
+
+
+@pytest.mark.slow
+def test_rank_0_needs_no_memory_for_what_others_hold_and_nothing_is_set_in_vain(runs):
+    adapters = ("--learner.lora-rank", 4, "--learner.lora-layers", "[1, 2]", "--model.layers", 2)
+    taken = dict[int, float]()
+    for ranks in (1, 2):
+        words = (SCARCE, 1000, "train", *runs.new("scarce"))
+        run = Torchrun(ranks, *words, log=runs.folder / f"scarce-{ranks}.log")
+        status, said = run.ended(within=60)
+        assert status == 1 and not run.left(), said
+        number, unit = re.search(r"training takes ([\d.]+) (kB|MB)", said).groups()
+        taken[ranks] = float(number) * {"kB": 1, "MB": 1e3}[unit]
+    assert taken[2] == pytest.approx(taken[1] * 3 / 4, rel=0.01), "weights, and half of four times them"
+    run = runs.begin("states", 2, *runs.new("states"), *adapters, "--learner.states-gb", 2)
+    status, said = run.ended(within=60)
+    assert status == 1 and "learner.states_gb = 2 has no effect with 2 ranks" in said and not run.left(), said
+    run = Torchrun(2, SCARCE, 1000, "train", *runs.new("scarce"), *adapters, log=runs.folder / "adapters.log")
+    status, said = run.ended(within=60)
+    assert status == 1 and not run.left() and re.search(r"training takes [\d.]+ [kM]B, ", said), said
 
 
 def test_a_script_that_torchrun_would_run_twice_is_refused(monkeypatch, tmp_path):

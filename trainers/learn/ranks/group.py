@@ -141,6 +141,11 @@ class Ranks:
         """Tensors of every rank, one after the other along the first dimension; they differ in that alone."""
         return [torch.cat([found.to(tensor.device) for found in self._all(tensor)]) for tensor in own]
 
+    def share_of(self, device: torch.device) -> float:
+        """How much of what all ranks hold a device has: a GPU that of its rank, a CPU that of all ranks around it."""
+        here = int(os.environ.get("LOCAL_WORLD_SIZE", "1")) if device.type == "cpu" else 1
+        return here / self.size
+
     def add(self, sums: Sequence[torch.Tensor]) -> None:
         """Sum tensors of one shape, in place."""
         for tensor in sums:
