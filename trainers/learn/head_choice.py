@@ -1,5 +1,6 @@
 """Which head a section of the configuration describes."""
 
+import torch
 from transformers import PreTrainedModel
 
 from manyturn.agents.torch_models import output_head
@@ -20,16 +21,19 @@ def head_of(
     policy: PreTrainedModel,
     learner: LearnerConfig,
     budget: PassBudget,
-    frozen: FrozenStates | None,
+    frozen: FrozenStates | None = None,
+    device: torch.device | None = None,
 ) -> LearnerHead:
     """The head, on the policy's hidden states or on a body of its own.
 
     Args:
         budget: of the passes of a body of its own.
         frozen: what is kept of the policy's layers that do not learn.
+        device: where it goes; None: to the policy's.
     """
     passes = frozen, learner.packing
-    width, like = policy.config.get_text_config().hidden_size, output_head(policy).weight
+    width, own_type = policy.config.get_text_config().hidden_size, output_head(policy).weight.dtype
+    like = torch.empty(0, dtype=own_type, device=policy.device if device is None else device)
     match config:
         case ValueHeadConfig(body="policy"):
             return ValueHead(config, width, like)
@@ -37,10 +41,10 @@ def head_of(
             return ProgressHead(config, width, like)
         case ValueHeadConfig(own=own):
             lr = own.lr or _CRITIC * learner.lr
-            body = OwnBody(ValueHead.name, policy, own.hidden, lr, budget, True, *passes)
+            body = OwnBody(ValueHead.name, policy, like, own.hidden, lr, budget, True, *passes)
             return OwnCritic(own, body)
         case ProgressHeadConfig(exploration=made):
             lr, trains_copy = made.lr or _ESTIMATOR * learner.lr, made.trains == "all"
-            body = OwnBody(ProgressHead.name, policy, made.hidden, lr, budget, trains_copy, *passes)
+            body = OwnBody(ProgressHead.name, policy, like, made.hidden, lr, budget, trains_copy, *passes)
             return FixedEstimator(made, body)
     raise TypeError(f"{type(config).__name__} belongs to no head")

@@ -62,6 +62,11 @@ class HeadConfig(Options):
     keep: Annotated[float, _SOLVED, _POLICY] = Field(default=0.9, gt=0, le=1)
     """What earlier rows weigh after a step, as a share of what they weighed."""
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it learns before reinforcement, and then no more."""
+        return False
+
 
 class ValueHeadConfig(HeadConfig):
     """The critic: what is still to come, before each token."""
@@ -82,6 +87,10 @@ class ProgressHeadConfig(HeadConfig):
 
     exploration: Annotated[ExplorationConfig, _OWN] = ExplorationConfig()
     """How an estimator with a body of its own is trained."""
+
+    @property
+    def is_fixed(self) -> bool:
+        return self.body == "own"
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         least, episodes = 2 * run.rollout.group, self.exploration.episodes

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import torch
 from transformers import PreTrainedModel
 
-from manyturn.agents.torch_models import output_head
 from manyturn.trainers.learn.forward import BodyReader, Reading
 from manyturn.trainers.learn.frozen_states import FrozenStates
 from manyturn.trainers.learn.head_fits import Tensors, layers_on, own_tensors
@@ -31,6 +30,7 @@ class OwnBody:
     Args:
         name: prefixes the names of its tensors.
         policy: what it is a copy of. Of a policy with adapters, these alone are trained in the copy too.
+        like: a tensor of the device where it goes, and of the type of the policy's output head.
         hidden: width of the layer in between; 0 for none.
         lr: learning rate of AdamW.
         budget, packing: of its passes; see ``Reader``.
@@ -42,6 +42,7 @@ class OwnBody:
         self,
         name: str,
         policy: PreTrainedModel,
+        like: torch.Tensor,
         hidden: int,
         lr: float,
         budget: PassBudget,
@@ -51,9 +52,9 @@ class OwnBody:
     ):
         self._name, self._policy = name, policy
         decoder = copy.deepcopy(policy.get_decoder())
+        torch.nn.Module.to(decoder, like.device)
         self._copied = [p for p in decoder.parameters() if p.requires_grad]
-        width, like = policy.config.get_text_config().hidden_size, output_head(policy).weight
-        self.module = layers_on(name, width, hidden, like)
+        self.module = layers_on(name, policy.config.get_text_config().hidden_size, hidden, like)
         for weights in self._copied:
             weights.requires_grad_(trains_copy)
         self._trained = [*(self._copied if trains_copy else ()), *self.module.parameters()]

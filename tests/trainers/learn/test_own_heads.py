@@ -6,11 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from learner_steps import earned, episodes_of, equal, learn, learner, weights
+from learner_steps import earned, episodes_of, equal, learn, learner, model, weights
 
 from manyturn.envs.contract.keys import generator
+from manyturn.trainers.learn.head_choice import head_of
 from manyturn.trainers.learn.head_config import OwnCriticConfig, ProgressHeadConfig, ValueHeadConfig
+from manyturn.trainers.learn.learner_config import LearnerConfig
+from manyturn.trainers.learn.own_body import OwnBody
 from manyturn.trainers.learn.own_heads import FixedEstimator
+from manyturn.trainers.learn.pass_budget import PassBudget
 from manyturn.trainers.learn.samples import Sample, at_said
 
 CRITIC = ValueHeadConfig(body="own", own=OwnCriticConfig(lr=1e-2, clip=None))
@@ -124,3 +128,20 @@ def test_a_critic_of_its_own_is_in_a_checkpoint():
     assert ours.keys() == theirs.keys() and equal(list(ours.values()), list(theirs.values()))
     with pytest.raises(ValueError, match="no value head of this kind"):
         learner("clip", ValueHeadConfig()).load_tensors(ours)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [CRITIC, ProgressHeadConfig(**PRECISE), ValueHeadConfig(fit="least_squares"), ProgressHeadConfig(hidden=4)],
+    ids=["critic with a body", "estimator with a body", "solved", "two layers"],
+)
+def test_a_head_goes_where_a_rank_computes_and_not_where_its_copy_of_the_policy_is(config):
+    """Heads of the other ranks stayed on the CPU, where no pass of a rank with a GPU could use them."""
+    there = torch.device("meta")
+    made = head_of(config, model().model, LearnerConfig(), PassBudget(64), device=there)
+    assert {name: value.device for name, value in made.fit.tensors().items()} == dict.fromkeys(
+        made.fit.tensors(), there
+    )
+    if isinstance(made.fit, OwnBody):
+        assert made.fit.reader.model.device == there
+    assert isinstance(made, FixedEstimator) == config.is_fixed, "ranks make none that learns no more"
