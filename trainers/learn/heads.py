@@ -22,6 +22,7 @@ import torch
 from manyturn.trainers.learn.forward import Reading, by_row
 from manyturn.trainers.learn.head_config import ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.learn.head_fits import GradientFit, LeastSquaresFit, fit_of, with_one
+from manyturn.trainers.learn.passes import Measured
 from manyturn.trainers.learn.samples import Rows, Sample, on_said, padded
 from manyturn.trainers.learn.step_reading import StepReading
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from manyturn.trainers.learn.ranks.group import Ranks
 
 Figures = Mapping[str, float | None]
-Measured = dict[str, torch.Tensor]
 
 
 class LearnerHead(Protocol):
@@ -238,6 +238,11 @@ class ProgressHead:
             loss.backward()
             self.fit.apply(max_norm)
         return loss.item()
+
+
+def head_tensors(heads: Sequence[LearnerHead]) -> dict[str, torch.Tensor]:
+    """What heads have learnt, by name."""
+    return {name: value for head in heads for name, value in head.fit.tensors().items()}
 
 
 def contributions(fit: "GradientFit | LeastSquaresFit | OwnBody", reading: Reading) -> list[torch.Tensor]:

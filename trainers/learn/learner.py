@@ -11,34 +11,31 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from transformers import PreTrainedModel
 
 from manyturn.agents.language_model import LanguageModel
 from manyturn.trainers.learn.aggregate import Denominators
+from manyturn.trainers.learn.alone import Alone
 from manyturn.trainers.learn.before_update import BeforeUpdate, mismatch_of
 from manyturn.trainers.learn.forward import Place, Reader, Watch, recompute_activations
 from manyturn.trainers.learn.frozen_states import FrozenStates
 from manyturn.trainers.learn.head_choice import head_of
 from manyturn.trainers.learn.head_config import HeadConfig
-from manyturn.trainers.learn.heads import LearnerHead
+from manyturn.trainers.learn.heads import LearnerHead, head_tensors
 from manyturn.trainers.learn.learner_config import LearnerConfig
 from manyturn.trainers.learn.objective import ObjectiveConfig
 from manyturn.trainers.learn.objective_memory import ObjectiveMemory
 from manyturn.trainers.learn.own_body import OwnBody
 from manyturn.trainers.learn.own_heads import FixedEstimator
 from manyturn.trainers.learn.pass_budget import PassBudget
-from manyturn.trainers.learn.passes import Passes
-from manyturn.trainers.learn.policy_optimizer import PolicyOptimizer
-from manyturn.trainers.learn.reference import ReadsReference, Reference
+from manyturn.trainers.learn.reference import ReadsReference
 from manyturn.trainers.learn.samples import Rows, Sample
 from manyturn.trainers.learn.step_reading import StepReading
-from manyturn.trainers.learn.updates import Updates
 
 if TYPE_CHECKING:
     from manyturn.trainers.learn.ranks.leading import Leading
 
 Figures = dict[str, float | None]
-Share = Callable[[PreTrainedModel, Sequence[LearnerHead]], "Leading"]
+Share = Callable[[Reader, Sequence[LearnerHead]], "Leading"]
 
 
 class Learner:
@@ -69,25 +66,17 @@ class Learner:
         if config.states_bytes and share is None:
             self.frozen = FrozenStates(self.model, config.lowest_layer, config.states_bytes)
         self.budget = PassBudget(config.micro_tokens)
-        self.reader = self.reader_at(temperature)
+        self.reader = Reader(self.model, self.budget, temperature, config.packing, self.frozen)
         self.memory = ObjectiveMemory(objective, steps)
         if config.gradient_checkpointing:
             recompute_activations(self.model)
         self.heads = [head_of(head, self.model, config, self.budget, self.frozen) for head in heads]
-        self._leading = share(self.model, self.heads) if share is not None else None
-        self._reference: Reference | None = None
-        if self._leading is not None:
-            self._updates: Updates[Any] = self._leading.own.updates
-            self._leading.load(self._of_heads())
-        else:
-            own = PolicyOptimizer(self.model, config)
-            self._reference = Reference(own.trained) if objective.kl else None
-            self._updates = Updates(config, objective, self.reader, own, self.heads, Passes())
-        self.optimizer = self._updates.optimizer
-
-    def reader_at(self, temperature: float) -> Reader:
-        """What reads with the policy at a temperature."""
-        return Reader(self.model, self.budget, temperature, self.config.packing, self.frozen)
+        self._learning: Alone | Leading = (
+            Alone(self.model, self.reader, config, objective, self.heads)
+            if share is None
+            else share(self.reader, self.heads)
+        )
+        self.optimizer = self._learning.updates.optimizer
 
     @property
     def updates(self) -> int:
@@ -97,13 +86,14 @@ class Learner:
     def begin_reinforcement(self) -> None:
         """The warm-up is over: forget the momentum, and copy the weights for what begins with them."""
         self._forget_states()
-        self.optimizer.forget()
-        if self._reference:
-            self._reference.keep()
+        self.put_together()
         for body in self._bodies:
             body.copy_policy()
-        if self._leading is not None:
-            self._leading.load(self._of_heads(), keep=True)
+        self._learning.begin_reinforcement()
+
+    def put_together(self) -> None:
+        """Have the model hold what was learnt, which several ranks hold in shards after an imitation."""
+        self._learning.put_together()
 
     def _forget_states(self) -> None:
         """What comes next reads other tokens."""
@@ -126,6 +116,7 @@ class Learner:
             places: where hidden states are kept.
         """
         self._forget_states()
+        self.put_together()
         self.budget.begin_step()
         shared, others = dict[str, Watch](), dict[str, Callable[[Sequence[Sample]], Rows]]()
         for head in self.heads:
@@ -133,13 +124,12 @@ class Learner:
                 others[head.name] = partial(head.fit.over, watch=head.watch)
             else:
                 shared[head.name] = head.watch
-        reader = self.reader if self._leading is None else self._leading.reader(self.reader)
-        return StepReading(reader, samples, shared, places, self.reference, others)
+        return StepReading(self._learning.reader(self.reader), samples, shared, places, self.reference, others)
 
     @property
     def reference(self) -> ReadsReference | None:
         """What reads with the weights of the reference policy, where the objective has one."""
-        return self._reference if self._leading is None else self._leading.reference
+        return self._learning.reference
 
     def learn(
         self,
@@ -175,7 +165,7 @@ class Learner:
         if step.is_made:
             figures = mismatch_of(samples, step.logprob) | figures
         step.close()
-        means = (self._leading or self._updates).of_step(before, now, key, kept_E)
+        means = self._learning.of_step(before, now, key, kept_E)
         self._forget_states()
         sequences = Denominators.of(*(self.objective.sequences(torch.from_numpy(s.reply))[None] for s in samples))
         self.memory.end(means.get("reference_kl"), sequences.sequences)
@@ -184,7 +174,7 @@ class Learner:
             | figures
             | {
                 "lr": self.optimizer.lr,
-                "engine_gap": self._updates.gap,
+                "engine_gap": self._learning.updates.gap,
                 "skipped_updates": self.optimizer.skipped,
             }
         )
@@ -193,7 +183,7 @@ class Learner:
         self, samples: Sequence[Sample], weights: Rows, whole: float, lr: float, between: Callable[[], None]
     ) -> dict[str, float]:
         """One update towards saying what samples say; see ``Updates.imitate``."""
-        return (self._leading or self._updates).imitate(samples, weights, whole, lr, between)
+        return self._learning.imitate(samples, weights, whole, lr, between)
 
     def plain(self) -> dict[str, Any]:
         """JSON values that a resumed run must go on from."""
@@ -208,19 +198,11 @@ class Learner:
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """The optimiser's state, the reference weights and the heads, by name."""
-        optimizer = (self._leading or self.optimizer).tensors()
-        return optimizer | (self._reference.tensors() if self._reference else {}) | self._of_heads()
-
-    def _of_heads(self) -> dict[str, torch.Tensor]:
-        found = dict[str, torch.Tensor]()
-        for head in self.heads:
-            found |= head.fit.tensors()
-        return found
+        self.put_together()  # the model's own weights are saved with them
+        return self._learning.tensors() | head_tensors(self.heads)
 
     def load_tensors(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """The inverse of ``tensors``, after the model's weights were loaded."""
-        (self._leading.load if self._leading is not None else self.optimizer.load_tensors)(tensors)
-        if self._reference:
-            self._reference.load_tensors(tensors)
+        self._learning.load(tensors)
         for head in self.heads:
             head.fit.load_tensors(tensors)

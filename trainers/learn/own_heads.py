@@ -15,8 +15,9 @@ import torch
 
 from manyturn.trainers.learn.forward import Reading
 from manyturn.trainers.learn.head_config import ExplorationConfig, OwnCriticConfig
-from manyturn.trainers.learn.heads import Figures, Measured, ValueHead, contributions
+from manyturn.trainers.learn.heads import Figures, ValueHead, contributions
 from manyturn.trainers.learn.own_body import OwnBody
+from manyturn.trainers.learn.passes import Measured
 from manyturn.trainers.learn.samples import Rows, Sample
 from manyturn.trainers.learn.step_reading import StepReading
 

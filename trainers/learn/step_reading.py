@@ -24,7 +24,7 @@ Two methods ask about other tokens than those of the step, and no pass over the 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, partial
 from operator import attrgetter
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -91,7 +91,7 @@ class StepReading:
         if self._reference is None:
             return None
         self._check_open(False)
-        return self._reference.over(self.reader, self.samples, {"logprob": attrgetter("logprob")})["logprob"]
+        return self._reference.over(self.reader, self.samples, {"logprob": watch_called("logprob")})["logprob"]
 
     @property
     def is_made(self) -> bool:
@@ -112,9 +112,9 @@ class StepReading:
 
     @cached_property
     def _kept(self) -> dict[str, Rows]:
-        heads = {f"head {name}": watch for name, watch in self._heads.items()}
-        hidden = {f"hidden {place}": partial(Reading.states, place=place) for place in self._places}
-        return self._over({"logprob": attrgetter("logprob"), "entropy": attrgetter("entropy"), **heads, **hidden})
+        names = ["logprob", "entropy", *(f"head {name}" for name in self._heads)]
+        names += [f"hidden {place}" for place in self._places]
+        return self._over({name: watch_called(name, self._heads) for name in names})
 
     def _over(self, watches: Mapping[str, Watch]) -> dict[str, Rows]:
         self._check_open(False)
@@ -123,3 +123,18 @@ class StepReading:
     def _check_open(self, is_read: bool) -> None:
         if self._closed and not is_read:
             raise RuntimeError("the step's updates have begun: what is read before them must be asked before them")
+
+
+def watch_called(name: str, heads: Mapping[str, Watch] = {}) -> Watch:
+    """What a reading keeps under a name: "logprob", "entropy", "head NAME" or "hidden PLACE".
+
+    Args:
+        heads: what they say of a pass, by name.
+    """
+    what, _, of = name.partition(" ")
+    if what == "head":
+        return heads[of]
+    if what == "hidden":
+        [place] = (place for place in get_args(Place) if place == of)
+        return partial(Reading.states, place=place)
+    return attrgetter(what)

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from functools import partial
 
 import torch
-from transformers import PreTrainedModel
 
 from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.hosting.watchdog import SIGNALS
+from manyturn.trainers.learn.forward import Reader
 from manyturn.trainers.learn.head_choice import head_of
 from manyturn.trainers.learn.heads import LearnerHead, ProgressHead, SharedHead, ValueHead
 from manyturn.trainers.learn.learner import Share
@@ -52,11 +52,11 @@ def _leading(
     config: RunConfig,
     texts: Sequence[str],
     number: int,
-    policy: PreTrainedModel,
+    reader: Reader,
     heads: Sequence[LearnerHead],
 ) -> Leading:
     with ranks.together():
-        return Leading(ranks, number, policy, _learner(ranks, config, texts, heads))
+        return Leading(ranks, number, reader.model, _learner(ranks, config, texts, reader.budget, heads))
 
 
 def follow() -> None:
@@ -81,11 +81,16 @@ def _learners(ranks: Ranks, message: RankMessage) -> list[RankLearner]:
     config, texts = parse_config(message.plain["config"]), message.plain["texts"]
     if config.threads:
         torch.set_num_threads(config.threads)
-    return [_learner(ranks, config, texts) for _ in range(message.plain["policies"])]
+    budgets = [PassBudget(config.learner.micro_tokens) for _ in range(message.plain["policies"])]
+    return [_learner(ranks, config, texts, budget) for budget in budgets]
 
 
 def _learner(
-    ranks: Ranks, config: RunConfig, texts: Sequence[str], heads: Sequence[LearnerHead] | None = None
+    ranks: Ranks,
+    config: RunConfig,
+    texts: Sequence[str],
+    budget: PassBudget,
+    heads: Sequence[LearnerHead] | None = None,
 ) -> RankLearner:
     """What a rank learns a policy with.
 
@@ -93,9 +98,10 @@ def _learner(
         heads: rank 0's; None: this rank makes its own.
     """
     model, learner = policy_model(config, torch.device("cpu"), texts).model, config.learner
-    device = choose_device(config.device)
+    device, sampling = choose_device(config.device), config.sampling
     if heads is None:
-        wanted = [head for head in (config.value, config.progress) if head is not None]
-        heads = [head_of(head, model, learner, PassBudget(learner.micro_tokens), None) for head in wanted]
+        wanted = [head for head in (config.value, config.progress) if head is not None and not head.is_fixed]
+        heads = [head_of(head, model, learner, budget, device=device) for head in wanted]
     learning: list[SharedHead] = [head for head in heads if isinstance(head, ValueHead | ProgressHead)]
-    return RankLearner(ranks, model, device, learner, config.objective, config.sampling.temperature, learning)
+    reader = Reader(model, budget, sampling.temperature, learner.packing)
+    return RankLearner(ranks, reader, device, learner, config.objective, learning)

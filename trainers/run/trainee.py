@@ -46,6 +46,7 @@ class Trainee:
 
     async def hand_over(self) -> None:
         """Have the engine load the learner's present weights."""
+        self.learner.put_together()
         await self.engine.load(ModuleWeights(self.language.model), self.learner.updates)
 
     def at_temperature(self, temperature: float) -> Agent:
@@ -63,6 +64,7 @@ class Trainee:
     @property
     def weights(self) -> str:
         """Hash of its weights."""
+        self.learner.put_together()
         return weights_hash(self.language.model)
 
     async def load(self, checkpoint: Path, plain: Mapping[str, Any]) -> None:

@@ -141,6 +141,11 @@ class Ranks:
         """Tensors of every rank, one after the other along the first dimension; they differ in that alone."""
         return [torch.cat([found.to(tensor.device) for found in self._all(tensor)]) for tensor in own]
 
+    def to_rank_0(self, own: Sequence[torch.Tensor]) -> list[torch.Tensor] | None:
+        """As ``of``, on the CPU, for rank 0; None for the others."""
+        found = [self._all(tensor, for_all=False) for tensor in own]
+        return None if self.rank else [torch.cat(tensors) for tensors in found]
+
     def share_of(self, device: torch.device) -> float:
         """How much of what all ranks hold a device has: a GPU that of its rank, a CPU that of all ranks around it."""
         here = int(os.environ.get("LOCAL_WORLD_SIZE", "1")) if device.type == "cpu" else 1
@@ -159,13 +164,23 @@ class Ranks:
             self.add([tensor.grad])
             tensor.grad /= self.size
 
-    def _all(self, own: torch.Tensor) -> list[torch.Tensor]:
-        """The tensor of every rank, on the CPU."""
+    def _all(self, own: torch.Tensor, for_all: bool = True) -> list[torch.Tensor]:
+        """The tensor of every rank, on the CPU.
+
+        Args:
+            for_all: False: for rank 0; the others get nothing.
+        """
         counts = [torch.zeros(1, dtype=torch.int64) for _ in range(self.size)]
         dist.all_gather(counts, torch.tensor([len(own)]), group=self._talk)
         longest = max(map(int, counts))
         mine = own.detach().cpu()
         mine = torch.cat([mine, mine.new_zeros(longest - len(mine), *mine.shape[1:])])
+        if self.rank and not for_all:
+            dist.gather(mine, None, 0, group=self._talk)
+            return []
         found = [torch.empty_like(mine) for _ in range(self.size)]
-        dist.all_gather(found, mine, group=self._talk)
+        if for_all:
+            dist.all_gather(found, mine, group=self._talk)
+        else:
+            dist.gather(mine, found, 0, group=self._talk)
         return [rows[: int(count)] for rows, count in zip(found, counts, strict=True)]

@@ -9,6 +9,7 @@ from transformers import PreTrainedModel
 
 from manyturn.trainers.learn.before_update import BeforeUpdate
 from manyturn.trainers.learn.forward import Reader, Watch
+from manyturn.trainers.learn.heads import head_tensors
 from manyturn.trainers.learn.objective import RegulariserState
 from manyturn.trainers.learn.ranks.group import Ranks
 from manyturn.trainers.learn.ranks.message import RankMessage
@@ -23,40 +24,51 @@ class Leading:
     Args:
         number: which of the run's policies it is.
         policy: becomes what was learnt after each step.
+
+    Attributes:
+        updates: rank 0's share of them.
     """
 
     def __init__(self, ranks: Ranks, number: int, policy: PreTrainedModel, own: RankLearner):
-        self._ranks, self._number, self._policy, self.own = ranks, number, policy, own
+        self._ranks, self._number, self._policy, self._own = ranks, number, policy, own
+        self.updates = own.updates
+        self._is_stale = False
+        self._load(head_tensors(self.updates.heads))
+
+    def put_together(self) -> None:
+        """The policy becomes what all ranks have learnt, unless it is that already."""
+        if self._is_stale:
+            self._all(RankMessage("give"))
+            self._is_stale = False
+
+    def begin_reinforcement(self) -> None:
+        """Each rank forgets the momentum, and takes the policy and its heads as they are now; so does its reference."""
+        self._load(head_tensors(self.updates.heads), keep=True)
 
     def of_step(
         self, before: BeforeUpdate, now: RegulariserState, key: tuple[Any, ...], kept_E: np.ndarray | None
     ) -> dict[str, float]:
         """As ``Updates.of_step``."""
-        updates = self.own.updates
-        return self._all(step_message(before, now, key, kept_E, updates.optimizer.lr, updates.heads))
+        return self._all(step_message(before, now, key, kept_E, self.updates.optimizer.lr, self.updates.heads))
 
     def imitate(
         self, samples: Sequence[Sample], weights: Rows, whole: float, lr: float, between: Callable[[], None]
     ) -> dict[str, float]:
-        """As ``Updates.imitate``; once the ranks have begun they are not interrupted."""
+        """As ``Updates.imitate``; once the ranks have begun they are not interrupted. The policy stays as it was."""
         between()
         message = RankMessage("imitate", {"whole": whole, "lr": lr})
         message.put_samples(samples)
         message.put_rows("weights", weights)
+        self._is_stale = True
         return self._all(message)
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """The optimiser's state, whole, by the names that one process gives it."""
         return self._all(RankMessage("state"))
 
-    def load(self, tensors: Mapping[str, torch.Tensor], keep: bool = False) -> None:
-        """Give every rank the policy's weights, and of a checkpoint's tensors what it needs.
-
-        Args:
-            keep: the reference becomes the policy as it is now.
-        """
-        told, given = load_message(tensors, self.own.optimizer.plain(), self.own.updates.heads, keep)
-        self._all(told, given)
+    def load(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        """Give every rank the policy's weights, and of a checkpoint's tensors what it needs."""
+        self._load(tensors)
 
     def read(self, samples: Sequence[Sample], watches: Collection[str], reference: bool) -> dict[str, Rows]:
         """What all ranks find of samples, each of some; see ``Reader.over``."""
@@ -71,13 +83,18 @@ class Leading:
     @property
     def reference(self) -> ReadsReference | None:
         """What reads with the reference's weights, of which each rank has a shard."""
-        return _SharedReference(self) if self.own.reference is not None else None
+        return _SharedReference(self) if self._own.reference is not None else None
+
+    def _load(self, tensors: Mapping[str, torch.Tensor], keep: bool = False) -> None:
+        told, given = load_message(tensors, self.updates, keep)
+        self._all(told, given)
+        self._is_stale = False
 
     def _all(self, told: RankMessage, given: RankMessage | None = None) -> Any:
-        told.plain["policy"] = self._number
+        told.plain |= {"policy": self._number, "micro_tokens": self.updates.reader.budget.tokens}
         with self._ranks.together():
             self._ranks.tell(told)
-            return self.own.do(given or told, self._policy)
+            return self._own.do(given or told, self._policy)
 
 
 class _SharedReader(Reader):

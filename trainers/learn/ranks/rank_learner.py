@@ -1,31 +1,30 @@
 """What each rank has of a policy that is learnt, and what it does when rank 0 says so.
 
 Rank 0 does the same as the others, from the same message, and has the whole policy besides: it reads steps with it,
-and the engine draws with its weights. They are put together after each step, in rank 0 alone.
+and the engine draws with its weights. They are put together after each step, and after imitations when they are asked
+for, in rank 0 alone.
 """
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from functools import partial
-from operator import attrgetter
-from typing import Any, get_args
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel
 
 from manyturn.trainers.learn.before_update import BeforeUpdate
 from manyturn.trainers.learn.epo import EntropyRange
-from manyturn.trainers.learn.forward import Place, Reader, Reading, Watch, recompute_activations
+from manyturn.trainers.learn.forward import Reader, recompute_activations
 from manyturn.trainers.learn.heads import SharedHead
 from manyturn.trainers.learn.learner_config import LearnerConfig
 from manyturn.trainers.learn.objective import ObjectiveConfig, RegulariserState
-from manyturn.trainers.learn.pass_budget import PassBudget
 from manyturn.trainers.learn.policy_optimizer import PolicyOptimizer
 from manyturn.trainers.learn.ranks.group import Ranks
 from manyturn.trainers.learn.ranks.message import RankMessage
 from manyturn.trainers.learn.ranks.sharing import Sharded, SharedPasses, spread
 from manyturn.trainers.learn.reference import Reference
 from manyturn.trainers.learn.samples import Rows
+from manyturn.trainers.learn.step_reading import watch_called
 from manyturn.trainers.learn.updates import Updates
 
 _ROWS = ("advantage", "old", "kept", "reference", "weight")
@@ -35,26 +34,23 @@ class RankLearner:
     """A rank's shard of a policy, its optimiser and its passes.
 
     Args:
-        model: a copy of the policy on the CPU, the same in every rank; it is changed in place.
+        reader: of a copy of the policy on the CPU, the same in every rank; the copy is changed in place.
         device: where the shard goes.
-        temperature: see ``Learner``.
         heads: those that learn along with the policy, whole in each rank.
     """
 
     def __init__(
         self,
         ranks: Ranks,
-        model: PreTrainedModel,
+        reader: Reader,
         device: torch.device,
         config: LearnerConfig,
         objective: ObjectiveConfig,
-        temperature: float,
         heads: Sequence[SharedHead],
     ):
-        reader = Reader(model, PassBudget(config.micro_tokens), temperature, config.packing)
         if config.gradient_checkpointing:
-            recompute_activations(model)
-        self._sharded = Sharded(model, ranks, device)
+            recompute_activations(reader.model)
+        self._sharded = Sharded(reader.model, ranks, device)
         self.optimizer = PolicyOptimizer(self._sharded, config)
         self.reference = Reference(self.optimizer.trained) if objective.kl else None
         self._passes = SharedPasses(ranks, self._sharded)
@@ -66,6 +62,7 @@ class RankLearner:
         Args:
             whole: the policy, in rank 0.
         """
+        self.updates.reader.budget.tokens = message.plain["micro_tokens"]
         match message.what:
             case "step":
                 found: Any = self.updates.of_step(*self._step(message))
@@ -73,7 +70,8 @@ class RankLearner:
             case "imitate":
                 rows, plain = message.given_rows("weights"), message.plain
                 found = self.updates.imitate(message.samples(), rows, plain["whole"], plain["lr"])
-                self._sharded.give(whole)
+            case "give":
+                found = self._sharded.give(whole)
             case "read":
                 found = self._read(message)
             case "state":
@@ -98,19 +96,10 @@ class RankLearner:
 
     def _read(self, message: RankMessage) -> dict[str, Rows]:
         samples, plain = message.samples(), message.plain
-        watches = {name: self._watch(name) for name in plain["watches"]}
+        heads = {head.name: head.watch for head in self.updates.heads}
+        watches = {name: watch_called(name, heads) for name in plain["watches"]}
         with self.reference.in_place() if plain["reference"] and self.reference else nullcontext():
             return self._passes.read(self.updates.reader, samples, watches)
-
-    def _watch(self, name: str) -> Watch:
-        """What ``StepReading`` keeps under a name."""
-        what, _, of = name.partition(" ")
-        if what == "head":
-            return next(head.watch for head in self.updates.heads if head.name == of)
-        if what == "hidden":
-            [place] = (place for place in get_args(Place) if place == of)
-            return partial(Reading.states, place=place)
-        return attrgetter(what)
 
     @torch.no_grad()
     def _load(self, message: RankMessage, whole: PreTrainedModel | None) -> None:
@@ -130,8 +119,9 @@ class RankLearner:
         elif self.reference and any(name.startswith("reference.") for name in found):
             self.reference.load_tensors(found)
         self.optimizer.load_plain(plain["optimizer"])
-        for head in self.updates.heads:
-            head.fit.load_tensors(message.tensors)
+        if whole is None:  # rank 0's heads are those of its learner
+            for head in self.updates.heads:
+                head.fit.load_tensors(message.tensors)
 
 
 class _Joined(Updates[SharedHead]):
@@ -170,17 +160,17 @@ def step_message(
 
 
 def load_message(
-    tensors: Mapping[str, torch.Tensor], optimizer: Mapping[str, Any], heads: Sequence[SharedHead], keep: bool
+    tensors: Mapping[str, torch.Tensor], updates: Updates[SharedHead], keep: bool
 ) -> tuple[RankMessage, RankMessage]:
     """What the others are told of a state, and what rank 0 does it from, which has all tensors whole.
 
     Args:
         keep: whether the reference is to be the policy as it is now.
     """
-    prefixes = tuple(f"{head.name}." for head in heads)
+    prefixes = tuple(f"{head.name}." for head in updates.heads)
     state = {name: value for name, value in tensors.items() if name.startswith(("optimizer.", "reference."))}
     steps = {name: float(value) for name, value in state.items() if name.endswith(".step")}
     shaped = {name: state[name] for name in sorted(state.keys() - steps.keys())}
-    others = {name: value for name, value in tensors.items() if name.startswith(prefixes)}
-    plain = {"like weights": list(shaped), "steps": steps, "optimizer": dict(optimizer), "keep": keep}
-    return RankMessage("load", plain, others), RankMessage("load", plain, others | shaped)
+    heads = {name: value for name, value in tensors.items() if name.startswith(prefixes)}
+    plain = {"like weights": list(shaped), "steps": steps, "optimizer": updates.optimizer.plain(), "keep": keep}
+    return RankMessage("load", plain, heads), RankMessage("load", plain, shaped)

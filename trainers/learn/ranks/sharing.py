@@ -126,7 +126,7 @@ class SharedPasses(Passes):
 
     @torch.no_grad()
     def read(self, reader: Reader, samples: Sequence[Sample], watches: Mapping[str, Watch]) -> dict[str, Rows]:
-        """As ``Reader.over``, each rank reading its share; all of them have what all have found."""
+        """As ``Reader.over``, each rank reading its share; rank 0 has what all have found, and the others nothing."""
         found: dict[str, Rows] = {name: [] for name in watches}
         blank, numbers = dict[str, torch.Tensor](), list[int]()
         for chosen, shortest in self._groups(reader, samples, range(len(samples))):
@@ -140,10 +140,13 @@ class SharedPasses(Passes):
         return {name: self._gathered(numbers, rows, blank[name], len(samples)) for name, rows in found.items()}
 
     def _gathered(self, numbers: Sequence[int], rows: Rows, blank: torch.Tensor, count: int) -> Rows:
-        """The rows of all samples, from each rank's own and their numbers."""
+        """For rank 0 the rows of all samples, from each rank's own and their numbers."""
         lengths = torch.tensor([len(row) for row in rows], dtype=torch.int64)
         own = [torch.tensor(numbers, dtype=torch.int64), lengths, torch.cat([blank, *rows])]
-        places, lengths, values = self._ranks.of(own)
+        gathered = self._ranks.to_rank_0(own)
+        if gathered is None:
+            return []
+        places, lengths, values = gathered
         kept = [blank] * count
         for place, row in zip(places.tolist(), values.split(lengths.tolist()), strict=True):
             kept[place] = row

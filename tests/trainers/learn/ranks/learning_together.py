@@ -18,6 +18,7 @@ from learner_steps import episodes_of, learn, model
 
 from manyturn.agents.language_model import LanguageModel
 from manyturn.trainers.learn.adapters import add_adapters
+from manyturn.trainers.learn.forward import Reader
 from manyturn.trainers.learn.head_choice import head_of
 from manyturn.trainers.learn.head_config import HeadConfig, OwnCriticConfig, ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.learn.heads import SharedHead
@@ -69,28 +70,37 @@ def built(options: LearnerConfig) -> LanguageModel:
     return language
 
 
-def rank_learner(ranks: Ranks, case: Case, heads: list[SharedHead] | None = None) -> RankLearner:
+def rank_learner(
+    ranks: Ranks, case: Case, budget: PassBudget | None = None, heads: list[SharedHead] | None = None
+) -> RankLearner:
     objective, wanted, given = case
     config = LearnerConfig.model_validate({"minibatch": 64, "lr": 1e-2, **given})
-    own = built(config).model
-    made: Any = [head_of(head, own, config, PassBudget(config.micro_tokens), None) for head in wanted]
-    return RankLearner(ranks, own, CPU, config, OBJECTIVES.parse(objective), 1.0, made if heads is None else heads)
+    own, budget = built(config).model, budget or PassBudget(config.micro_tokens)
+    made: Any = heads or [head_of(head, own, config, budget, device=CPU) for head in wanted]
+    reader = Reader(own, budget, 1.0, config.packing)
+    return RankLearner(ranks, reader, CPU, config, OBJECTIVES.parse(objective), made)
 
 
 def learner(case: Case, ranks: Ranks | None, number: int) -> Learner:
     objective, heads, given = case
     config = LearnerConfig.model_validate({"minibatch": 64, "lr": 1e-2, **given})
 
-    def share(policy: Any, own: Any) -> Leading:
+    def share(reader: Reader, own: Any) -> Leading:
         assert ranks is not None
-        return Leading(ranks, number, policy, rank_learner(ranks, case, list(own)))
+        return Leading(ranks, number, reader.model, rank_learner(ranks, case, reader.budget, list(own)))
 
     return Learner(built(config), config, OBJECTIVES.parse(objective), 1.0, heads, 8, share if ranks else None)
 
 
 def steps(made: Learner, samples: list[Sample]) -> list[dict[str, Any]]:
-    """An imitation, two steps, and the figures of all; between them the state goes through a checkpoint."""
+    """Imitations, two steps, and the figures of all; between these a checkpoint, after which passes are smaller."""
+    as_begun = [weights.clone() for weights in made.model.parameters()]
     figures: list[dict[str, Any]] = [imitate(made, samples[:3], 1e-2, observed=0.3)]
+    if isinstance(made._learning, Leading):
+        assert all(map(torch.equal, as_begun, made.model.parameters())), "nobody has asked for the policy yet"
+    made.put_together()
+    figures.append({name: float(value.double().abs().sum()) for name, value in made.model.state_dict().items()})
+    figures.append(imitate(made, samples[1:4], 1e-2, observed=0.3))
     made.begin_reinforcement()
     for step in range(2):
         given: dict[str, Any] = {}
@@ -105,7 +115,8 @@ def steps(made: Learner, samples: list[Sample]) -> list[dict[str, Any]]:
         kept_E = np.array([sample.episode != 1 for sample in samples])
         figures.append(learn(made, samples, step, 1.0 - 0.5 * step, kept_E=kept_E, **given))
         kept = {name: value.clone() for name, value in made.tensors().items()}
-        made.load_plain(json.loads(json.dumps(made.plain())))
+        less = {"micro_tokens": made.config.micro_tokens // 2}
+        made.load_plain(json.loads(json.dumps({**made.plain(), **less})))
         made.load_tensors(kept)
     return figures
 
@@ -143,7 +154,10 @@ def main(file: Path) -> None:
                 learners = [rank_learner(ranks, case) for case in CASES.values()]
                 for message in ranks.messages():
                     with ranks.together():
-                        learners[message.plain["policy"]].do(message)
+                        found = learners[message.plain["policy"]].do(message)
+                    assert message.what != "read" or not any(found.values()), "rank 0 alone needs what was read"
+                budgets = [(own.updates.reader.budget.tokens, own.updates.config.micro_tokens) for own in learners]
+                assert all(tokens == most // 2 for tokens, most in budgets), "a checkpoint's smaller passes"
             return
         samples = episodes_of(6, noise=0.2)
         shared = [sample_of(6 + n, [(list(range(20, 40)), -1), ([5, 6], 0), ([7, n], 1)], 2) for n in range(3)]
@@ -151,7 +165,7 @@ def main(file: Path) -> None:
         for number, (name, case) in enumerate(CASES.items()):
             together, alone = learner(case, ranks, number), learner(case, None, number)
             ours, theirs = (steps(made, [*samples, *shared]) for made in (together, alone))
-            computed = together._updates.reader.computed / alone._updates.reader.computed
+            computed = together._learning.updates.reader.computed / alone._learning.updates.reader.computed
             told[name] = difference(ours, theirs), apart(together, alone), computed
             print(name, told[name], flush=True)
         file.write_text(json.dumps(told))

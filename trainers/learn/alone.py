@@ -1,0 +1,74 @@
+"""What one process learns a policy with; ``ranks/leading.py`` has the same methods for rank 0 of several."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from manyturn.trainers.learn.before_update import BeforeUpdate
+from manyturn.trainers.learn.forward import Reader
+from manyturn.trainers.learn.heads import LearnerHead
+from manyturn.trainers.learn.learner_config import LearnerConfig
+from manyturn.trainers.learn.objective import ObjectiveConfig, RegulariserState
+from manyturn.trainers.learn.passes import Passes
+from manyturn.trainers.learn.policy_optimizer import PolicyOptimizer
+from manyturn.trainers.learn.reference import Reference
+from manyturn.trainers.learn.samples import Rows, Sample
+from manyturn.trainers.learn.updates import Updates
+
+
+class Alone:
+    """The updates of a policy, and its reference.
+
+    Attributes:
+        reference: what reads with the reference's weights, where the objective has one.
+    """
+
+    def __init__(
+        self,
+        policy: PreTrainedModel,
+        reader: Reader,
+        config: LearnerConfig,
+        objective: ObjectiveConfig,
+        heads: Sequence[LearnerHead],
+    ):
+        optimizer = PolicyOptimizer(policy, config)
+        self.reference = Reference(optimizer.trained) if objective.kl else None
+        self.updates = Updates(config, objective, reader, optimizer, heads, Passes())
+
+    def reader(self, whole: Reader) -> Reader:
+        """What a step is read with."""
+        return whole
+
+    def put_together(self) -> None:
+        """The policy holds what was learnt: here it always does."""
+
+    def begin_reinforcement(self) -> None:
+        """Forget the momentum; the reference becomes the policy as it is now."""
+        self.updates.optimizer.forget()
+        if self.reference is not None:
+            self.reference.keep()
+
+    def of_step(
+        self, before: BeforeUpdate, now: RegulariserState, key: tuple[Any, ...], kept_E: np.ndarray | None
+    ) -> dict[str, float]:
+        """As ``Updates.of_step``."""
+        return self.updates.of_step(before, now, key, kept_E)
+
+    def imitate(
+        self, samples: Sequence[Sample], weights: Rows, whole: float, lr: float, between: Callable[[], None]
+    ) -> dict[str, float]:
+        """As ``Updates.imitate``."""
+        return self.updates.imitate(samples, weights, whole, lr, between)
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """The state of optimiser and reference, by name."""
+        return self.updates.optimizer.tensors() | (self.reference.tensors() if self.reference is not None else {})
+
+    def load(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        """The inverse of ``tensors``."""
+        self.updates.optimizer.load_tensors(tensors)
+        if self.reference is not None:
+            self.reference.load_tensors(tensors)
