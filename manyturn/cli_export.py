@@ -11,7 +11,7 @@ from manyturn.env_args import EnvArgs, read_wrappers
 def export(
     env: str,
     *,
-    as_: Annotated[Literal["verifiers", "skyrl", "trl", "dataset"], Parameter(name="--as")],
+    as_: Annotated[Literal["verifiers", "skyrl", "trl", "harbor", "dataset"], Parameter(name="--as")],
     out: Path,
     env_args: EnvArgs = None,
     wrappers: Annotated[str | None, Parameter(name=("--env.wrappers", "--wrappers"))] = None,
@@ -25,8 +25,9 @@ def export(
         Environment: an id, or FILE.py:Class.
     as_
         verifiers: a taskset with an environment and a harness for vf-eval and prime-rl. skyrl: an environment
-        of skyrl-gym, and rows for its trainer. trl: an environment_factory for GRPOTrainer, and its rows. dataset: a
-        folder as the Hugging Face Hub has them, with each task's hash, seed and first messages.
+        of skyrl-gym, and rows for its trainer. trl: an environment_factory for GRPOTrainer, and its rows. harbor:
+        folders of software tasks by split, judged by a script of their own. dataset: a folder as the Hugging Face Hub
+        has them, with each task's hash, seed and first messages.
     out
         The folder, which must not be there yet.
     env_args

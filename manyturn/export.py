@@ -16,7 +16,7 @@ from manyturn.export_dataset import rows_of, write_dataset, write_rows
 from manyturn.export_packages import PACKAGES, dashed, write_package
 from manyturn.exported import PANEL, WORLD
 
-Kind = Literal["verifiers", "skyrl", "trl", "dataset"]
+Kind = Literal["verifiers", "skyrl", "trl", "harbor", "dataset"]
 
 _SPLIT = re.compile(r"\w[\w.-]*", re.ASCII)
 _PLAIN = re.compile(r"[\w./:@~-]+", re.ASCII)  # what an environment's name may hold, since code is written with it
@@ -34,7 +34,7 @@ def export(
 
     Args:
         env: an id, or FILE.py:Class, whose file alone is copied.
-        as_: a package for verifiers, SkyRL or TRL, or a data set as the Hugging Face Hub has them.
+        as_: a package for verifiers, SkyRL or TRL, tasks for Harbor, or a data set as the Hugging Face Hub has them.
         out: the folder; it must be empty, or not there.
         args, wrappers: of the environment.
         limit: tasks of each split.
@@ -62,6 +62,9 @@ def export(
         panels = {
             split: make_panel(tasks, env, split, limit, args) for split in host.splits if (tasks := _of(host, split))
         }
+        if as_ == "harbor":
+            _write_harbor(out, host, panels, kept)
+            return panels
         # TRL adds the first observation itself, to the last message.
         rows = {} if as_ == "verifiers" else rows_of(host, panels, begun=as_ != "trl")
     finally:
@@ -89,6 +92,16 @@ def export(
     if rows:
         write_rows(out, rows)
     return panels
+
+
+def _write_harbor(out: Path, host: Host, panels: Mapping[str, Panel], wrappers: Sequence[Any]) -> None:
+    from manyturn.export_harbor import write_tasks  # which reads the software family
+
+    if wrappers:
+        raise ValueError("a task of Harbor has no rewards of turns: leave the wrappers out")
+    write_tasks(out, host, panels)
+    for split, panel in panels.items():
+        panel.save(out / f"{split}{PANEL}")
 
 
 def class_name(env: str) -> str:

@@ -6,7 +6,8 @@ Source: the package harbor 0.25.0, ``harbor.models.task``, ``harbor.verifier`` a
 import base64
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ LIMITS = SandboxLimits(memory_mb=1024, processes=256, workspace_mb=256, scratch_
 """Workspace and scratch folders lie in memory, and count towards ``memory_mb``."""
 _MOST_CHARACTERS = 50_000  # of an instruction
 _FEW = ("ls -a", "pwd", "true")
-_packed = Recent[tuple[Ground, Snapshot]](32)
+_folders, _packed = Recent[Folder](16), Recent[tuple[Ground, Snapshot]](16)
 
 
 class HarborEnv(TextEnv):
@@ -88,32 +89,41 @@ class HarborEnv(TextEnv):
     ):
         if named := sorted({"image", "python"} & (engine or {}).keys()):
             raise ValueError(f"engine takes no {named[0]!r} here: a task has an image of its own, or give image=NAME")
-        places = task_folders(Path(folder))
-        self._folders = dict[str, Folder]()
-        self._tasks = {name: tuple(self._read(name, found, offline, image)) for name, found in places.items()}
+        self._read = partial(read_task, offline=offline, image=image)
+        self._places = dict[str, Path]()
+        images, parts = set[str](), set[str]()
+        self._tasks = dict[str, Sequence[Task]]()
+        for name, found in task_folders(Path(folder)).items():
+            self._places |= {f"{name}/{one}": place for one, place in found.items()}
+            self._tasks[name] = [self._task(f"{name}/{one}", name, images, parts) for one in found]
         self.splits = tuple(self._tasks)
-        self._engine = _engine_of(engine, sorted({folder.laid.image for folder in self._folders.values()}))
+        self._engine = _engine_of(engine, sorted(images))
         super().__init__(split or self.splits[0], max_turns)
-        staged = (folder.steps[:-1] for folder in self._folders.values() if folder.is_mean)
-        self.part_names = tuple(sorted({part_of(step) for steps in staged for step in steps}))
+        self.part_names = tuple(sorted(parts))
         self._success_from = success_from
         self._attempt: Attempt | None = None  # None between episodes
         self._allowance = Allowance()
         self._verdicts: list[Verdict] = []  # of the steps that were handed in
         self._paid, self._passed, self._anchor = 0.0, 0, tuple[Any, ...]()
 
-    def _read(self, split: str, found: Mapping[str, Path], offline: bool, image: str | None) -> Iterator[Task]:
-        for name, path in found.items():
-            folder = self._folders[f"{split}/{name}"] = read_task(path, offline, image)
-            yield Task(f"{split}/{name}", split, {"files": folder.content, "image": folder.laid.image})
+    def _task(self, name: str, split: str, images: set[str], parts: set[str]) -> Task:
+        """A task; its image and the names of its reward parts are added to what is known of the others."""
+        found = self._read(self._places[name])
+        images.add(found.laid.image)
+        parts |= {part_of(step) for step in found.steps[:-1] if found.is_mean}
+        return Task(name, split, {"files": found.content, "image": found.laid.image})
 
     def tasks(self, split: str) -> Sequence[Task]:
         return self._tasks.get(split, ())
 
     @property
     def folder(self) -> Folder:
-        """Of the task that is being worked on."""
-        return self._folders[self.task.id]
+        """Of the task that is being worked on. Raises NeedsSetup if its files have changed since the first look."""
+        wanted, place = self.task.params["files"], self._places[self.task.id]
+        found = _folders.made(digest(str(place), wanted, self.task.params["image"]), lambda: self._read(place))
+        if found.content != wanted:
+            raise NeedsSetup(f"{place} has changed since this environment was made: make it again")
+        return found
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
         self._verdicts, self._paid, self._passed = [], 0.0, 0

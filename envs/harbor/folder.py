@@ -7,6 +7,7 @@ from pathlib import Path
 
 from manyturn.containers.inside.archive import FILE, ArchivedPath
 from manyturn.envs.contract.environments import NeedsSetup
+from manyturn.envs.contract.task import SPLITS
 
 Files = Mapping[str, ArchivedPath]
 
@@ -61,7 +62,7 @@ def task_folders(folder: Path) -> dict[str, dict[str, Path]]:
         return {"train": {folder.resolve().name: folder}}
     if tasks := _tasks_in(folder):
         return {"train": tasks}
-    splits = {one.name: found for one in _folders(folder) if (found := _tasks_in(one))}
+    splits = {one.name: found for one in sorted(_folders(folder), key=_rank) if (found := _tasks_in(one))}
     if not splits:
         raise NeedsSetup(f"{folder} is no task of Harbor, and holds none: a task's folder has a {SETTINGS}")
     return splits
@@ -69,6 +70,11 @@ def task_folders(folder: Path) -> dict[str, dict[str, Path]]:
 
 def _tasks_in(folder: Path) -> dict[str, Path]:
     return {one.name: one for one in _folders(folder) if (one / SETTINGS).is_file()}
+
+
+def _rank(folder: Path) -> int:
+    """The place of a split: ours in their order, others after them."""
+    return SPLITS.index(folder.name) if folder.name in SPLITS else len(SPLITS)
 
 
 def _folders(folder: Path) -> list[Path]:

@@ -1,6 +1,7 @@
 """A task folder as one or several steps, each with an instruction, tests, and perhaps a solution."""
 
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -85,7 +86,7 @@ def _read(files: Files, offline: bool, image: str | None) -> Folder:
         steps = (_step(files, settings, plain, "")._replace(name=""),)
     if len({step.name for step in steps}) < len(steps):
         raise NeedsSetup("task.toml: two steps have one name")
-    content = digest({path: [file.content.hex(), file.executable] for path, file in files.items()})
+    content = digest({path: [sha256(file.content).hexdigest(), file.executable] for path, file in files.items()})
     found = _laid(files, settings, image)
     return Folder(content, found, steps, settings.multi_step_reward_strategy == "mean", settings.solution.env)
 

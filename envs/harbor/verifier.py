@@ -6,6 +6,7 @@ format's own weakness, and no promise is made about it (docs/other-environments.
 """
 
 import base64
+import gzip
 import json
 import math
 import shlex
@@ -64,12 +65,14 @@ class Verdict(NamedTuple):
 
 def lay(sandbox: Sandbox | Desk, files: Files, place: str) -> bool:
     """Put files into a folder, as the agent's user. Returns whether that could be done. Raises Broken."""
-    archive = pack(complete(ArchivedPath(path, *file[1:]) for path, file in files.items()))[1]
+    archive = gzip.compress(pack(complete(ArchivedPath(path, *file[1:]) for path, file in files.items()))[1], 1)
     if len(archive) > _MOST_ARCHIVE:
-        raise Broken(f"the files for {place} have more than {_MOST_ARCHIVE >> 20} MiB, which no sandbox takes at once")
+        raise Broken(
+            f"the files for {place}, packed, have more than {_MOST_ARCHIVE >> 20} MiB, which is too much at once"
+        )
     told = base64.encodebytes(archive).decode()
     script = (
-        f"mkdir -p {place} && base64 -d <<'END-OF-FILES' | tar -x --overwrite -C {place} -f -\n{told}END-OF-FILES\n"
+        f"mkdir -p {place} && base64 -d <<'END-OF-FILES' | tar -xz --overwrite -C {place} -f -\n{told}END-OF-FILES\n"
     )
     ran = sandbox.run(f"set -o pipefail; cd /; {script}", seconds=_LAYING_SECONDS, folder="/")
     return ran.status == 0

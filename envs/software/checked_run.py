@@ -13,8 +13,18 @@ from manyturn.containers.sandbox import WORKSPACE, Sandbox
 
 _PROGRAM = "".join(Path(__file__).with_name(name).read_text() for name in ("asker.py", "grading_plugin.py"))
 _ENVIRON = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-_OPTIONS = ("-q", "--tb=short", "--color=no", "--continue-on-collection-errors", "-p", "no:cacheprovider")
-_OPTIONS += (f"--rootdir={WORKSPACE}", "-o", "addopts=")
+OPTIONS = (
+    "-q",
+    "--tb=short",
+    "--color=no",
+    "--continue-on-collection-errors",
+    "-p",
+    "no:cacheprovider",
+    "-o",
+    "addopts=",
+)
+"""Of pytest, whatever the program's own settings say."""
+_OPTIONS = (*OPTIONS, f"--rootdir={WORKSPACE}")
 
 _ASKED = ("--runxfail", "--assert=plain", "--tb=no")
 

@@ -147,6 +147,19 @@ class Software(TextEnv):
         """Where the tasks come from; override it to bring others."""
         return problems_of(source, difficulty)
 
+    @property
+    def image(self) -> str:
+        """The image of the sandboxes."""
+        return self._engine.image
+
+    def outcome_of(self, level: float) -> float:
+        """What is paid for a level, in the end."""
+        return level if self._by_levels else float(level == levels.RESOLVED)
+
+    def problem_of(self, task: Task) -> Problem:
+        """Files, tests and fix of a task."""
+        return self._problems.problem(task)
+
     def tasks(self, split: str) -> Sequence[Task]:
         if split in self.absent:
             raise NeedsSetup(f"the split {split} is absent: {self.absent[split]}")
@@ -167,8 +180,7 @@ class Software(TextEnv):
         self._steps, self._level, self._tampered = Steps(), levels.NOT_SUBMITTED, False
         self._reached, self._official = None, False
         self._sit_down(task, Files(self._pristine(task)))
-        names = sorted({path.partition("/")[0] + "/" * ("/" in path) for path in problem.files})
-        return bounded(f"{problem.statement.strip()}\n\n{WORKSPACE} holds: {'  '.join(names)}")
+        return bounded(first_text(problem))
 
     def respond(self, action: str) -> Turn:
         assert self._work is not None  # set by begin
@@ -198,7 +210,7 @@ class Software(TextEnv):
         if self._tampered and self._by_levels:
             parts = {name: parts.get(name, 0.0) + back for name, back in self._steps.take_back().items()}
         resolved = self._level == levels.RESOLVED
-        outcome = self._level if self._by_levels else float(resolved)
+        outcome = self.outcome_of(self._level)
         turn = (self.succeed if resolved else self.fail)(answered.text, outcome, **parts)
         return turn._replace(understood=answered.valid, format_valid=answered.readable)
 
@@ -335,6 +347,12 @@ class Software(TextEnv):
     def _spelled(self, call: Call) -> str:
         name, arguments = call
         return line_of(name, **arguments) if self._lines else call_text(name, **arguments)
+
+
+def first_text(problem: Problem) -> str:
+    """What an agent reads of a problem at first."""
+    names = sorted({path.partition("/")[0] + "/" * ("/" in path) for path in problem.files})
+    return f"{problem.statement.strip()}\n\n{WORKSPACE} holds: {'  '.join(names)}"
 
 
 def _level(work: Work) -> float:

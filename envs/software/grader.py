@@ -33,13 +33,13 @@ from manyturn.envs.software.tree import Changes, Tree, snapshot_of, with_changes
 
 RESOLVED, UNRESOLVED, TIMEOUT, TAMPERED = "resolved", "tests fail", "timeout", "tampered"
 
-_RUNNER = frozenset({"pytest", "_pytest", "pluggy", "py", "iniconfig", "packaging", "attr", "attrs", "conftest"})
-_STEERING = frozenset(
+RUNNER = frozenset({"pytest", "_pytest", "pluggy", "py", "iniconfig", "packaging", "attr", "attrs", "conftest"})
+STEERING = frozenset(
     {"conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", "setup.cfg", "tox.ini", "pyproject.toml"}
     | {"sitecustomize.py", "usercustomize.py", "__main__.py"}
 )
 _KINDS = frozenset({".pth", ".pyc", ".pyo", ".so", ".egg-link"})
-_FOLDERS = (".git", "__pycache__", ".egg-info", ".dist-info")
+MADE_FOLDERS = (".git", "__pycache__", ".egg-info", ".dist-info")
 
 
 class Grade(NamedTuple):
@@ -68,16 +68,17 @@ class Grade(NamedTuple):
 
 def carried(problem: Problem, changes: Changes) -> dict[str, bytes | None]:
     """The changes that are graded: of files that count, and that no test, Python or pytest takes orders from."""
-    return {path: content for path, content in changes.items() if _carries(problem, path)}
+    return {path: content for path, content in changes.items() if carries(problem, path)}
 
 
-def _carries(problem: Problem, path: str) -> bool:
+def carries(problem: Problem, path: str) -> bool:
+    """Whether a change of the file at a path is graded."""
     if path in problem.tests or not problem.counts(path):
         return False
     place = PurePosixPath(path)
-    if place.name in _STEERING or place.suffix in _KINDS:
+    if place.name in STEERING or place.suffix in _KINDS:
         return False
-    if any(part.endswith(_FOLDERS) for part in place.parts):
+    if any(part.endswith(MADE_FOLDERS) for part in place.parts):
         return False
     return path in problem.files or not (_shadows(problem.files, place) or _clashes(problem.files, place))
 
@@ -86,7 +87,7 @@ def _shadows(files: Tree, new: PurePosixPath) -> bool:
     """Whether a new file could be imported in place of a module of Python or of the test runner."""
     for depth, part in enumerate(new.parts):
         folder = "/".join((*new.parts[:depth], "__init__.py"))
-        if folder not in files and part.partition(".")[0] in sys.stdlib_module_names | _RUNNER:
+        if folder not in files and part.partition(".")[0] in sys.stdlib_module_names | RUNNER:
             return True
     return False
 

@@ -273,7 +273,7 @@ def test_splits_are_folders_and_one_that_there_is_not_is_refused(command, engine
         for number in range(2):
             written(tmp_path / "set" / split / f"t{number}", {**PLAIN, "instruction.md": f"{split} {number}"})
     env = mt.make(f"harbor:{tmp_path / 'set'}")
-    assert env.get_wrapper_attr("splits") == ("test", "train")
+    assert env.get_wrapper_attr("splits") == ("train", "test")
     assert [task.id for task in env.get_wrapper_attr("tasks")("train")] == ["train/t0", "train/t1"]
     env.close()
     ended = command(
