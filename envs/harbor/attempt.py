@@ -1,10 +1,11 @@
 """One attempt at a task: the sandbox, the tools of the agent, and what becomes of what is handed in."""
 
-import posixpath
 from collections.abc import Mapping
 
 from manyturn.containers.container_engine import ContainerEngine
+from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.sandbox import WORKSPACE, SandboxRefused, Snapshot
+from manyturn.envs.harbor.expert import solving
 from manyturn.envs.harbor.image import Ground
 from manyturn.envs.harbor.tasks import Folder, Step
 from manyturn.envs.harbor.verifier import Broken, Verdict, lay, verify
@@ -98,27 +99,26 @@ class Attempt:
                 return found
 
             found = verdict(self.handed_in.workspace)
-            if found.rewards is None and not found.timed_out:
-                untouched = verdict(self._pristine)
-                if untouched.rewards is None and not untouched.timed_out:
-                    raise Broken(f"tests/test.sh leaves no reward here, of untouched files either: {untouched.output}")
+            if found.rewards is None and not found.timed_out and (untouched := self._untouched(sandbox)) is not None:
+                again = verdict(untouched)
+                if again.rewards is None and not again.timed_out:
+                    raise Broken(f"tests/test.sh leaves no reward here, of untouched files either: {again.output}")
         return found
 
     def begin_step(self, number: int) -> bool:
         """Go on with a step in the files that were handed in. Returns whether it could be set up.
 
-        Raises Broken where that fails in untouched files too.
+        Raises Broken where that fails in files that no agent has touched, too.
         """
         files, self.handed_in = self.handed_in, None
         if files is not None:
             self.close()
             self._sit_down(files)
         self.number, self.solved, self.key = number, False, ""
-        if not self._set_up():
-            if self.desk.snapshot().key != self._pristine.key or number:
-                with self.desk.lent(back=False) as sandbox:
-                    sandbox.restore(self._pristine)
-                if self._set_up():
+        if not self._set_up(self.desk, self.step):
+            with self.desk.lent(back=False) as sandbox:
+                untouched = self._untouched(sandbox)
+                if number and (untouched is None or self._set_up(sandbox, self.step)):
                     return False
             raise Broken(f"steps/{self.step.name}/workdir cannot be laid down, or its {_SETUP} fails here")
         self.look()
@@ -141,19 +141,30 @@ class Attempt:
         environ = self._folder.laid.environ
         self.tools = Tools(self.desk, COMMAND_SECONDS, self._allowance, environ, called=self._base.workdir)
 
-    def _set_up(self) -> bool:
-        """Lay down what belongs to the step, and run its script."""
-        staged = self.step.staged
-        if not staged:
+    def _untouched(self, sandbox: DockerSandbox) -> Snapshot | None:
+        """The files before the step, in a sandbox: as the solutions of earlier steps leave them.
+
+        None where one of them has no solution: then nobody can tell whose fault it is, and it counts as the agent's.
+        """
+        sandbox.restore(self._pristine)
+        for step in self._folder.steps[: self.number]:
+            if not step.solution or not self._set_up(sandbox, step):
+                return None
+            self._run(sandbox, solving(step.solution, self._folder.solving))
+        return sandbox.snapshot()
+
+    def _set_up(self, sandbox: Desk | DockerSandbox, step: Step) -> bool:
+        """Lay down what belongs to a step, and run its script."""
+        if not step.staged:
             return True
-        if not lay(self.desk, staged, WORKSPACE):
-            return False
-        if _SETUP not in staged or not self._allowance.left:
-            return _SETUP not in staged
-        ran = self.desk.run(
-            f"bash {posixpath.join(WORKSPACE, _SETUP)}",
-            seconds=self._allowance.left,
-            environ=self._folder.laid.environ,
+        return lay(sandbox, step.staged, WORKSPACE) and (
+            _SETUP not in step.staged or self._run(sandbox, f"bash {_SETUP}")
         )
+
+    def _run(self, sandbox: Desk | DockerSandbox, script: str) -> bool:
+        """Run a script of the task's own in the working folder. Returns whether it ended well."""
+        if not self._allowance.left:
+            return False
+        ran = sandbox.run(script, seconds=self._allowance.left, environ=self._folder.laid.environ)
         self._allowance.spend(ran.seconds)
         return ran.status == 0 and not ran.timed_out

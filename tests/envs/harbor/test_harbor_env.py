@@ -214,6 +214,20 @@ def test_a_setup_that_the_agent_breaks_ends_the_episode_and_one_that_never_works
         play(never, [bash("echo yes > dig.txt"), SUBMIT])
 
 
+@pytest.mark.parametrize("solution", ["echo yes > dig.txt\n", None])
+def test_a_step_that_needs_what_the_agent_has_not_done_is_a_failure_and_no_error(engine, tmp_path, solution):
+    loose = {**STEPS, "steps/dig/solution/solve.sh": solution}
+    loose["task.toml"] = STEPS["task.toml"].replace("min_reward = 0.5", "")
+    strict = "#!/bin/bash\nset -e\ntest -s dig.txt\necho 1 > /logs/verifier/reward.txt\n"
+    loose |= {"steps/fill/workdir/setup.sh": "true\n", "steps/fill/tests/test.sh": strict}
+    turns = play(written(tmp_path / "tests", loose), [SUBMIT, SUBMIT, bash(SOLVED["go home"]), SUBMIT])
+    assert turns[-1][1] == pytest.approx(1 / 3) and not turns[-1][4]["success"]
+    _, reward, terminated, _, info = play(
+        written(tmp_path / "setup", {**loose, "steps/fill/workdir/setup.sh": "cat dig.txt\n"}), [SUBMIT]
+    )[-1]
+    assert (reward, terminated, info["success"]) == (0, True, False)
+
+
 def test_work_that_is_not_handed_in_counts_for_nothing(plain):
     *_, (_, reward, terminated, truncated, info) = play(plain, [bash("echo yes > answer.txt")] * 2, max_turns=2)
     assert (reward, terminated, truncated, info["success"]) == (0, False, True, False)
