@@ -211,6 +211,22 @@ def test_after_a_fault_the_environment_is_closed_and_the_next_episode_has_anothe
     assert words.count("made") == words.count("closed") >= 4  # the export made some, too
 
 
+@pytest.mark.parametrize("env, harm, why", [(FAULTY, "raise", "broken"), (UNSCORABLE, "win", "no number")])
+def test_a_training_whose_episodes_are_all_lost_ends(env, harm, why, exported):
+    made = exported(env)
+    one, other = made.kind(), made.kind()
+    for _ in range(20):
+        one.reset(**made.rows[0])
+        one.act(harm)
+    other.reset(**made.rows[0])
+    other.reset(**made.rows[0])  # an episode that TRL has cut off, and that has a reward
+    for _ in range(32):
+        one.reset(**made.rows[0])
+        one.act(harm)
+    with pytest.raises(RuntimeError, match=f"32 episodes one after the other were lost, .*{why}.*manyturn check"):
+        one.reset(**made.rows[0])
+
+
 def test_a_row_of_another_export_is_refused(exported):
     made = exported("manyturn/Maze-v0")
     one = made.kind()
