@@ -31,7 +31,7 @@ $(VENV)/.docs: $(STAMP)
 
 # The site, in site/: docs/, README and what docs/hooks makes from the code.
 docs: $(VENV)/.docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 quickstart: $(STAMP)
 	HF_HUB_OFFLINE=1 $(BIN)/manyturn quickstart --seed $(SEED) --out $(OUT)

@@ -36,7 +36,7 @@ class TurnBatch:
         truncated_E: whether the episode was cut off before its own end.
         anchor_K: equal ids say "the same situation"; they mean something inside one group only. None: not known.
         anchor_text: the situations as texts, one per turn, None where there is none; by these similar ones are grouped.
-        penalty_K: >= 0, taken from a turn's score and from its return after discounting, so that it reaches
+        penalty_K: at least 0, taken from a turn's score and from its return after discounting, so that it reaches
             no other turn. Left out: zeros.
         columns: name -> further numbers of each turn (K) that some methods need, such as "progress".
         token_columns: name -> numbers of each reply token (T), turn after turn in the order of the batch, such as
@@ -113,8 +113,11 @@ class TurnBatch:
         Args:
             rewards: E lists of a reward per turn, or such lists by the name of the part.
             groups: E names of groups.
-            anchors, format_valid, understood, tokens: E lists of one entry per turn. Anchors are compared for equality.
+            anchors: E lists of one entry per turn, compared for equality.
             anchor_texts: likewise; by these texts similar situations are recognised. Default: the anchors.
+            format_valid: E lists of one flag per turn: could an action be read?
+            understood: likewise: did the environment know what to do with it?
+            tokens: E lists of one number per turn: tokens of the reply.
             truncated: E flags.
             columns: E lists of a number per turn, by name.
             token_columns: E lists of a list per turn of a number per reply token, by name.
