@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from manyturn.envs.contract.turn import Turn
     from manyturn.envs.tools import Toolset
     from manyturn.evaluation import evaluate
+    from manyturn.loaded_policy import load_policy
     from manyturn.training import resume, train
 
 _HOMES = {
@@ -33,6 +34,7 @@ _HOMES = {
     "compare": "manyturn.comparison:compare_folders",
     "credit": "manyturn.credit",
     "evaluate": "manyturn.evaluation:evaluate",
+    "load_policy": "manyturn.loaded_policy:load_policy",
     "make": "manyturn.envs.contract.environments:make",
     "register": "manyturn.envs.contract.environments:register",
     "resume": "manyturn.training:resume",
@@ -52,6 +54,7 @@ __all__ = [
     "compare",
     "credit",
     "evaluate",
+    "load_policy",
     "make",
     "register",
     "resume",

@@ -27,6 +27,7 @@ from manyturn.envs.contract.environments import is_only_by_hand
 from manyturn.envs.contract.options import unknown
 from manyturn.envs.contract.panel import Panel, make_panel, portable_name
 from manyturn.envs.hosting.seats import USUAL_TIMEOUT, Seats, open_seats
+from manyturn.loaded_policy import LoadedPolicy
 from manyturn.loops import result_of
 from manyturn.overrides import OverrideError
 from manyturn.progress import Watch
@@ -102,7 +103,7 @@ def evaluate(
 
     Args:
         policy: a function, class or object as ``PythonPolicy`` takes it, or any word that ``manyturn evaluate`` takes:
-            a run's folder, ``"openai:MODEL"``, ``"expert"``, ``"FILE.py:POLICY"``.
+            a run's folder, ``"openai:MODEL"``, ``"expert"``, ``"FILE.py:POLICY"``; or what ``load_policy`` returned.
         env: an id, ``FILE.py:Class`` or a class; a run knows its own.
         env_args: arguments of the environment's constructor.
         wrappers: turn-level rewards, such as ``[{"name": "turn_cost", "cost": 0.01}]``.
@@ -181,9 +182,12 @@ async def entrants_of(
     async with AsyncExitStack() as stack:
         entrants = []
         for name, policy, given, out in _asked_of_each(policies, settings, asked):
-            candidate = find_policy(policy, given) if isinstance(policy, str) else _in_python(policy, name, given)
-            for engine in candidate.engines:
-                stack.push_async_callback(engine.shutdown)
+            if isinstance(policy, LoadedPolicy):
+                candidate = _loaded(policy, given)
+            else:
+                candidate = find_policy(policy, given) if isinstance(policy, str) else _in_python(policy, name, given)
+                for engine in candidate.engines:
+                    stack.push_async_callback(engine.shutdown)
             entrants.append(Entrant(name, candidate, out))
         yield entrants
 
@@ -192,6 +196,13 @@ def _in_python(policy: Any, name: str, asked: Mapping[str, Any]) -> Candidate:
     if asked:
         raise OverrideError(f"{next(iter(asked))} has no effect: {name} is called as it is")
     return Candidate(PythonPolicy(policy, name, code_of(policy)))
+
+
+def _loaded(policy: LoadedPolicy, asked: Mapping[str, Any]) -> Candidate:
+    if asked:
+        raise OverrideError(f"{next(iter(asked))} has no effect: {policy.word} is loaded: give it to load_policy")
+    policy.rest()
+    return policy.candidate
 
 
 def show(names: Sequence[str], evaluations: Sequence[Evaluation], settings: Settings, console: Console) -> None:
@@ -317,11 +328,17 @@ def _asked_of_each(
 
 def names_of(policies: Sequence[Any]) -> list[str]:
     """What the policies of a call are called: the words, and of functions and classes their names."""
-    names = [one if isinstance(one, str) else getattr(one, "__name__", type(one).__name__) for one in policies]
+    names = [_name_of(one) for one in policies]
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"{name} is named twice: name each policy once")
     return names
+
+
+def _name_of(policy: Any) -> str:
+    if isinstance(policy, LoadedPolicy):
+        return policy.word
+    return policy if isinstance(policy, str) else getattr(policy, "__name__", type(policy).__name__)
 
 
 def folders_of(names: Sequence[str], out: Path) -> list[Path]:
