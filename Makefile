@@ -87,6 +87,12 @@ $(HOSTS)/skyrl/.installed: pyproject.toml setup.py
 	$(HOSTS)/skyrl/bin/python -m pip install --quiet skyrl-gym==0.4.0 datasets==5.2.0 'setuptools>=77' --editable . pytest pytest-timeout hypothesis
 	touch $@
 
+$(HOSTS)/ray/.installed: pyproject.toml setup.py constraints.txt
+	$(PYTHON) -m venv $(HOSTS)/ray
+	$(HOSTS)/ray/bin/python -m pip install --quiet --constraint constraints.txt torch
+	$(HOSTS)/ray/bin/python -m pip install --quiet --constraint constraints.txt ray==2.60.0 --editable '.[train,ray]' pytest pytest-timeout hypothesis
+	touch $@
+
 # Harbor needs Python 3.12; tests of its loader need no container, those of exported folders an engine.
 PY312 ?= $(firstword $(foreach one,$(PYTHON) python3.14 python3.13 python3.12 $(wildcard $(HOME)/.pyenv/versions/3.*/bin/python),$(shell $(one) -c 'import sys; print("$(one)" if sys.version_info >= (3, 12) else "")' 2>/dev/null)))
 $(HOSTS)/harbor/.installed: pyproject.toml setup.py
@@ -96,13 +102,14 @@ $(HOSTS)/harbor/.installed: pyproject.toml setup.py
 	touch $@
 
 # A pytest for each: what its host needs is there, or the tests fail.
-interop: $(HOSTS)/trl/.installed $(HOSTS)/trackers/.installed $(HOSTS)/openenv/.installed $(HOSTS)/verifiers/.installed $(HOSTS)/skyrl/.installed $(HOSTS)/harbor/.installed
+interop: $(HOSTS)/trl/.installed $(HOSTS)/trackers/.installed $(HOSTS)/openenv/.installed $(HOSTS)/verifiers/.installed $(HOSTS)/skyrl/.installed $(HOSTS)/harbor/.installed $(HOSTS)/ray/.installed
 	MANYTURN_REQUIRE_TRL=1 .ci/bare $(HOSTS)/trl/bin/python -m pytest -q tests/manyturn/hosts/test_trl.py tests/manyturn/hosts/test_trl_environment.py tests/benchmarks/test_learner_peer.py
 	MANYTURN_REQUIRE_TRACKERS=1 .ci/bare $(HOSTS)/trackers/bin/python -m pytest -q tests/trainers/record/test_sinks.py
 	MANYTURN_REQUIRE_OPENENV=1 .ci/bare $(HOSTS)/openenv/bin/python -m pytest -q tests/manyturn/hosts/test_openenv.py tests/manyturn/hosts/test_openenv_in.py
 	MANYTURN_REQUIRE_VERIFIERS=1 .ci/bare $(HOSTS)/verifiers/bin/python -m pytest -q tests/manyturn/hosts/test_verifiers.py
 	MANYTURN_REQUIRE_SKYRL_GYM=1 .ci/bare $(HOSTS)/skyrl/bin/python -m pytest -q tests/manyturn/hosts/test_skyrl.py
 	MANYTURN_REQUIRE_HARBOR=1 .ci/bare $(HOSTS)/harbor/bin/python -m pytest -q tests/manyturn/hosts/test_harbor.py
+	MANYTURN_REQUIRE_RAY=1 .ci/bare $(HOSTS)/ray/bin/python -m pytest -q tests/trainers/run/test_ray_run.py tests/examples/test_clusters.py tests/benchmarks/test_scale_ray.py
 
 faults: $(STAMP)
 	$(BIN)/python tests/faults/run.py --long --json benchmarks/results/faults.json

@@ -30,6 +30,7 @@ _EXTRAS = {
     "textarena": "games of textarena",
     "serve": "manyturn serve",
     "hosts": "manyturn host, and environments on other machines",
+    "ray": "hosts that Ray places",
     "docs": "these pages as a site",
     "bfcl": "the mathematics of BFCL's tools",
     "webshop": "WebShop's nouns",

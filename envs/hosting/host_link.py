@@ -47,6 +47,7 @@ class HostLink:
         silence: seconds without a word after which a host that owes an answer counts as lost.
 
     Attributes:
+        url: may be set to where the host is now; it holds from the next connection on.
         limit: episodes that it holds; known once it has answered.
         processes: how many processes host them there.
         occupancy: episodes that are there.

@@ -81,6 +81,7 @@ class HostedSeats(Seats):
         self._keepers: list[asyncio.Task[None]] = []
         self._free = [_HostedSeat(self) for _ in range(self.limit)]
         self._moved = 0
+        self._over: str | None = None  # why no host will come back
 
     async def __aenter__(self) -> "HostedSeats":
         try:
@@ -143,6 +144,8 @@ class HostedSeats(Seats):
             able = [link for link in self._links if link.fault is None and link.occupancy.now < link.limit]
             if able:
                 return min(able, key=lambda link: link.occupancy.now / link.limit)
+            if self._over is not None and all(link.fault is not None for link in self._links):
+                raise HostsLost(self._complaint())
             self._room.clear()
             try:
                 async with asyncio.timeout_at(until):
@@ -158,6 +161,18 @@ class HostedSeats(Seats):
         """An episode goes on at another host."""
         self._moved += 1
 
+    def has_address(self, number: int, url: str) -> None:
+        """A host is at this address now: what was at another one is gone, or soon will be."""
+        link = self._links[number]
+        if link.url != url:
+            link.url = url
+            link.lose("it was started at another address")
+
+    def expect_no_more(self, why: str) -> None:
+        """Nobody starts hosts again: once none of them answers, the run need not wait."""
+        self._over = why
+        self.has_room()
+
     async def _reached(self, link: HostLink) -> None:
         """Connect to a host that may be about to start. Raises HostRefused, and HostsLost where it does not answer."""
         until, pause = self._time() + self._wait, _PAUSE
@@ -166,9 +181,7 @@ class HostedSeats(Seats):
                 return await link.connect()
             except HostLost as error:
                 if self._time() + pause > until:
-                    raise HostsLost(
-                        f"{error}; is it running? manyturn host --port N starts one, and placement.hosts names it"
-                    ) from None
+                    raise HostsLost(f"{error}; {self._start_one()}") from None
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
@@ -190,9 +203,18 @@ class HostedSeats(Seats):
         states = "; ".join(
             f"{link.url}: {link.fault or f'holds {link.occupancy.now} of {link.limit}'}" for link in self._links
         )
+        why = self._over or f"no host had room for an episode within {self._wait:g} s"
+        return f"{why} ({states}): {self._go_on()}"
+
+    def _start_one(self) -> str:
+        """What to do about a host that does not answer."""
+        return "is it running? manyturn host --port N starts one, and placement.hosts names it"
+
+    def _go_on(self) -> str:
+        """What to do when the hosts are gone."""
         return (
-            f"no host had room for an episode within {self._wait:g} s ({states}): start hosts at these addresses and "
-            "go on with manyturn train --resume RUN; placement.hosts in its config.toml may name others"
+            "start hosts at these addresses and go on with manyturn train --resume RUN; placement.hosts in its "
+            "config.toml may name others"
         )
 
     def _time(self) -> float:

@@ -22,6 +22,7 @@ from manyturn.envs.contract.panel import portable_name
 from manyturn.envs.hosting.host_words import PATH, error_to_wire, was_edited
 from manyturn.envs.hosting.keep_alive import keep_alive
 from manyturn.envs.hosting.outbox import Outbox, messages_in
+from manyturn.envs.hosting.pressure import USUAL, WorkerLimits
 from manyturn.envs.hosting.seats import USUAL_TIMEOUT, Seat, Seats, open_seats
 from manyturn.envs.hosting.wire import encode, error_kind, step_to_wire, task_from_wire
 from manyturn.envs.hosting.worker import WorkerError
@@ -42,7 +43,7 @@ class Hosting:
         env: the one environment that it builds; None for any that is registered.
         args: arguments that its driver may name although they decide what runs on this machine, with these values.
         limit: episodes open at once.
-        workers, timeout: as for ``open_seats``.
+        workers, timeout, limits: as for ``open_seats``.
 
     Raises:
         ValueError: there is no such environment, it takes no such arguments, or they are for its driver to name.
@@ -53,6 +54,7 @@ class Hosting:
     limit: int = 512
     workers: int = 2
     timeout: float = USUAL_TIMEOUT
+    limits: WorkerLimits = USUAL
 
     def __post_init__(self) -> None:
         if self.limit < 1 or self.workers < 0 or self.timeout <= 0:
@@ -146,7 +148,7 @@ class EnvHost:
         hosting = self._hosting
         try:
             name = hosting.permitted(name, args)
-            seats = open_seats(name, args, wrappers, hosting.limit, hosting.workers, hosting.timeout)
+            seats = open_seats(name, args, wrappers, hosting.limit, hosting.workers, hosting.timeout, hosting.limits)
         except (Exception, SystemExit) as error:
             await _refuse(socket, "env", f"cannot host the environment: {line_of(error)}")
             return

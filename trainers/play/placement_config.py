@@ -10,19 +10,35 @@ from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import OnlyWith, Options
 
 _STATIC = OnlyWith("kind", "static", may_wait=True)
+_RAY = OnlyWith("kind", "ray", may_wait=True)
+_HOSTS = OnlyWith("kind", "static", "ray", may_wait=True)
+_CLUSTER = OnlyWith("cluster", may_wait=True)
+_RAYS_OWN = ("CPU", "GPU", "memory", "object_store_memory")
 
 
 class PlacementConfig(Options):
-    kind: Literal["local", "static"] = "local"
-    """Where environments run: local, in this process or its workers; static, at the hosts that are named here. Model
-    and learner are here in both, and in synchronous order the weights are the same."""
+    kind: Literal["local", "static", "ray"] = "local"
+    """Where environments run: local, in this process or its workers; static, at the hosts that are named here; ray, at
+    hosts that Ray places. Model and learner are here in each, and in synchronous order the weights are the same."""
     hosts: Annotated[tuple[str, ...], _STATIC] = ()
     """Addresses of hosts that manyturn host has started, such as http://127.0.0.1:9001. The token of all is that of the
     environment variable MANYTURN_TOKEN."""
-    wait: Annotated[float, _STATIC] = Field(default=60.0, gt=0)
+    count: Annotated[int, _RAY] = Field(default=1, ge=1)
+    """Hosts that Ray places, each with env.workers processes."""
+    cluster: Annotated[str | None, _RAY] = None
+    """Ray's cluster: auto, for the one that this machine is in, or HOST:PORT of its head. Unset: one is started on this
+    machine, and ends with the run."""
+    cpus: Annotated[float, _CLUSTER] = Field(default=1.0, ge=0)
+    """Processors that Ray counts for a host when it looks for a node."""
+    resources: Annotated[dict[str, float], _CLUSTER] = {}
+    """Further resources that a node must have for a host, such as {containers = 1}; nodes are started with them."""
+    remote: Annotated[bool, _CLUSTER] = False
+    """Allow a cluster with other machines. Hosts then listen at their nodes' addresses, guarded by a token that is made
+    for the run; nothing is encrypted."""
+    wait: Annotated[float, _HOSTS] = Field(default=60.0, gt=0)
     """Seconds until every host has to answer at the beginning, and until an episode has to find room when hosts were
     lost later. Then the run ends, and can be resumed."""
-    silence: Annotated[float, _STATIC] = Field(default=30.0, gt=0)
+    silence: Annotated[float, _HOSTS] = Field(default=30.0, gt=0)
     """Seconds without a sign of life after which a host that owes an answer counts as lost."""
 
     @field_validator("hosts")
@@ -33,12 +49,31 @@ class PlacementConfig(Options):
             raise ValueError(f"{double[0]} is named twice: name each host once")
         return found
 
-    @property
-    def is_static(self) -> bool:
-        return self.kind == "static"
+    @field_validator("cluster")
+    @classmethod
+    def _is_cluster(cls, cluster: str | None) -> str | None:
+        if cluster is None or cluster == "auto":
+            return cluster
+        host, _, port = cluster.rpartition(":")
+        if not host or "/" in host or not port.isdecimal():
+            raise ValueError(
+                f"{cluster!r:.80} is no cluster that can be joined: write auto, or HOST:PORT as ray start --head "
+                "prints it, on a machine that is a node of it"
+            )
+        return cluster
+
+    @field_validator("resources")
+    @classmethod
+    def _are_custom(cls, resources: dict[str, float]) -> dict[str, float]:
+        for name, amount in resources.items():
+            if name in _RAYS_OWN:
+                raise ValueError(f"{name} is Ray's own: set placement.cpus, and name resources of your own here")
+            if amount <= 0 or (amount > 1 and not amount.is_integer()):
+                raise ValueError(f"{name} = {amount:g}: Ray takes a share of one, or whole ones")
+        return resources
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
-        if not self.is_static:
+        if self.kind != "static":
             return None
         if not self.hosts:
             return (

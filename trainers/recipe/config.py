@@ -56,7 +56,7 @@ class EnvConfig(Options):
     wrappers: tuple[Annotated[Any, WRAPPERS.field], ...] = ()
     """Reward wrappers, inner first, such as {name = "turn_cost", cost = 0.01}."""
     workers: int = Field(default=0, ge=0)
-    """Processes that host the environment; 0 keeps it in this process."""
+    """Processes that host the environment, with Ray those of each host; 0 keeps it in this process, or the host's."""
     timeout: Annotated[float, _WORKERS] = Field(default=60.0, gt=0)
     """Seconds after which a worker counts as hung."""
     limits: Annotated[WorkerLimits, _WORKERS] = WorkerLimits()

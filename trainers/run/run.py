@@ -1,6 +1,5 @@
 """The parts of a run, put together from its configuration: the environment's seats and the policies that learn."""
 
-import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -19,13 +18,14 @@ from manyturn.agents.scripted import SCRIPTS, Scripted
 from manyturn.agents.vocabulary import texts_of
 from manyturn.envs.contract.refusals import refuse_unfit
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.seats import Seats, open_seats
+from manyturn.envs.hosting.seats import Seats
 from manyturn.trainers.learn.learner import Learner, Share
 from manyturn.trainers.learn.pass_memory import check_fits
 from manyturn.trainers.learn.ranks.group import Ranks
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.checkpoint import ONE_POLICY
 from manyturn.trainers.record.metrics import Log
+from manyturn.trainers.run.placed import seats_of
 from manyturn.trainers.run.policy_model import choose_device, policy_model
 from manyturn.trainers.run.splits import check_tasks
 from manyturn.trainers.run.trainee import Trainee
@@ -152,7 +152,7 @@ async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks
         torch.set_num_threads(config.threads)
     rollout = config.rollout
     async with AsyncExitStack() as opened:
-        seats = await opened.enter_async_context(_seats(config))
+        seats = await opened.enter_async_context(seats_of(config))
         config = config.fitted(seats)
         refuse_unfit(config, seats)
         check_tasks(config, seats)
@@ -169,23 +169,6 @@ async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks
         window = max(200, rollout.tasks * rollout.group)
         breaker = Breaker(rollout.error_share, window, window, _MORE_ERRORS)
         yield Run(config, seats, seats.tasks("train"), tuple(trainees), breaker)
-
-
-def _seats(config: RunConfig) -> Seats:
-    """Where episodes will be played."""
-    env, limit, placement = config.env, config.rollout.concurrency, config.placement
-    if not placement.is_static:
-        return open_seats(env.id, env.args, env.wrappers, limit, env.workers, env.timeout, env.limits)
-    try:
-        from manyturn.envs.hosting.hosted_seats import HostedSeats, Hosts
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("manyturn"):
-            raise
-        raise ImportError(
-            f"placement.kind = 'static' needs the package {error.name}: pip install 'manyturn[hosts]'"
-        ) from error
-    hosts = Hosts(placement.hosts, os.environ.get("MANYTURN_TOKEN") or None, placement.wait, placement.silence)
-    return HostedSeats(env.id, env.args, env.wrappers, limit, hosts)
 
 
 def _roles(config: RunConfig, seats: Seats) -> dict[str, tuple[str, ...]]:

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import signal
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
@@ -133,6 +134,27 @@ def _words_of_host(line: str) -> list[str]:
     program, command, option, _, *words = shlex.split(line)
     assert (program, command, option) == ("manyturn", "host", "--port")
     return words
+
+
+def test_without_ray_a_run_that_wants_it_names_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ImportError, match=re.escape("pip install 'manyturn[ray]'")):
+        asyncio.run(train(short_run(placement={"kind": "ray"}), tmp_path / "run"))
+
+
+@pytest.mark.parametrize(
+    ("cluster", "said"),
+    [
+        ({"cluster": "ray://10.0.0.1:10001"}, "is no cluster that can be joined: write auto, or HOST:PORT"),
+        ({"cluster": "somewhere"}, "is no cluster that can be joined"),
+        ({"cluster": "auto", "resources": {"CPU": 2}}, "CPU is Ray's own: set placement.cpus"),
+        ({"cluster": "auto", "resources": {"cards": 1.5}}, "cards = 1.5: Ray takes a share of one, or whole ones"),
+        ({"cluster": "auto", "resources": {"cards": 0}}, "cards = 0: Ray takes a share of one"),
+    ],
+)
+def test_what_ray_would_not_take_is_refused_before_the_run(cluster, said):
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        short_run(placement={"kind": "ray", **cluster})
 
 
 @pytest.mark.parametrize(

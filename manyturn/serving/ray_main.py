@@ -1,0 +1,137 @@
+"""The placer of ``RaySeats``: has Ray start hosts, says where they are, and ends them.
+
+Started as ``python -P -m manyturn.serving.ray_main``. The first line on standard input says what is wanted; its end
+ends all. Lines on standard output are addresses of hosts, ``{"host": 0, "url": "http://..."}``, each once more where
+Ray has started the host again, ``{"state": TEXT}`` for what is waited for, and ``{"refused": TEXT}``.
+"""
+
+import asyncio
+import logging
+import shutil
+import threading
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+from manyturn.envs.hosting.hello import take_streams
+from manyturn.envs.hosting.wire import decode, encode
+from manyturn.serving.ray_host import OTHERS, RayHost, is_same_machine
+
+_PAUSE = 0.2  # seconds between two questions to an actor that Ray is starting again
+_END_SECONDS = 2.0  # that hosts have to close their environments
+_STORE_BYTES = 80 * 2**20  # of Ray's memory for objects, about the least that it takes: nothing goes through it
+_HOME = "127.0.0.2"  # of a cluster on this machine alone; 127.0.0.1 is what Ray replaces by an address of the network
+
+
+def main() -> None:
+    """Place hosts until standard input ends."""
+    requests, answers = take_streams()
+    wanted = decode(requests.readline())
+
+    def say(**said: Any) -> None:
+        answers.write(encode(said))
+        answers.flush()
+
+    ray: Any = None
+    try:
+        ray = import_module("ray")
+        home = _join(ray, wanted)
+        asyncio.run(_place(ray, wanted, home, requests.read, say))
+    except Exception as error:
+        say(refused=_line_of(error))
+        requests.read()
+    if ray is not None:
+        ray.shutdown()
+    shutil.rmtree(wanted["folder"], ignore_errors=True)  # whoever made it may be dead
+
+
+def _join(ray: Any, wanted: Mapping[str, Any]) -> str | None:
+    """Join the cluster, or start one. Returns the address of this node, None if other machines may be used.
+
+    Raises ValueError for a cluster with nodes where hosts must not be.
+    """
+    usual = {"log_to_driver": False, "configure_logging": True, "logging_level": logging.ERROR}
+    if wanted["cluster"] is None:
+        ray.init(
+            address="local",
+            num_cpus=wanted["count"],
+            num_gpus=0,
+            include_dashboard=False,
+            object_store_memory=_STORE_BYTES,
+            _node_ip_address=_HOME,
+            _temp_dir=wanted["folder"],
+            **usual,
+        )
+    else:
+        ray.init(address=wanted["cluster"], **usual)
+    if wanted["remote"]:
+        return None
+    home = ray.util.get_node_ip_address()
+    nodes = {node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
+    if others := sorted(node for node in nodes if not is_same_machine(node, home)):
+        raise ValueError(f"Ray's cluster has a node at {others[0]}, and {OTHERS}")
+    return home
+
+
+async def _place(
+    ray: Any, wanted: Mapping[str, Any], home: str | None, until: Callable[[], object], say: Callable[..., None]
+) -> None:
+    """Have hosts started, and started again, until ``until`` returns."""
+    say(state=_state(ray, wanted))
+    kind = ray.remote(RayHost).options(
+        num_cpus=wanted["cpus"], resources=dict(wanted["resources"]), max_restarts=-1, scheduling_strategy="SPREAD"
+    )
+    hosts = [kind.remote(wanted["hosting"], wanted["token"], home) for _ in range(wanted["count"])]
+    watches = [asyncio.create_task(_watch(ray, number, host, say)) for number, host in enumerate(hosts)]
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+
+    def wait() -> None:
+        until()
+        loop.call_soon_threadsafe(ended.set)
+
+    threading.Thread(target=wait, daemon=True).start()
+    await ended.wait()
+    for watch in watches:
+        watch.cancel()
+    await asyncio.wait([asyncio.create_task(_end(host)) for host in hosts], timeout=_END_SECONDS)
+    for host in hosts:
+        ray.kill(host)
+
+
+async def _watch(ray: Any, number: int, host: Any, say: Callable[..., None]) -> None:
+    """Say where a host is, each time that Ray has started it."""
+    while True:
+        try:
+            say(host=number, url=await host.address.remote())
+            await host.lasting.remote()
+        except ray.exceptions.ActorUnavailableError:
+            await asyncio.sleep(_PAUSE)
+        except ray.exceptions.RayError as error:
+            say(refused=_line_of(error))
+            return
+
+
+async def _end(host: Any) -> None:
+    await host.end.remote()
+
+
+def _state(ray: Any, wanted: Mapping[str, Any]) -> str:
+    """What hosts want and what there is, for whoever waits in vain."""
+    each = {"CPU": wanted["cpus"], **wanted["resources"]}
+    there = ray.cluster_resources()
+    return f"each wants {_amounts(each)}, and the cluster has {_amounts({name: there.get(name, 0) for name in each})}"
+
+
+def _amounts(amounts: Mapping[str, float]) -> str:
+    return " and ".join(f"{amount:g} {name}" for name, amount in amounts.items())
+
+
+def _line_of(error: Exception) -> str:
+    """What Ray says in many lines, in one: what was raised at a host, or the first line."""
+    cause = getattr(error, "cause", None)
+    lines = str(cause or error).strip().splitlines() or [type(error).__name__]
+    return lines[0] if isinstance(cause or error, ValueError) else f"Ray: {lines[0]}"
+
+
+if __name__ == "__main__":
+    main()

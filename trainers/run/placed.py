@@ -1,0 +1,52 @@
+"""Where the episodes of a run are played, as its recipe places them."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+from manyturn.envs.hosting.seats import Seats, open_seats
+from manyturn.trainers.recipe.config import RunConfig
+
+
+def seats_of(config: RunConfig) -> Seats:
+    """Seats to be entered. Raises ImportError that names the extra where that is missing."""
+    env, limit, placement = config.env, config.rollout.concurrency, config.placement
+    if placement.kind == "local":
+        return open_seats(env.id, env.args, env.wrappers, limit, env.workers, env.timeout, env.limits)
+    if placement.kind == "static":
+        with _needing("hosts", placement.kind):
+            from manyturn.envs.hosting.hosted_seats import HostedSeats, Hosts
+        hosts = Hosts(placement.hosts, os.environ.get("MANYTURN_TOKEN") or None, placement.wait, placement.silence)
+        return HostedSeats(env.id, env.args, env.wrappers, limit, hosts)
+    with _needing("ray", placement.kind):
+        from manyturn.envs.hosting.ray_seats import RayHosts, RaySeats
+
+        if find_spec("ray") is None:  # it is imported in a process of its own
+            raise ModuleNotFoundError(name="ray")
+    asked = RayHosts(
+        placement.count,
+        placement.cluster,
+        placement.cpus,
+        placement.resources,
+        placement.remote,
+        env.workers,
+        env.timeout,
+        env.limits,
+        placement.wait,
+        placement.silence,
+    )
+    return RaySeats(env.id, env.args, env.wrappers, limit, asked)
+
+
+@contextmanager
+def _needing(extra: str, kind: str) -> Iterator[None]:
+    """Around imports of what a placement needs."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("manyturn"):
+            raise
+        raise ImportError(
+            f"placement.kind = {kind!r} needs the package {error.name}: pip install 'manyturn[{extra}]'"
+        ) from error
