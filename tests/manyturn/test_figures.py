@@ -24,6 +24,7 @@ NO_FIGURE = re.compile(
 # What nobody measured: settings, limits and versions.
 SETTLED = {
     "comparison.md": "0.2",
+    "exporting.md": "0.1 0.3",
     "gpu.md": "1.5",
     "grading.md": "1.0",
     "migration.md": "0.01 0.1 0.4",
