@@ -13,6 +13,7 @@ from rich.text import Text
 from manyturn.env_pages import SECTIONS, described
 from manyturn.envs.conformance.probe import Policy, Subject, by_expert, by_random_policy, text_env_of
 from manyturn.envs.conformance.sizes import pace
+from manyturn.envs.contract.environments import is_elsewhere
 from manyturn.envs.contract.text_env import TextEnv
 from manyturn.envs.hosting.errand import Errand, ErrandLost
 from manyturn.envs.hosting.hello import hello_of
@@ -99,7 +100,7 @@ def measured(name: str, args: Mapping[str, Any], samples: int) -> Iterator[dict[
             instructions=host.instructions,
             anchor=_anchor(subject.text_env),
             has_expert=host.has_expert,
-            licence=_licence(type(bare)),
+            licence=None if is_elsewhere(name) else _licence(type(bare)),  # what is played is not ours
             levels=tuple(levels or [_measure(subject, args.get("difficulty"))]),
         )
     finally:

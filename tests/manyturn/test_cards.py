@@ -115,3 +115,8 @@ def test_what_the_environment_raises_is_told_with_its_place(command, tmp_path):
     )
     ended = command("envs", f"{file}:Half")
     assert ended.code == 2 and "half.py, line 6, raised ZeroDivisionError: division by zero: fix the file" in ended.err
+
+
+def test_what_another_project_has_made_is_not_under_our_licence():
+    pytest.importorskip("textarena", reason="no games: pip install 'manyturn[textarena]'")
+    assert card("textarena:PegJump-v0", samples=1).licence is None
