@@ -7,6 +7,7 @@ keeper holds the placer and, where no cluster is named, all of Ray: nothing of i
 import asyncio
 import contextlib
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -208,7 +209,9 @@ class _Placer:
                 self.speaks = True
         await self._ended(_END_SECONDS)
         lines = self._stderr.decode(errors="replace").strip().splitlines()
-        self._lose(f"Ray was lost{f'; its last words: {lines[-1]:.300}' if lines else ''}")
+        words = re.sub(r"^\[.*?\] (\w+\.\w+:\d+: )?", "", lines[-1]) if lines else ""  # without clock and line of code
+        said = words.partition(". ")[0]
+        self._lose(f"Ray was lost: {said:.300}" if said else "Ray was lost")
 
     async def _read_stderr(self) -> None:
         assert self._process.stderr is not None
