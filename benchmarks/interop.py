@@ -11,7 +11,6 @@ ends this. Client and server share the machine, and the client's work is in the 
 import argparse
 import asyncio
 import contextlib
-import signal
 import subprocess
 import sys
 import time
@@ -40,7 +39,8 @@ class Recorded(NamedTuple):
 
 def record(env_id: str, episodes: int) -> list[Recorded]:
     """The expert's episodes."""
-    env, found = make(env_id), []
+    env: Any = make(env_id)
+    found = []
     for seed in range(episodes):
         text, _ = env.reset(seed=seed)
         first, turns, over = text, [], False
@@ -76,7 +76,7 @@ def server(env_id: str, wire: str, workers: int) -> Iterator[str]:
         assert running.stdout is not None
         yield running.stdout.readline().partition(": ")[2].split()[0]
     finally:
-        running.send_signal(signal.SIGINT)
+        running.terminate()
         running.communicate(timeout=60)
 
 

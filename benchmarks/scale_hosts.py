@@ -14,7 +14,6 @@ import argparse
 import asyncio
 import contextlib
 import json
-import signal
 import subprocess
 import sys
 import time
@@ -43,7 +42,7 @@ def hosts(count: int, episodes: int) -> Iterator[list[subprocess.Popen[str]]]:
         yield running
     finally:
         for host in running:
-            host.send_signal(signal.SIGINT)
+            host.terminate()
         for host in running:
             host.communicate(timeout=60)
 
