@@ -138,8 +138,10 @@ def test_a_run_whose_ray_is_killed_ends_at_once_and_goes_on_to_the_same_weights(
     run = tmp_path / "run"
 
     def strike(_: int) -> None:
+        """As when the machine of the head is gone; by itself a host outlives Ray for a while."""
         kill("gcs_server")
         kill("raylet", "--raylet_socket_name")
+        kill("ray::RayHost")
 
     with nothing_left():
         assert struck(run, strike, placed({"kind": "ray"})) == 1
