@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from manyturn.agents.checked import Checked
 from manyturn.agents.choices import Allowed, Choices, NoChoice, ReplyChoices
@@ -46,6 +46,13 @@ class AgentConfig(Options):
     one, and log-probabilities, entropies and gradients are of that distribution."""
     max_context: int = Field(default=2048, ge=16)
     """Longest prompt and reply together, in tokens; an episode that outgrows it is truncated."""
+
+    @field_validator("instructions", mode="before")
+    @classmethod
+    def _no_text(cls, given: Any) -> Any:
+        if isinstance(given, str):
+            raise ValueError("true or false: are the environment's given? A text of your own is agent.system")
+        return given
 
     @property
     def reply_format(self) -> ReplyFormat:

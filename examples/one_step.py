@@ -4,7 +4,7 @@
 
 A tiny decoder learns to find its way through a maze. This is what ``manyturn train --recipe quickstart`` does, without
 all that makes a run fast and safe: batches, a cache of keys and values, processes, checkpoints, metrics. A test holds
-that the trainer's weights after two steps are the same.
+that the trainer's weights after three steps are the same.
 
 Letters: E episodes, K turns, T tokens, B rows, V vocabulary.
 """
@@ -185,7 +185,7 @@ def expert_play(env: gymnasium.Env, task: mt.Task) -> list[str]:
     text, _ = env.reset(seed=0, options={"task": task.id})
     exchanges, ended = list[str](), False
     while not ended:
-        action = env.unwrapped.expert()
+        action = env.get_wrapper_attr("expert")()
         exchanges += [text, action]
         text, _, terminated, truncated, _ = env.step(action)
         ended = terminated or truncated
@@ -227,7 +227,7 @@ def imitate(language: LanguageModel, episodes: Sequence[Episode], updates: int) 
 def main(updates: int = 80, steps: int = 20) -> None:
     torch.set_num_threads(1)
     env = mt.make("manyturn/Maze-v0", difficulty="easy")
-    train = env.unwrapped.tasks("train")
+    train = env.get_wrapper_attr("tasks")("train")
     spoken = [expert_play(env, train[i]) for i in range(400)]
     words = [text for exchanges in spoken for text in exchanges]
     language = build_tiny(words, seed=0, max_context=512, device=torch.device("cpu"))

@@ -1,4 +1,4 @@
-"""The step told in one file is the trainer's: the same credit, and the same weights after two steps."""
+"""The step told in one file is the trainer's: the same credit, and the same weights after three steps."""
 
 import asyncio
 import copy
@@ -21,7 +21,7 @@ from manyturn.trainers.run.run import open_run
 from manyturn.trainers.run.step import train_step
 
 FILE = Path(__file__).parents[2] / "examples" / "one_step.py"
-STEPS, TASKS, GROUP = 2, 2, 8
+STEPS, TASKS, GROUP = 3, 2, 8
 
 
 def example() -> SimpleNamespace:
@@ -71,7 +71,7 @@ async def both(folder: Path) -> None:
         assert moved > 1e-3
 
 
-def test_the_weights_after_two_steps_are_the_trainers(tmp_path):
+def test_the_weights_after_three_steps_are_the_trainers(tmp_path):
     asyncio.run(both(tmp_path / "run"))
 
 

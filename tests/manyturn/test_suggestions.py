@@ -22,6 +22,8 @@ MAZE = "manyturn/Maze-v0"
         ("--gamma 0.9", "did you mean credit.advantage.gamma"),
         ("--env.difficulty hard", "env.args.difficulty"),
         ("--env.arg {}", "did you mean 'args'"),
+        ("--env-args difficulty=hard", "env.args: a table of arguments by name"),
+        ("--agent.instructions Obey.", "A text of your own is agent.system"),
         ("--algorithm ppo", "ppo is a recipe: add --recipe ppo"),
         ("--credit.advantage ppo", "ppo is no advantage, but a recipe of several parts: add --recipe ppo"),
         ("--objective dapo", "add --recipe dapo"),

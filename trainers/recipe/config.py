@@ -62,6 +62,13 @@ class EnvConfig(Options):
     limits: Annotated[WorkerLimits, _WORKERS] = WorkerLimits()
     """What a worker may hold before it is replaced."""
 
+    @field_validator("args", mode="before")
+    @classmethod
+    def _by_name(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            raise ValueError('a table of arguments by name, such as {difficulty = "hard"}; or env.args.NAME for each')
+        return given
+
     @field_validator("args")
     @classmethod
     def _without_unset(cls, args: dict[str, Any]) -> dict[str, Any]:
