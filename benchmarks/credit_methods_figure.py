@@ -9,7 +9,11 @@ from credit_methods_plan import seeds
 from credit_methods_results import Difference, Split
 
 OWN, WITH, WHOLE, NOT_SHOWN = "#2563eb", "#d97706", "black", "silver"
-NAMES = {OWN: "the method's own part", WITH: "a setting published with it", WHOLE: "all of it"}
+NAMES = {
+    OWN: "the method's own part",
+    WITH: "what comes with it: a setting, or the world's rewards",
+    WHOLE: "all of it",
+}
 METHODS = {"gigpo": "GiGPO", "ppo": "PPO", "turn-ppo": "Turn-PPO", "gra": "G-RA"}
 APART = ("gra",)  # on a scale of its own: rewards for turns can ruin a policy
 
@@ -52,7 +56,10 @@ def _tested(hypothesis: Mapping[str, Any]) -> str:
 
 
 def draw(splits: Sequence[Split], path: Path) -> None:
-    """A column for each world, a line for each part of a method, with 95 % intervals over seeds."""
+    """A column for each world, a line for each part of a method, with 95 % intervals over seeds.
+
+    Each panel has a scale of its own: in some worlds a rate ruins policies, and in others gains are small.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
@@ -72,7 +79,7 @@ def draw(splits: Sequence[Split], path: Path) -> None:
     }  # fmt: skip
     heights = [max((len(found) for (_, apart), found in lines.items() if apart == row), default=1) for row in (0, 1)]
     figure, axes = pyplot.subplots(
-        2, len(worlds), figsize=(2.2 + 2.5 * len(worlds), 0.9 + 0.27 * sum(heights)), sharex="row", sharey="row",
+        2, len(worlds), figsize=(2.2 + 2.5 * len(worlds), 0.9 + 0.27 * sum(heights)), sharey="row",
         squeeze=False, layout="constrained", height_ratios=heights,
     )  # fmt: skip
     for apart, panels in enumerate(axes):
@@ -82,7 +89,9 @@ def draw(splits: Sequence[Split], path: Path) -> None:
         there = [split.whole.seeds for split in drawn if split.world == world and split.whole is not None]
         few = f" ({min(there)} of {len(seeds())} seeds)" if there and min(there) < len(seeds()) else ""
         panel.set_title(f"{world}{few}", fontsize=10)
-    figure.supxlabel("gain in held-out success on GRPO's advantage with plain settings", fontsize=10)
+    figure.supxlabel(
+        "gain in held-out success on GRPO's advantage with plain settings; each panel has its own scale", fontsize=10
+    )
     patches = [Patch(color=colour, label=name) for colour, name in NAMES.items()]
     figure.legend(handles=patches, loc="outside upper center", ncols=3, frameon=False)
     figure.savefig(path, dpi=130)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from credit_methods_figure import draw, draw_tested
+from credit_methods_figure import draw_tested
 from credit_methods_lines import Line, choice, read_lines
 from credit_methods_plan import METHODS, WORLDS, hypotheses_hash, order, seeds
 from credit_methods_results import Difference, Results, judged
@@ -156,12 +156,10 @@ def _told(interval: Interval, sign: str = "+") -> str:
 
 
 def publish(lines: Sequence[Line], path: Path) -> None:
-    """Write tables and figures next to the results."""
+    """Write tables and a figure next to the results."""
     results = Results(lines)
     replace_text(path.with_suffix(".md"), show(lines) + "\n")
     draw_tested([(h, difference, verdict) for h, difference, *_, verdict in judged(results)], path.with_suffix(".png"))
-    splits = [results.split(world, method) for world in WORLDS for method in METHODS]
-    draw(splits, path.with_name(f"{path.stem}_parts.png"))
 
 
 def main() -> None:
@@ -169,7 +167,7 @@ def main() -> None:
     if not (lines := read_lines(path)):
         raise SystemExit(f"no results in {path}: make them with python benchmarks/credit_methods.py RUN-FOLDER")
     publish(lines, path)
-    print(f"written to {path.with_suffix('.md')}, {path.with_suffix('.png')} and {path.stem}_parts.png")
+    print(f"written to {path.with_suffix('.md')} and {path.with_suffix('.png')}")
 
 
 if __name__ == "__main__":

@@ -351,7 +351,6 @@ def test_the_figure_is_drawn_of_what_is_there(tmp_path):
     rows = ("base", "turn-ppo/stage", "turn-ppo/ratio", "turn-ppo/recipe")
     found = [li for world in ("long", "tempting") for row in rows for li in all_seeds(world, row, ["0011"] * 3)]
     table.publish(found, tmp_path / "found.jsonl")
-    assert (tmp_path / "found_parts.png").stat().st_size > 10_000
     assert not (tmp_path / "found.png").exists(), "nothing that was tested is there"
     table.publish([*found, *all_seeds("long", "gigpo/stage", ["1111"] * 12)], tmp_path / "found.jsonl")
     assert (tmp_path / "found.png").stat().st_size > 10_000
