@@ -75,3 +75,11 @@ def ray_processes(*words: str) -> list[int]:
             if folder.name.isdecimal() and all(word in line for word in words):
                 found.append(int(folder.name))
     return found
+
+
+def above(pid: int) -> list[int]:
+    """Ids of the processes that started one, the nearest first."""
+    with contextlib.suppress(OSError):
+        parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        return [parent, *above(parent)] if parent else []
+    return []

@@ -21,7 +21,7 @@ if any(find_spec(name) is None for name in ("uvicorn", "wsproto", "websockets"))
 
 from elsewhere import hosting
 from needs_host import host as need
-from ray_nodes import ray_nodes, ray_processes
+from ray_nodes import above, ray_nodes, ray_processes
 from short_runs import ended, episode_keys, figures, left_behind, missing_and_double, short_run, start
 
 from manyturn.envs.hosting.host_link import HostRefused
@@ -114,13 +114,14 @@ def struck(run: Path, strike: Callable[[int], object], config: RunConfig) -> int
     until = time.monotonic() + 200
     while not (run / "checkpoints" / "step_000000").is_dir() and time.monotonic() < until:
         time.sleep(0.02)
-    assert not (run / "summary.json").exists()
+    assert (run / "checkpoints" / "step_000000").is_dir() and not (run / "summary.json").exists()
     strike(child)
     return ended(child, 200)
 
 
-def kill(*words: str) -> None:
-    victims = ray_processes(*words)
+def kill(run: int, *words: str) -> None:
+    """Kill the processes of this kind that a run has started."""
+    victims = [one for one in ray_processes(*words) if run in above(one)]
     assert victims
     for one in victims:
         os.kill(one, signal.SIGKILL)
@@ -129,7 +130,7 @@ def kill(*words: str) -> None:
 def test_a_host_whose_actor_is_killed_is_started_again_and_the_weights_are_the_same(local, tmp_path):
     run = tmp_path / "run"
     with nothing_left():
-        assert struck(run, lambda _: kill("ray::RayHost"), placed({"kind": "ray"})) == 0
+        assert struck(run, lambda child: kill(child, "ray::RayHost"), placed({"kind": "ray"})) == 0
     assert found(run) == found(local)
     assert missing_and_double(episode_keys(run), episode_keys(local)) == (0, 0) and not left_behind(run)
 
@@ -137,11 +138,10 @@ def test_a_host_whose_actor_is_killed_is_started_again_and_the_weights_are_the_s
 def test_a_run_whose_ray_is_killed_ends_at_once_and_goes_on_to_the_same_weights(local, tmp_path, capfd):
     run = tmp_path / "run"
 
-    def strike(_: int) -> None:
+    def strike(child: int) -> None:
         """As when the machine of the head is gone; by itself a host outlives Ray for a while."""
-        kill("gcs_server")
-        kill("raylet", "--raylet_socket_name")
-        kill("ray::RayHost")
+        for words in (["gcs_server"], ["raylet", "--raylet_socket_name"], ["ray::RayHost"]):
+            kill(child, *words)
 
     with nothing_left():
         assert struck(run, strike, placed({"kind": "ray"})) == 1
