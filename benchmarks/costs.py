@@ -27,7 +27,7 @@ are over the runs in a file. Where no file has a figure, the cell says so; nothi
 RUNS = """## Ready-made runs
 
 Minutes are those of a whole run on the clock, with warm-up and evaluations. Steps are those after the warm-up; episodes
-and tokens are what was played and said in them."""
+and tokens are what was played and said in them. Memory is what the run's process took at most."""
 COMPARED = """## Comparisons of methods
 
 One run is one method with one seed in a world built for the comparison. Seconds are of the processor, with evaluations.
@@ -35,7 +35,7 @@ In `claims.json` the first run of a seed has the warm-up in them, in `credit_met
 those of training episodes."""
 REST = """## What is not here
 
-- Memory of training runs, on any device.
+- Memory of most training runs, and of any on a GPU.
 - Anything on a GPU: [a GPU](gpu.md) says how to measure one.
 - Calls of endpoints: an [evaluation](evaluation.md#what-the-figures-mean) counts their tokens and cost, and so does
   [the page of a suite's results](suite-v1.md)."""
