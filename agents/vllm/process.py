@@ -53,6 +53,8 @@ class Process:
             worker_extension_cls=EXTENSION,
             generation_config="vllm",
             enforce_eager=not cuda,
+            # The build for CPUs dies of a prompt that is read in pieces while others are drawn with seeds of their own.
+            enable_chunked_prefill=cuda,
             enable_sleep_mode=cuda,
             disable_log_stats=True,
             use_tqdm_on_load=False,

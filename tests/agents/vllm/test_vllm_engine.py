@@ -81,6 +81,18 @@ def test_log_probabilities_are_the_learners_before_and_after_each_transfer(langu
     assert engine.drawn_tokens > 0
 
 
+def test_more_prompts_than_a_pass_holds_do_not_kill_the_engine(language, engine, run):
+    """The build for CPUs reads at most 2,048 tokens in a pass, and dies of a prompt that it has to cut there."""
+    prompts = [[5 + (number + 7 * place) % 90 for place in range(300)] for number in range(14)]
+
+    async def at_once() -> list[Reply]:
+        asked = (ask(engine, EpisodeKey(0, "train/1", str(n), 0), prompt) for n, prompt in enumerate(prompts))
+        return await asyncio.gather(*asked)
+
+    replies = run(at_once())
+    assert max(gap(language, reply, prompt) for reply, prompt in zip(replies, prompts, strict=True)) < 1e-3
+
+
 def test_what_is_drawn_depends_on_the_key_and_on_nothing_else(engine, run):
     async def together() -> list[Reply]:
         keys = [KEY, KEY._replace(member=1), KEY._replace(stage="train/2")]
