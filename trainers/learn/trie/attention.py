@@ -4,8 +4,10 @@ A run of nodes attends at once to the keys of its ancestors and to its own. No m
 share nothing cost what they cost alone. The keys and values of ancestors are copied for each run; that copy is never
 longer than the rows would be one after the other.
 
-The kernel is PyTorch's, as for rows that are padded. Another one that can attend to gathered keys, such as one of
-variable lengths on a GPU, takes the place of ``attend``.
+The kernel is PyTorch's, as for rows that are padded. It attends without a mask, and faster, where queries begin at the
+first key. So a long run after a short beginning takes the queries of that beginning along, and drops what they find.
+Another kernel that can attend to gathered keys, such as one of variable lengths on a GPU, takes the place of
+``attend``.
 """
 
 from collections.abc import Sequence
@@ -26,6 +28,7 @@ ATTENTION = "_attn_implementation"
 _NEEDS = 'packing needs: set learner.packing = "padding"'
 # Of the largest number; another position is further off.
 _ROUNDING = {torch.float64: 1e-3, torch.float32: 1e-3, torch.float16: 0.02, torch.bfloat16: 0.05}
+_LONG = 3  # times as long as its beginning a run is that takes the beginning's queries along
 _LAYOUT = "manyturn_layout"  # the argument by which a layout comes to the attention of every layer
 
 
@@ -39,9 +42,17 @@ class Layout:
     def __init__(self, runs: Sequence[Stretch], device: torch.device):
         self._lengths = [run.end - run.start for run in runs]
         self._shared = [len(run.before) for run in runs]
-        before = [run.before for run in runs if len(run.before)]
-        self._before = torch.from_numpy(np.concatenate(before)).to(device) if before else None
-        self._masks = [self._mask(*sizes, device) for sizes in zip(self._shared, self._lengths, strict=True)]
+        self._extra = [len(run.before) if _LONG * len(run.before) <= run.end - run.start else 0 for run in runs]
+        self._before = self._nodes([run.before for run in runs], device)
+        self._taken = self._nodes([run.before[:extra] for run, extra in zip(runs, self._extra, strict=True)], device)
+        sizes = zip(self._shared, self._extra, self._lengths, strict=True)
+        self._masks = [self._mask(shared - extra, length, device) for shared, extra, length in sizes]
+
+    @staticmethod
+    def _nodes(of: Sequence[np.ndarray], device: torch.device) -> torch.Tensor | None:
+        """The nodes of all runs, one after the other; None if there are none."""
+        found = np.concatenate([np.empty(0, np.int64), *of])
+        return torch.from_numpy(found).to(device) if len(found) else None
 
     @staticmethod
     def _mask(shared: int, length: int, device: torch.device) -> torch.Tensor | None:
@@ -55,20 +66,20 @@ class Layout:
         self, module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, **others: Any
     ) -> torch.Tensor:
         """What the nodes (1, heads, N, size) attend to: (1, N, heads, size)."""
-        queries = query.split(self._lengths, 2)
-        keys, values = self._seen(key), self._seen(value)
+        queries = self._after(query, self._taken, self._extra)
+        keys, values = (self._after(states, self._before, self._shared) for states in (key, value))
         found = [
-            sdpa_attention_forward(module, *given, **others)[0]
-            for given in zip(queries, keys, values, self._masks, strict=True)
+            sdpa_attention_forward(module, asked, seen, said, mask, **others)[0][:, extra:]
+            for asked, seen, said, mask, extra in zip(queries, keys, values, self._masks, self._extra, strict=True)
         ]
         return torch.cat(found, 1)
 
-    def _seen(self, states: torch.Tensor) -> Sequence[torch.Tensor]:
-        """Keys or values that each run sees."""
+    def _after(self, states: torch.Tensor, nodes: torch.Tensor | None, sizes: list[int]) -> Sequence[torch.Tensor]:
+        """The states of each run (1, heads, length, size), after those of its share of some nodes."""
         own = states.split(self._lengths, 2)
-        if self._before is None:
+        if nodes is None:
             return own
-        shared = states.index_select(2, self._before).split(self._shared, 2)
+        shared = states.index_select(2, nodes).split(sizes, 2)
         return [torch.cat(both, 2) if len(both[0][0, 0]) else both[1] for both in zip(shared, own, strict=True)]
 
 
