@@ -34,7 +34,7 @@ def the_trainers_settings() -> dict:
         "credit": {"rewards": [], "advantage": {"name": "gigpo", "mode": "mean_std_norm", "gamma": 0.95}},
         "objective": {"name": "clip", "low": 0.2, "high": 0.28, "dual": 3.0},
         "rollout": {"tasks": TASKS, "group": GROUP},
-        "learner": {"lr": 5e-4, "lr_end": 1.0, "minibatch": TASKS * GROUP, "old_logprobs": "engine"},
+        "learner": {"lr": 5e-4, "lr_end": 1.0, "minibatch": TASKS * GROUP, "packing": "padding"},
         "model": {"sample_tasks": 40, "layers": 1},
     }
 
