@@ -21,15 +21,16 @@ class Doorkeeper:
         app: what is guarded.
         token: asked for as ``Authorization: Bearer TOKEN``, or as the password of ``http://user:TOKEN@host``, which
             clients that cannot set headers take; None asks for nothing.
-        port: of this server.
+        address: of this server, with its port.
         is_loopback: whether it listens on this machine alone. Then other names than this machine's are refused, for a
             foreign page may have its own name resolve to 127.0.0.1.
         connections: how many WebSockets may be open.
     """
 
-    def __init__(self, app: ASGIApp, token: str | None, port: int, is_loopback: bool, connections: int):
+    def __init__(self, app: ASGIApp, token: str | None, address: str, is_loopback: bool, connections: int):
         self._app, self._token = app, None if token is None else token.encode()
-        self._hosts = {f"{name}:{port}" for name in _LOOPBACK_NAMES} if is_loopback else None
+        port = address.rpartition(":")[2]
+        self._hosts = {address, *(f"{name}:{port}" for name in _LOOPBACK_NAMES)} if is_loopback else None
         self._most, self._sockets = connections, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

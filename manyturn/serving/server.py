@@ -105,9 +105,10 @@ async def answer(app: ASGIApp, socket: Socket, place: Listening, said: Callable[
         said: called with the address.
     """
     host, port = socket.getsockname()[:2]
-    server = _Server(_config(Doorkeeper(app, place.token, port, place.is_loopback, _CONNECTIONS)))
+    address = f"{f'[{host}]' if ':' in host else host}:{port}"
+    server = _Server(_config(Doorkeeper(app, place.token, address, place.is_loopback, _CONNECTIONS)))
     work = asyncio.create_task(server.serve([socket]))
-    said(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+    said(f"http://{address}")
     try:
         await asyncio.shield(work)
     finally:

@@ -89,6 +89,13 @@ def test_a_run_that_was_killed_goes_on_at_other_hosts_to_the_same_bits(local, tm
     assert missing_and_double(episode_keys(run), episode_keys(local)) == (0, 0) and not left_behind(run)
 
 
+def test_a_host_answers_at_each_address_of_this_machine_that_it_was_given(tmp_path):
+    with host_processes(1, "--host", "127.0.0.2", "--workers", "0") as [one]:
+        assert one.url.startswith("http://127.0.0.2:")
+        asyncio.run(train(placed([one.url], steps=1), tmp_path / "run"))
+    assert (tmp_path / "run" / "summary.json").is_file()
+
+
 @pytest.mark.parametrize("reached", [0, 2])
 def test_a_run_whose_only_host_is_gone_for_good_is_resumed_at_another_to_the_same_bits(
     reached, local, tmp_path, forked
