@@ -4,8 +4,12 @@
     python benchmarks/rollout.py --only memory --toy --out toy.json
 
 ``speed``: episodes per second with environments attached, of a running batch and of rounds that wait for all; and of
-the same requests asked again one after another without an environment, which is what the engine itself can do. The
-engine ``vllm`` has a row where it is installed; what it has read of prompts is forgotten in between.
+the same requests asked again one after another without an environment, which is what the engine itself can do: as many
+side by side, each as soon as the episode's reply before it is there. What is played or drawn first in a process is
+slower, whichever it is: Python then goes once through all objects that importing made, and much is met for the first
+time. So a first rollout and a first replay have a share of their own, ``first_share``, which charges all of that to the
+environments; the other figures are of what follows, four times each in the order ABBA, against a machine that drifts.
+The engine ``vllm`` has a row where it is installed; what it has read of prompts is forgotten in between.
 ``slow``: every fourth environment takes 200 ms a turn, in worker processes; seconds until the last of the others ended,
 with the slow ones among them and with none. ``memory``: what a rollout adds to the process at its peak, as a multiple
 of the keys and values that were kept at once.
@@ -52,6 +56,7 @@ ENV = f"{world.__file__}:Errand"
 _SLOW_SECONDS, _REPLY = 0.2, 12  # of a slow turn; mean tokens of a reply
 AGENT = AgentConfig(instructions=False, max_context=1024)
 _SAMPLING = Sampling(max_tokens=40)
+_ORDER = (False, True, True, False) * 2  # whether the engine draws alone
 _ONCE = Patience(attempts=1, error_share=0.0)
 
 Figures = dict[str, float]
@@ -163,20 +168,33 @@ def vllm_of(made: LanguageModel) -> Engine:
 def speed(size: Size, kind: str) -> Figures:
     made = language(size)
     engine = vllm_of(made) if kind == "vllm" else engine_of(made, reproducible=kind == "rounds")
-    noting = Noting(engine)
+    noting, version = Noting(engine), 0
 
-    async def play() -> tuple[float, float]:
-        few = Size(size.side_by_side // 2, size.side_by_side, size.shape)
-        await attached(made, engine, few)  # the first passes of a process are slower
-        await engine.load(ModuleWeights(made.model), 1)
-        whole = await attached(made, noting, size)
-        await engine.load(ModuleWeights(made.model), 2)
-        alone = await replayed(engine, noting.noted, size.side_by_side, exact=kind != "vllm")
+    async def part(alone: bool, whose: Engine = engine) -> float:
+        nonlocal version
+        version += 1
+        await engine.load(ModuleWeights(made.model), version)
+        if alone:
+            return await replayed(engine, noting.noted, size.side_by_side, exact=kind != "vllm")
+        return await attached(made, whose, size)
+
+    async def play() -> Figures:
+        await attached(made, engine, Size(size.side_by_side // 2, size.side_by_side, size.shape))
+        first_played, first_drawn = await part(alone=False, whose=noting), await part(alone=True)
+        seconds = {False: 0.0, True: 0.0}
+        for alone in _ORDER:
+            seconds[alone] += await part(alone)
         await engine.shutdown()
-        return whole, alone
+        played, drawn = seconds[False], seconds[True]
+        each = len(_ORDER) / 2 * size.episodes
+        return {
+            "episodes_per_s": each / played,
+            "raw_per_s": each / drawn,
+            "share": drawn / played,
+            "first_share": first_drawn / first_played,
+        }
 
-    played, drawn = asyncio.run(play())
-    return {"episodes_per_s": size.episodes / played, "raw_per_s": size.episodes / drawn, "share": drawn / played}
+    return asyncio.run(play())
 
 
 def slow(size: Size, reproducible: bool, seconds: float) -> Figures:
