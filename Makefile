@@ -109,7 +109,7 @@ interop: $(HOSTS)/trl/.installed $(HOSTS)/trackers/.installed $(HOSTS)/openenv/.
 	MANYTURN_REQUIRE_VERIFIERS=1 .ci/bare $(HOSTS)/verifiers/bin/python -m pytest -q tests/manyturn/hosts/test_verifiers.py
 	MANYTURN_REQUIRE_SKYRL_GYM=1 .ci/bare $(HOSTS)/skyrl/bin/python -m pytest -q tests/manyturn/hosts/test_skyrl.py
 	MANYTURN_REQUIRE_HARBOR=1 .ci/bare $(HOSTS)/harbor/bin/python -m pytest -q tests/manyturn/hosts/test_harbor.py
-	MANYTURN_REQUIRE_RAY=1 .ci/bare $(HOSTS)/ray/bin/python -m pytest -q tests/trainers/run/test_ray_run.py tests/examples/test_clusters.py tests/benchmarks/test_scale_ray.py
+	MANYTURN_REQUIRE_RAY=1 .ci/bare $(HOSTS)/ray/bin/python -m pytest -q tests/trainers/run/test_ray_run.py tests/trainers/run/test_ray_ranks.py tests/examples/test_clusters.py tests/benchmarks/test_scale_ray.py
 
 faults: $(STAMP)
 	$(BIN)/python tests/faults/run.py --long --json benchmarks/results/faults.json

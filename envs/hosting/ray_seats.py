@@ -1,4 +1,5 @@
-"""Hosts that Ray places, restarts and finds; what is played there goes over the wire of ``hosted_seats.py``.
+"""Hosts that Ray places, restarts and finds, and ranks that it places; what is played goes over the wire of
+``hosted_seats.py``.
 
 Ray runs in a process of its own, the placer, for Ray ends the process that speaks with it when its head is gone. A
 keeper holds the placer and, where no cluster is named, all of Ray: nothing of it outlives this process.
@@ -42,6 +43,8 @@ class RayHosts:
         remote: whether nodes on other machines may be used.
         workers, timeout, limits: of each host, as for ``open_seats``.
         wait, silence: as for ``Hosts``.
+        ranks: processes that learn along with this one.
+        port: where this one listens for them.
     """
 
     count: int = 1
@@ -54,6 +57,8 @@ class RayHosts:
     limits: WorkerLimits = USUAL
     wait: float = 60.0
     silence: float = 30.0
+    ranks: int = 0
+    port: int | None = None
 
 
 class RaySeats(HostedSeats):
@@ -70,8 +75,12 @@ class RaySeats(HostedSeats):
         args = dict(kwargs or {})
         self._cluster = ray.cluster
         self._wanted = {
-            **{word: getattr(ray, word) for word in ("count", "cluster", "cpus", "resources", "remote")},
+            **{
+                word: getattr(ray, word)
+                for word in ("count", "cluster", "cpus", "resources", "remote", "ranks", "port")
+            },
             "token": token,
+            "started_in": str(Path.cwd()),
             "hosting": {
                 "env": f"{Path(file).resolve()}:{kind}" if is_file(name) else name,
                 "args": {word: value for word, value in args.items() if word in guarded_arguments(name, args)},
@@ -81,7 +90,8 @@ class RaySeats(HostedSeats):
                 "limits": ray.limits.model_dump(),
             },
         }
-        self._found, self._state = set[int](), "Ray has not answered"
+        self._found, self._ready, self._state = set[int](), set[int](), "Ray has not answered"
+        self._rank_end, self._has_rank_end = "", asyncio.Event()
         self._placer: _Placer | None = None
 
     async def __aenter__(self) -> "RaySeats":
@@ -94,7 +104,7 @@ class RaySeats(HostedSeats):
             await self.close()
             if isinstance(error, TimeoutError):
                 raise HostsLost(
-                    f"Ray has placed {len(self._found)} of {self._wanted['count']} hosts within {self._wait:g} s "
+                    f"Ray has placed {self._placed_words()} within {self._wait:g} s "
                     f"({self._state}): set a longer placement.wait, or fewer or smaller hosts"
                 ) from None
             raise
@@ -107,22 +117,49 @@ class RaySeats(HostedSeats):
         if placer is not None:
             await placer.close()
 
+    async def rank_end(self) -> str:
+        """Which rank has ended before the run, and why, once one has."""
+        await self._has_rank_end.wait()
+        return self._rank_end
+
     def _hear(self, message: Mapping[str, Any]) -> None:
         """Heed what the placer says."""
         if "url" in message:
             self._found.add(message["host"])
             self.has_address(message["host"], message["url"])
-            if len(self._found) == self._wanted["count"] and not self._placed.done():
-                self._placed.set_result(None)
+            self._count_placed()
+        elif "ready" in message:
+            self._ready.add(message["ready"])
+            self._count_placed()
+        elif "ended" in message:
+            self._lose_rank(f"rank {message['rank']} has ended ({message['ended']})")
         elif "state" in message:
             self._state = message["state"]
         else:
             self._lose(message["refused"], HostRefused)
 
+    def _count_placed(self) -> None:
+        is_whole = len(self._found) == self._wanted["count"] and len(self._ready) == self._wanted["ranks"]
+        if is_whole and not self._placed.done():
+            self._placed.set_result(None)
+
+    def _placed_words(self) -> str:
+        hosts = f"{len(self._found)} of {self._wanted['count']} hosts"
+        ranks = self._wanted["ranks"]
+        return f"{hosts} and {len(self._ready)} of {ranks} ranks" if ranks else hosts
+
+    def _lose_rank(self, why: str) -> None:
+        if not self._placed.done():
+            self._placed.set_exception(HostsLost(why))
+        self._rank_end = self._rank_end or why
+        self._has_rank_end.set()
+
     def _lose(self, why: str, kind: type[Exception] = HostsLost) -> None:
-        """Ray places nothing any more; hosts that still answer are played at."""
+        """Ray places nothing any more; hosts that still answer are played at, unless ranks were lost with it."""
         if self._placed.done():
             self.expect_no_more(why)
+            if self._wanted["ranks"]:
+                self._lose_rank(why)
         else:
             self._placed.set_exception(kind(why))
 

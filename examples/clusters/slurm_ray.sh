@@ -2,6 +2,7 @@
 # A cluster of Ray on the nodes of a SLURM job, and the run on the first one: sbatch examples/clusters/slurm_ray.sh
 #
 # Needs manyturn[train,ray] on every node, in a folder that all nodes see, and port 6379 free on the first.
+# Without GPUs, --placement.learners N has N ranks learn as one; docs/ranks.md.
 #SBATCH --job-name=manyturn-ray
 #SBATCH --nodes=4
 #SBATCH --ntasks-per-node=1

@@ -1,8 +1,9 @@
-"""The placer of ``RaySeats``: has Ray start hosts, says where they are, and ends them.
+"""The placer of ``RaySeats``: has Ray start hosts and ranks, says where they are, and ends them.
 
 Started as ``python -P -m manyturn.serving.ray_main``. The first line on standard input says what is wanted; its end
 ends all. Lines on standard output are addresses of hosts, ``{"host": 0, "url": "http://..."}``, each once more where
-Ray has started the host again, ``{"state": TEXT}`` for what is waited for, and ``{"refused": TEXT}``.
+Ray has started the host again, ``{"ready": 1}`` for a rank that can learn, ``{"rank": 1, "ended": TEXT}`` for one that
+cannot go on, ``{"state": TEXT}`` for what is waited for, and ``{"refused": TEXT}``.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from typing import Any
 from manyturn.envs.hosting.hello import take_streams
 from manyturn.envs.hosting.wire import decode, encode
 from manyturn.serving.ray_host import OTHERS, RayHost, is_same_machine
+from manyturn.serving.ray_rank import RayRank
 
 _PAUSE = 0.2  # seconds between two questions to an actor that Ray is starting again
 _END_SECONDS = 2.0  # that hosts have to close their environments
@@ -54,7 +56,7 @@ def _join(ray: Any, wanted: Mapping[str, Any]) -> str | None:
     if wanted["cluster"] is None:
         ray.init(
             address="local",
-            num_cpus=wanted["count"],
+            num_cpus=wanted["count"] + wanted["ranks"],
             num_gpus=0,
             include_dashboard=False,
             object_store_memory=_STORE_BYTES,
@@ -82,7 +84,10 @@ async def _place(
         num_cpus=wanted["cpus"], resources=dict(wanted["resources"]), max_restarts=-1, scheduling_strategy="SPREAD"
     )
     hosts = [kind.remote(wanted["hosting"], wanted["token"], home) for _ in range(wanted["count"])]
+    ranks = _ranks(ray, wanted, home)
     watches = [asyncio.create_task(_watch(ray, number, host, say)) for number, host in enumerate(hosts)]
+    first = ray.util.get_node_ip_address() if home is None else "127.0.0.1", wanted["port"]
+    watches += [asyncio.create_task(_watch_rank(ray, n, rank, first, say)) for n, rank in enumerate(ranks, 1)]
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
 
     def wait() -> None:
@@ -94,8 +99,8 @@ async def _place(
     for watch in watches:
         watch.cancel()
     await asyncio.wait([asyncio.create_task(_end(host)) for host in hosts], timeout=_END_SECONDS)
-    for host in hosts:
-        ray.kill(host)
+    for one in (*hosts, *ranks):
+        ray.kill(one)
 
 
 async def _watch(ray: Any, number: int, host: Any, say: Callable[..., None]) -> None:
@@ -111,6 +116,32 @@ async def _watch(ray: Any, number: int, host: Any, say: Callable[..., None]) -> 
             return
 
 
+def _ranks(ray: Any, wanted: Mapping[str, Any], home: str | None) -> list[Any]:
+    """Actors of the ranks but for the first, which the run is: all of them are placed, or none."""
+    if not wanted["ranks"]:
+        return []
+    group = ray.util.placement_group([{"CPU": wanted["cpus"]}] * wanted["ranks"], strategy="PACK")
+    placing = import_module("ray.util.scheduling_strategies").PlacementGroupSchedulingStrategy
+    kind = ray.remote(RayRank)
+    found = []
+    for number in range(1, wanted["ranks"] + 1):
+        place = placing(group, placement_group_bundle_index=number - 1)
+        placed = kind.options(num_cpus=wanted["cpus"], max_restarts=0, scheduling_strategy=place)
+        found.append(placed.remote(number, wanted["ranks"] + 1, wanted["started_in"], home))
+    return found
+
+
+async def _watch_rank(ray: Any, number: int, rank: Any, address: tuple[str, int], say: Callable[..., None]) -> None:
+    """Say when a rank can learn with the first one at an address, and why it has ended, unless the run was over."""
+    try:
+        await rank.prepare.remote()
+        say(ready=number)
+        if why := await rank.learn.remote(*address):
+            say(rank=number, ended=why)
+    except ray.exceptions.RayError as error:
+        say(rank=number, ended=_line_of(error))
+
+
 async def _end(host: Any) -> None:
     await host.end.remote()
 
@@ -119,7 +150,9 @@ def _state(ray: Any, wanted: Mapping[str, Any]) -> str:
     """What hosts want and what there is, for whoever waits in vain."""
     each = {"CPU": wanted["cpus"], **wanted["resources"]}
     there = ray.cluster_resources()
-    return f"each wants {_amounts(each)}, and the cluster has {_amounts({name: there.get(name, 0) for name in each})}"
+    ranks = f", a rank {_amounts({'CPU': wanted['cpus']})}" if wanted["ranks"] else ""
+    has = _amounts({name: there.get(name, 0) for name in each})
+    return f"each wants {_amounts(each)}{ranks}, and the cluster has {has}"
 
 
 def _amounts(amounts: Mapping[str, float]) -> str:

@@ -83,3 +83,19 @@ def above(pid: int) -> list[int]:
         parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
         return [parent, *above(parent)] if parent else []
     return []
+
+
+def placers(run: int) -> list[int]:
+    """Ids of the processes that speak with Ray for a run."""
+    return [one for one in _placing(run) if one not in ray_processes("keeper.py")]
+
+
+def placers_keepers(run: int) -> list[int]:
+    """Ids of the processes that hold those."""
+    return [one for one in _placing(run) if one in ray_processes("keeper.py")]
+
+
+def _placing(run: int) -> list[int]:
+    found = [one for one in ray_processes("manyturn.serving.ray_main") if run in above(one)]
+    assert len(found) == 2
+    return found

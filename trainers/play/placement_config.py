@@ -19,27 +19,35 @@ _RAYS_OWN = ("CPU", "GPU", "memory", "object_store_memory")
 class PlacementConfig(Options):
     kind: Literal["local", "static", "ray"] = "local"
     """Where environments run: local, in this process or its workers; static, at the hosts that are named here; ray, at
-    hosts that Ray places. Model and learner are here in each, and in synchronous order the weights are the same."""
+    hosts that Ray places. The model is here in each, and in synchronous order the weights are the same."""
     hosts: Annotated[tuple[str, ...], _STATIC] = ()
     """Addresses of hosts that manyturn host has started, such as http://127.0.0.1:9001. The token of all is that of the
     environment variable MANYTURN_TOKEN."""
     count: Annotated[int, _RAY] = Field(default=1, ge=1)
     """Hosts that Ray places, each with env.workers processes."""
+    learners: Annotated[int, _RAY] = Field(default=1, ge=1)
+    """Processes that learn as one, on CPUs: this one, and ranks that Ray places. They end on the weights of one, up to
+    rounding."""
     cluster: Annotated[str | None, _RAY] = None
     """Ray's cluster: auto, for the one that this machine is in, or HOST:PORT of its head. Unset: one is started on this
     machine, and ends with the run."""
     cpus: Annotated[float, _CLUSTER] = Field(default=1.0, ge=0)
-    """Processors that Ray counts for a host when it looks for a node."""
+    """Processors that Ray counts for a host, and for a rank, when it looks for a node."""
     resources: Annotated[dict[str, float], _CLUSTER] = {}
     """Further resources that a node must have for a host, such as {containers = 1}; nodes are started with them."""
     remote: Annotated[bool, _CLUSTER] = False
     """Allow a cluster with other machines. Hosts then listen at their nodes' addresses, guarded by a token that is made
-    for the run; nothing is encrypted."""
+    for the run; ranks talk there without one. Nothing is encrypted."""
     wait: Annotated[float, _HOSTS] = Field(default=60.0, gt=0)
-    """Seconds until every host has to answer at the beginning, and until an episode has to find room when hosts were
-    lost later. Then the run ends, and can be resumed."""
+    """Seconds until every host and rank has to answer at the beginning, and until an episode has to find room when
+    hosts were lost later. Then the run ends, and can be resumed."""
     silence: Annotated[float, _HOSTS] = Field(default=30.0, gt=0)
     """Seconds without a sign of life after which a host that owes an answer counts as lost."""
+
+    @property
+    def ranks(self) -> int:
+        """Processes that learn, of those that this section has started."""
+        return self.learners if self.kind == "ray" else 1
 
     @field_validator("hosts")
     @classmethod

@@ -109,6 +109,10 @@ async def train(
         async with AsyncExitStack() as stack:
             stack.callback(loggers.close)
             run = await stopping.run(stack.enter_async_context(open_run(settings, tell, ranks)))
+            if settings.placement.ranks > 1:
+                from manyturn.trainers.run.placed_ranks import ending_with_ranks  # which only Ray's extra can import
+
+                await stack.enter_async_context(ending_with_ranks(run.seats))
             settings = run.config
             if not resume or steps is not None:
                 folder.write_config(settings)

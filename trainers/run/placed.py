@@ -6,11 +6,16 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 
 from manyturn.envs.hosting.seats import Seats, open_seats
+from manyturn.trainers.learn.ranks.meeting import Meeting
 from manyturn.trainers.recipe.config import RunConfig
 
 
-def seats_of(config: RunConfig) -> Seats:
-    """Seats to be entered. Raises ImportError that names the extra where that is missing."""
+def seats_of(config: RunConfig, meeting: Meeting | None = None) -> Seats:
+    """Seats to be entered. Raises ImportError that names the extra where that is missing.
+
+    Args:
+        meeting: where ranks that are placed along with the hosts find this process.
+    """
     env, limit, placement = config.env, config.rollout.concurrency, config.placement
     if placement.kind == "local":
         return open_seats(env.id, env.args, env.wrappers, limit, env.workers, env.timeout, env.limits)
@@ -35,6 +40,8 @@ def seats_of(config: RunConfig) -> Seats:
         env.limits,
         placement.wait,
         placement.silence,
+        placement.ranks - 1,
+        None if meeting is None else meeting.port,
     )
     return RaySeats(env.id, env.args, env.wrappers, limit, asked)
 

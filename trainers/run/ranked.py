@@ -18,6 +18,7 @@ from manyturn.trainers.learn.learner import Share
 from manyturn.trainers.learn.pass_budget import PassBudget
 from manyturn.trainers.learn.ranks.group import Ranks
 from manyturn.trainers.learn.ranks.leading import Leading
+from manyturn.trainers.learn.ranks.meeting import Meeting
 from manyturn.trainers.learn.ranks.message import RankMessage
 from manyturn.trainers.learn.ranks.rank_learner import RankLearner
 from manyturn.trainers.recipe.config import RunConfig, parse_config
@@ -35,12 +36,12 @@ def lead(ranks: Ranks, config: RunConfig, texts: Sequence[str], policies: int) -
     if config.engine.starts_ranks:
         raise ConfigError(
             f"engine.name = {config.engine.name!r} starts processes of its own next to the {ranks.size} ranks: take "
-            "engine.name = 'transformers' or 'vllm-server', or train without torchrun"
+            "engine.name = 'transformers' or 'vllm-server', or train with one rank"
         )
     if config.learner.gives_states and config.learner.states_bytes:
         raise ConfigError(
             f"learner.states_gb = {config.learner.states_gb:g} has no effect with {ranks.size} ranks, which keep no "
-            "hidden states: leave it out, or train without torchrun"
+            "hidden states: leave it out, or train with one rank"
         )
     plain = {"config": config.model_dump(mode="json", exclude_none=True), "texts": list(texts), "policies": policies}
     ranks.tell(RankMessage(_BEGIN, plain))
@@ -59,8 +60,16 @@ def _leading(
         return Leading(ranks, number, reader.model, _learner(ranks, config, texts, reader.budget, heads))
 
 
-def follow() -> None:
+def follow_at(rank: int, size: int, all_here: bool, address: str, port: int) -> None:
+    """As ``follow``, where rank 0 listens at an address; the others are those of ``Meeting``."""
+    follow(Meeting.joined(rank, size, all_here, address, port))
+
+
+def follow(meeting: Meeting | None = None) -> None:
     """Be one of the other ranks, until rank 0 says that the run is over.
+
+    Args:
+        meeting: as for ``Ranks``.
 
     Raises:
         RankLost: another rank has ended before.
@@ -68,7 +77,7 @@ def follow() -> None:
     for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)  # nothing is there yet that would have to end in order
     learners = list[RankLearner]()
-    with Ranks() as ranks:
+    with Ranks(meeting) as ranks:
         for message in ranks.messages():
             with ranks.together():
                 if message.what == _BEGIN:

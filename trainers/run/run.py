@@ -16,12 +16,14 @@ from manyturn.agents.engine_config import EngineContext, build_engine
 from manyturn.agents.gather import Patience
 from manyturn.agents.scripted import SCRIPTS, Scripted
 from manyturn.agents.vocabulary import texts_of
+from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.refusals import refuse_unfit
 from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.seats import Seats
 from manyturn.trainers.learn.learner import Learner, Share
 from manyturn.trainers.learn.pass_memory import check_fits
 from manyturn.trainers.learn.ranks.group import Ranks
+from manyturn.trainers.learn.ranks.meeting import Meeting
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.checkpoint import ONE_POLICY
 from manyturn.trainers.record.metrics import Log
@@ -152,13 +154,18 @@ async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks
         torch.set_num_threads(config.threads)
     rollout = config.rollout
     async with AsyncExitStack() as opened:
-        seats = await opened.enter_async_context(seats_of(config))
+        meeting = None
+        if config.placement.ranks > 1:
+            meeting = _meeting(config, device, ranks)
+        seats = await opened.enter_async_context(seats_of(config, meeting))
         config = config.fitted(seats)
         refuse_unfit(config, seats)
         check_tasks(config, seats)
         texts = await _vocabulary(config, seats, log)
         trainees, barrier, roles = list[Trainee](), BatchBarrier(), _roles(config, seats)
         shares: Sequence[Share | None] = [None] * len(roles)
+        if meeting is not None:
+            ranks = opened.enter_context(Ranks(meeting))
         if ranks is not None:
             from manyturn.trainers.run.ranked import lead  # which brings FSDP, and takes a second
 
@@ -169,6 +176,19 @@ async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks
         window = max(200, rollout.tasks * rollout.group)
         breaker = Breaker(rollout.error_share, window, window, _MORE_ERRORS)
         yield Run(config, seats, seats.tasks("train"), tuple(trainees), breaker)
+
+
+def _meeting(config: RunConfig, device: torch.device, ranks: Ranks | None) -> Meeting:
+    """Where ranks that Ray places find this process. Raises ConfigError where they cannot learn with it."""
+    count = config.placement.ranks
+    if ranks is not None:
+        raise ConfigError(f"placement.learners = {count} has Ray place the ranks: train without torchrun")
+    if device.type != "cpu":
+        raise ConfigError(
+            f"placement.learners = {count}: ranks that Ray places learn on CPUs alone; set device = 'cpu', or have "
+            "torchrun start ranks with GPUs"
+        )
+    return Meeting.begun(count, all_here=not config.placement.remote)
 
 
 def _roles(config: RunConfig, seats: Seats) -> dict[str, tuple[str, ...]]:

@@ -11,29 +11,13 @@ from pathlib import Path
 
 import pytest
 import tomli_w
-from safetensors.torch import load_file
+from rank_recipe import RECIPE, STEPS, apart_after_all, same_bits
 from torchrun import Torchrun
-from training_options import laid
-from two_steps import ROUNDING, SMALL, TEACHING, TINY, Trained, apart
+from two_steps import ROUNDING
 
 import manyturn
-from manyturn.recipes.stack import stacked
 
-STEPS = 4
 SCARCE = Path(__file__).with_name("scarce_ranks.py")
-RECIPE = laid(
-    stacked([SMALL, {"model": TINY, "warmup": TEACHING}]),
-    {
-        "steps": STEPS,
-        "rollout": {"tasks": 4, "group": 4},
-        "credit": {"advantage": "grpo"},
-        "objective": {"name": "clip", "kl": {"coef": 0.01}},
-        "learner": {"lr": 1e-2, "minibatch": 8, "packing": "trie", "lora_rank": 0},
-        "warmup": {"max_updates": 10, "check_every": 10},
-        "checkpoint_every": 1,
-        "keep_checkpoints": 9,
-    },
-)
 
 
 class Runs:
@@ -73,20 +57,6 @@ class Runs:
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     return Runs(tmp_path_factory.mktemp("ranks"))
-
-
-def apart_after_all(one: Path, other: Path) -> float:
-    """How far the weights at the end of two runs are apart, as a share of how far they have moved."""
-    return apart(*(Trained.of(run, STEPS, []) for run in (one, other)))
-
-
-def same_bits(one: Path, other: Path) -> bool:
-    folders = [run / f"checkpoints/step_{STEPS:06d}" for run in (one, other)]
-    for name in ("model/model.safetensors", "learner.safetensors"):
-        ours, theirs = (load_file(folder / name) for folder in folders)
-        if ours.keys() != theirs.keys() or not all(ours[key].equal(value) for key, value in theirs.items()):
-            return False
-    return True
 
 
 def test_two_ranks_end_on_the_weights_of_one(runs):

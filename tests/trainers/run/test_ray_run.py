@@ -7,7 +7,6 @@ import re
 import shlex
 import signal
 import socket
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -21,7 +20,8 @@ if any(find_spec(name) is None for name in ("uvicorn", "wsproto", "websockets"))
 
 from elsewhere import hosting
 from needs_host import host as need
-from ray_nodes import above, ray_nodes, ray_processes
+from ray_left import nothing_left
+from ray_nodes import above, placers, placers_keepers, ray_nodes, ray_processes
 from short_runs import ended, episode_keys, figures, left_behind, missing_and_double, short_run, start
 
 from manyturn.envs.hosting.host_link import HostRefused
@@ -48,24 +48,6 @@ def found(run: Path) -> dict[str, Any]:
     own = ("lost_hosts", "moved_episodes", "host_")
     lines = [{name: value for name, value in line.items() if not name.startswith(own)} for line in told["metrics"]]
     return {**told, "metrics": lines}
-
-
-@contextlib.contextmanager
-def nothing_left() -> Iterator[None]:
-    """What Ray has started and written is gone soon after."""
-    before = set(_of_ray())
-    yield
-    until = time.monotonic() + 30
-    while (left := set(_of_ray()) - before) and time.monotonic() < until:
-        time.sleep(0.1)
-    assert not left
-
-
-def _of_ray() -> list[str]:
-    """Processes of Ray and of hosts, and folders of a run's own Ray; a cluster keeps idle workers of its own."""
-    words = ("ray::RayHost", "manyturn.serving.ray_main", "gcs_server", "raylet", "envs.hosting.worker_main")
-    folders = map(str, Path(tempfile.gettempdir()).glob("mt-ray-*"))
-    return [*(f"{word} {pid}" for word in words for pid in ray_processes(word)), *folders]
 
 
 @pytest.fixture(scope="module")
@@ -151,6 +133,15 @@ def test_a_run_whose_ray_is_killed_ends_at_once_and_goes_on_to_the_same_weights(
         asyncio.run(train(None, run, resume=True))
     assert found(run)["summary"]["weights"] == found(local)["summary"]["weights"]
     assert missing_and_double(episode_keys(run), episode_keys(local)) == (0, 0) and not left_behind(run)
+
+
+@pytest.mark.parametrize("victims", [placers, placers_keepers])
+def test_a_run_whose_placer_or_its_keeper_is_killed_ends_and_leaves_nothing(victims, tmp_path, capfd):
+    run, config = tmp_path / "run", placed({"kind": "ray"}, workers=1, steps=200)
+    with nothing_left():
+        assert struck(run, lambda child: [os.kill(one, signal.SIGKILL) for one in victims(child)], config) == 1
+    said = capfd.readouterr().err
+    assert "HostsLost: Ray was lost" in said and "go on with manyturn train --resume RUN" in said
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])

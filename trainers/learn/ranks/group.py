@@ -1,4 +1,4 @@
-"""The ranks of a run, which torchrun has started: how they find each other, talk, and notice that one has ended.
+"""The ranks of a run, which torchrun or Ray has started: how they find each other, talk, and notice that one has ended.
 
 Rank 0 drives: it tells the others what to do, and they do it with it. Between two of these they wait, for as long as
 the environments take. Where a process ends its connections close, and whoever waits for it hears of that.
@@ -10,7 +10,7 @@ import signal
 import socket
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import timedelta
 from typing import Self
 
@@ -19,10 +19,16 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from manyturn.envs.hosting.watchdog import SIGNALS
+from manyturn.trainers.learn.ranks.meeting import RESUME, Meeting
 from manyturn.trainers.learn.ranks.message import RankMessage
 
 RANKS_DRAIN_SECONDS = 10.0  # for episodes after a signal: torchrun kills what has not ended after 30 s
 _WAITING = timedelta(days=30)  # for what rank 0 says next; of a rank that ends the others hear immediately
+_INTERFACE = "GLOO_SOCKET_IFNAME"
+_RESUME = (
+    "go on from the last checkpoint with torchrun --nproc-per-node N -m manyturn train --resume RUN, on any number of "
+    "processes"
+)
 _END = "end"
 
 
@@ -40,28 +46,47 @@ def own_rank() -> int:
     return int(os.environ.get("RANK", "0")) if started_ranks() > 1 else 0
 
 
-def _stay_here() -> None:
-    """Where all ranks are on one machine, let nobody else reach them."""
+@contextmanager
+def _staying_here(all_here: bool) -> Iterator[None]:
+    """Where all ranks are on one machine, let nobody else reach the connections that are made meanwhile."""
     names = [name for _, name in socket.if_nameindex() if name in ("lo", "lo0")]
-    if names and os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE"):
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", names[0])
+    if not names or not all_here or _INTERFACE in os.environ:
+        yield
+        return
+    os.environ[_INTERFACE] = names[0]
+    try:
+        yield
+    finally:
+        del os.environ[_INTERFACE]
 
 
 class Ranks:
     """All processes of a run, as a context manager in each of them.
 
+    Args:
+        meeting: where they find each other; None where the variables of torchrun say that.
+
     Attributes:
         rank, size: number of this process, and how many there are.
     """
 
-    def __init__(self) -> None:
-        _stay_here()
-        cuda = torch.cuda.is_available() and dist.is_nccl_available()
-        if torch.cuda.is_available():
-            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    def __init__(self, meeting: Meeting | None = None) -> None:
+        environ = os.environ
+        if meeting is None:
+            local = int(environ.get("LOCAL_WORLD_SIZE", "1"))
+            self._is_here = environ.get("LOCAL_WORLD_SIZE") == environ.get("WORLD_SIZE")
+        else:
+            local, self._is_here = meeting.size if meeting.all_here else 1, meeting.all_here
+        self._local, self._own_process = local, meeting is None
+        cuda = meeting is None and torch.cuda.is_available() and dist.is_nccl_available()
+        if meeting is None and torch.cuda.is_available():
+            torch.cuda.set_device(int(environ.get("LOCAL_RANK", "0")))
         self._at_work = False
-        with self.together():
-            dist.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo")
+        with self.together(), _staying_here(self._is_here):
+            if meeting is None:
+                dist.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo")
+            else:
+                dist.init_process_group("gloo", store=meeting.store, rank=meeting.rank, world_size=meeting.size)
             talk = dist.new_group(backend="gloo", timeout=_WAITING)
         assert isinstance(talk, dist.ProcessGroup), "every rank is in the group of all"
         self._talk = talk
@@ -74,12 +99,13 @@ class Ranks:
                 signal.signal(number, signal.SIG_IGN)
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        if self._at_work:
-            return  # the others are inside of something: they hear of it when this process ends
-        if not self.rank:
-            self.tell(RankMessage(_END))
-        dist.destroy_process_group()
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if not (self._at_work or self.rank or isinstance(error, RankLost)):
+            with suppress(RankLost) if error else nullcontext():  # what ended this rank first says more
+                self.tell(RankMessage(_END))
+        if not (self._at_work and self._own_process):
+            dist.destroy_process_group()
+        # Otherwise the others are inside of something: they hear of it when this process ends.
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -91,15 +117,16 @@ class Ranks:
             if not (isinstance(error, dist.DistError) or "gloo" in str(error).lower()):
                 raise
             raise RankLost(
-                "another process of this run has ended, and said why if it could: go on from the last checkpoint with "
-                "torchrun --nproc-per-node N -m manyturn train --resume RUN, on any number of processes"
+                "another process of this run has ended, and said why if it could: "
+                + (_RESUME if self._own_process else RESUME)
             ) from error
         self._at_work = before
 
     def mesh(self, device: torch.device) -> DeviceMesh:
         """All ranks in a row, for shards on this kind of device."""
         if device.type not in self._meshes:
-            self._meshes[device.type] = init_device_mesh(device.type, (self.size,))
+            with _staying_here(self._is_here):
+                self._meshes[device.type] = init_device_mesh(device.type, (self.size,))
         return self._meshes[device.type]
 
     def tell(self, message: RankMessage) -> None:
@@ -148,7 +175,7 @@ class Ranks:
 
     def share_of(self, device: torch.device) -> float:
         """How much of what all ranks hold a device has: a GPU that of its rank, a CPU that of all ranks around it."""
-        here = int(os.environ.get("LOCAL_WORLD_SIZE", "1")) if device.type == "cpu" else 1
+        here = self._local if device.type == "cpu" else 1
         return here / self.size
 
     def add(self, sums: Sequence[torch.Tensor]) -> None:
