@@ -77,7 +77,7 @@ def _run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if name == PASS:
         events.append(name)
     found = func(*tree_map(_inside, args), **tree_map(_inside, kwargs))
-    if name.endswith("_") and not name.endswith("__") and not name.startswith("_foreach"):
+    if name.endswith("_") and not name.endswith("__") and not name.startswith(("_foreach", "_fused")):
         return args[0]
     if func is torch.ops.aten.detach.default or not leaves:
         return tree_map(lambda value: OnGpu(value) if isinstance(value, torch.Tensor) else value, found)

@@ -37,7 +37,7 @@ class GradientFit:
         self._name = name
         self._dtype = torch.promote_types(like.dtype, torch.float32)
         self.module = layers_on(name, width, config.hidden, like)
-        self._optimizer = torch.optim.AdamW(self.module.parameters(), lr=config.lr, weight_decay=0.0)
+        self._optimizer = torch.optim.AdamW(self.module.parameters(), lr=config.lr, weight_decay=0.0, fused=True)
 
     def predict(self, states: torch.Tensor) -> torch.Tensor:
         """One number for each state: (..., D) to (...)."""

@@ -43,5 +43,5 @@ def load_optimizer(
         if name.startswith(f"{prefix}."):
             number, field = name.removeprefix(f"{prefix}.").split(".")
             parameter = parameters[int(number)]
-            # AdamW counts its steps on the CPU, wherever the weights are.
-            optimizer.state[parameter][field] = value if field == "step" else value.to(parameter.device)
+            # Fused AdamW counts its steps where the weights are.
+            optimizer.state[parameter][field] = value.to(parameter.device)

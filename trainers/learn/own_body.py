@@ -58,7 +58,7 @@ class OwnBody:
         for weights in self._copied:
             weights.requires_grad_(trains_copy)
         self._trained = [*(self._copied if trains_copy else ()), *self.module.parameters()]
-        self._optimizer = torch.optim.AdamW(self._trained, lr=lr, weight_decay=0.0)
+        self._optimizer = torch.optim.AdamW(self._trained, lr=lr, weight_decay=0.0, fused=True)
         self.reader = BodyReader(decoder, budget, packing, frozen)
 
     @torch.no_grad()

@@ -29,7 +29,7 @@ class PolicyOptimizer:
     def __init__(self, model: torch.nn.Module, config: LearnerConfig):
         self._config = config
         self.trained = [p for p in model.parameters() if p.requires_grad]
-        self.adamw = torch.optim.AdamW(self.trained, lr=config.lr, weight_decay=config.weight_decay)
+        self.adamw = torch.optim.AdamW(self.trained, lr=config.lr, weight_decay=config.weight_decay, fused=True)
         self.updates = self.skipped = self._bad_in_a_row = 0
         self.lr = config.lr
 
