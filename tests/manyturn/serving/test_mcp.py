@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import subprocess
+import time
 from importlib.util import find_spec
 
 import pytest
@@ -67,6 +68,21 @@ def test_a_client_plays_the_episodes_of_the_environment_until_its_server_is_kill
 
     with tools.process(env, "mcp", "--workers", "1") as (url, server):
         asyncio.run(play(url, server))
+
+
+def test_a_client_that_plays_alone_does_not_wait_for_acknowledgements(tools):
+    async def quickest(url):
+        async with Client(url) as client:
+            seconds = []
+            for _ in range(30):
+                began = time.perf_counter()
+                assert not (await client.call_tool("tasks", {"count": 1})).is_error
+                seconds.append(time.perf_counter() - began)
+        return min(seconds[10:])  # a new connection's are sent at once
+
+    with tools.process(tools.faulty, "mcp", "--workers", "1") as (url, _):
+        # The header would wait for no one, the rest of an answer 40 ms for the client's delayed acknowledgement of it.
+        assert asyncio.run(quickest(url)) < 0.03
 
 
 def test_a_signal_ends_the_server_and_its_workers(tools):
