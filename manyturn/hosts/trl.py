@@ -21,6 +21,7 @@ import torch
 from accelerate.utils import gather_object
 from numpy.typing import NDArray
 from trl import GRPOTrainer  # pyright: ignore[reportMissingImports]
+from trl.models import unwrap_model_for_generation  # pyright: ignore[reportMissingImports]
 
 from manyturn.envs.contract.registry import Memory
 from manyturn.trainers.credit.config import CreditConfig
@@ -71,9 +72,20 @@ class CreditGRPOTrainer(GRPOTrainer):  # pyright: ignore[reportGeneralTypeIssues
             raise ImportError(f"trl {version('trl')} {lacking}, so it has no credit for tokens: install trl 1.16.0")
         if reason := _unfit(credit, options):
             raise ValueError(reason)
-        super().__init__(rollout_func=rollout_func, reward_funcs=[episode_return], **options)
+        self._plays = rollout_func
+        super().__init__(rollout_func=self._play, reward_funcs=[episode_return], **options)
         self.credit = credit
         self.credit_memory: Memory = {}
+
+    def _play(self, prompts: list[Any], trainer: Any) -> dict[str, Any]:
+        """What ``rollout_func`` plays. A model whose activations are computed twice, TRL's default, keeps no cache, and
+        its ``generate`` then sees nothing but the last token. So that is off meanwhile, as in TRL's own rollouts."""
+        if self.use_vllm:
+            return self._plays(prompts, trainer)
+        gathers = self.args.ds3_gather_for_generation
+        options = {"gradient_checkpointing_kwargs": self.args.gradient_checkpointing_kwargs}
+        with unwrap_model_for_generation(self.model_wrapped, self.accelerator, gathers, **options), torch.no_grad():
+            return self._plays(prompts, trainer)
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         output = super()._generate_and_score_completions(inputs)

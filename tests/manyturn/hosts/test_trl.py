@@ -49,7 +49,11 @@ class Watched:
         self.remembered: list[dict[str, Any]] = []
         watched = self
 
+        look = changes.pop("look", None)
+
         def play(prompts: list[str], trainer: Any) -> dict[str, Any]:
+            if look is not None:
+                look(trainer)
             played = names["play"](prompts, trainer)
             # A random policy hardly ever moves: rewards and anchors are made up, so that there is something to compare.
             draw = np.random.default_rng(len(watched.played))
@@ -142,6 +146,23 @@ def test_an_episode_that_the_method_leaves_out_has_no_token_in_the_loss(page, tm
     assert compare(left_out, config)
     masks = [inputs["completion_mask"] * inputs["tool_mask"] for inputs, _ in left_out.learnt]
     assert [int((mask.sum(1) == 0).sum()) for mask in masks] == [1, 1]
+
+
+@pytest.mark.parametrize("recomputes", [True, False])
+def test_a_model_that_plays_has_read_all_that_came_before(page, tmp_path, recomputes):
+    import torch
+
+    agreed = []
+
+    def look(trainer: Any) -> None:
+        ids = torch.tensor([trainer.processing_class("The amber room . New exits : east , west .")["input_ids"]])
+        said = trainer.model.generate(ids, max_new_tokens=8, do_sample=False)
+        while ids.shape[1] < said.shape[1]:
+            ids = torch.cat([ids, trainer.model(ids).logits[:, -1:].argmax(-1)], 1)
+        agreed.append(ids.shape[1] > 14 and torch.equal(said, ids))
+
+    Watched(page, tmp_path, look=look, gradient_checkpointing=recomputes)
+    assert agreed == [True, True]
 
 
 def test_trls_log_has_the_figures_of_credit(run):
