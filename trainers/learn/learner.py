@@ -68,7 +68,9 @@ class Learner:
         self.budget = PassBudget(config.micro_tokens)
         self.reader = Reader(self.model, self.budget, temperature, config.packing, self.frozen)
         self.memory = ObjectiveMemory(objective, steps)
+        self.recomputes = False
         if config.gradient_checkpointing:
+            self.recomputes = True
             recompute_activations(self.model)
         self.heads = [head_of(head, self.model, config, self.budget, self.frozen) for head in heads]
         self._learning: Alone | Leading = (
@@ -82,6 +84,12 @@ class Learner:
     def updates(self) -> int:
         """How often the weights were changed."""
         return self.optimizer.updates
+
+    def recompute(self) -> None:
+        """From now on compute activations again in the backward pass, also those of critics of their own."""
+        self.recomputes = True
+        for model in (self.model, *(body.reader.model for body in self._bodies)):
+            recompute_activations(model)
 
     def begin_reinforcement(self) -> None:
         """The warm-up is over: forget the momentum, and copy the weights for what begins with them."""

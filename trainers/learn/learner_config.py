@@ -50,8 +50,9 @@ class LearnerConfig(Options):
     states_gb: Annotated[float, OnlyWith("lora_layers", may_wait=True)] = Field(default=1.0, ge=0)
     """Most memory for hidden states below the lowest layer with adapters, in 10^9 bytes; what is kept there is computed
     once for a step, or for the warm-up; 0 keeps none."""
-    gradient_checkpointing: bool = False
-    """Recompute activations in the backward pass to save memory."""
+    gradient_checkpointing: bool | None = None
+    """Recompute activations in the backward pass to save memory; unset: where an update would not fit without it, of
+    runs in one process."""
 
     @field_validator("lr_warmup")
     @classmethod

@@ -76,30 +76,44 @@ def update_memory(learner: Learner, length: int) -> UpdateMemory:
     return UpdateMemory(kept, passing)
 
 
-def check_fits(learner: Learner, length: int, beside: float) -> None:
-    """Refuse a learner whose updates cannot fit into its device's memory.
+def check_fits(learner: Learner, length: int, beside: float) -> str | None:
+    """Have a learner's updates fit into its device's memory, or refuse it.
+
+    Where nobody has decided on ``gradient_checkpointing``, activations are computed again if updates fit only then.
 
     Args:
         length: tokens of the longest sequence.
         beside: bytes that are kept next to it.
 
+    Returns:
+        What to tell the user, if activations are computed again for that reason.
+
     Raises:
-        ConfigError: they cannot; it says what would.
+        ConfigError: they cannot fit; it says what would.
     """
     config, total = learner.config, device_bytes(learner.model.device)
     if _at_most(learner) + beside <= total:
-        return
+        return None
     try:
         memory = update_memory(learner, length)
+        if memory.peak + beside <= total:
+            return None
+        without = memory.peak + beside
+        if config.gradient_checkpointing is None:
+            learner.recompute()
+            memory = update_memory(learner, length)
     except RuntimeError as error:  # what a model does with numbers that are not there; the run itself may be fine
         warnings.warn(f"what an update takes in memory is not known ({error})", stacklevel=2)
-        return
+        return None
     if memory.peak + beside <= total:
-        return
+        return (
+            f"activations are computed again in backward passes: an update would take {size(without)} of memory "
+            f"otherwise, and the device has {size(total)}; with that it takes {size(memory.peak + beside)}"
+        )
     fits = int((total - memory.kept - beside) / memory.passing * config.micro_tokens * _SAFE)
     if fits >= length:
         fix = f"set learner.micro_tokens to {fits}"
-    elif not config.gradient_checkpointing:
+    elif config.gradient_checkpointing is False:
         fix = "set learner.gradient_checkpointing to true"
     else:
         fix = "lower agent.max_context, set learner.lora_rank to 16, or take a smaller model"

@@ -41,6 +41,7 @@ from manyturn.trainers.record.state import State
 from manyturn.trainers.record.stopping import Stopped, Stopping
 from manyturn.trainers.run import exploration
 from manyturn.trainers.run.ahead import Ahead
+from manyturn.trainers.run.disk_room import check_room
 from manyturn.trainers.run.held_out import conclude, figures
 from manyturn.trainers.run.longer import epo_note, lengthened, schedule_note
 from manyturn.trainers.run.oddities import oddities
@@ -114,6 +115,7 @@ async def train(
 
                 await stack.enter_async_context(ending_with_ranks(run.seats))
             settings = run.config
+            check_room(run, path)
             if not resume or steps is not None:
                 folder.write_config(settings)
             tell({"phase": "begin"})
@@ -224,10 +226,12 @@ async def _begin(
         state = State(**{**found, "seen": set(found["seen"])})
         run.restrict(state.batch_limits)
         note.said = state.notices
+        _tell_of_memory(run, note)
         _rewind(run, folder, loggers, state.step, not exploration.is_due(run, state))
         folder.saved(_journaled(run, state), _mark(state))
         return state
     folder.check_new()
+    _tell_of_memory(run, note)
     _rewind(run, folder, loggers, -1)
     state = State(config=plain(run.config), notices=note.said)
     began = time.monotonic()
@@ -242,6 +246,11 @@ async def _begin(
     state.seconds = time.monotonic() - began
     _save(run, state, folder)
     return state
+
+
+def _tell_of_memory(run: Run, note: Notices) -> None:
+    for text in filter(None, (trainee.notice for trainee in run.trainees)):
+        note(text)
 
 
 def _rewind(run: Run, folder: RunFolder, loggers: RunLoggers, step: int, explored: bool = True) -> None:

@@ -244,6 +244,7 @@ def _trainee(
     heads = [head for head in (config.value, config.progress) if head is not None]
     temperature, steps = config.sampling.temperature, config.steps
     learner = Learner(language, config.learner, config.objective, temperature, heads, steps, share)
+    notice = None
     if share is None:
-        check_fits(learner, config.agent.max_context, config.learner.states_bytes)
-    return Trainee(name, roles, language, engine, agent, learner)
+        notice = check_fits(learner, config.agent.max_context, config.learner.states_bytes)
+    return Trainee(name, roles, language, engine, agent, learner, notice)

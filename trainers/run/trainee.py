@@ -27,6 +27,7 @@ class Trainee:
         language: model and tokenizer; the learner changes its weights in place.
         engine: draws replies with the learner's weights as of the last ``publish``.
         agent: the policy as it plays.
+        notice: what the run has to say of its memory.
         gap_cause: why engine and learner judge tokens differently, once that was found out; see ``engine_alarm``.
     """
 
@@ -36,6 +37,7 @@ class Trainee:
     engine: Engine
     agent: Agent
     learner: Learner
+    notice: str | None = None
     gap_cause: str | None = None
 
     async def publish(self) -> None:

@@ -20,6 +20,7 @@ from manyturn.trainers.learn.objectives.clip import ClipConfig
 from manyturn.trainers.learn.pass_memory import _Alive, check_fits, update_memory
 from manyturn.trainers.learn.samples import Sample
 from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.run import open_run
 
 ROWS, LENGTH = 8, 128
 
@@ -70,7 +71,7 @@ def test_the_peak_of_a_real_update_is_the_predicted_one(critic: bool, options: d
 
 
 def test_what_cannot_fit_is_refused_with_the_pass_that_would(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = made(micro_tokens=4096)
+    one = made(micro_tokens=4096, gradient_checkpointing=False)
     needs = update_memory(one, LENGTH)
     room = needs.kept + needs.passing / 3
     monkeypatch.setattr(engine_memory, "main_memory", lambda: (room, room))
@@ -80,11 +81,33 @@ def test_what_cannot_fit_is_refused_with_the_pass_that_would(monkeypatch: pytest
         check_fits(one, LENGTH, 0.0)
     fits = int(str(e.value).rpartition(" ")[2])
     assert 4096 / 3 * 0.8 < fits < 4096 / 3
-    check_fits(made(micro_tokens=fits), LENGTH, 0.0)
+    assert check_fits(made(micro_tokens=fits, gradient_checkpointing=False), LENGTH, 0.0) is None
     with pytest.raises(ConfigError, match=r"gradient_checkpointing to true"):
         check_fits(one, 4096, 0.0)
     with pytest.raises(ConfigError, match=r"lower agent.max_context"):
         check_fits(made(micro_tokens=4096, gradient_checkpointing=True), 4096, needs.passing)
+
+
+def test_activations_are_computed_again_where_updates_fit_only_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs, saving = (
+        update_memory(made(True, micro_tokens=4096, gradient_checkpointing=given), LENGTH) for given in (False, True)
+    )
+    room = needs.kept + (needs.passing + saving.passing) / 2
+    assert check_fits(made(True, micro_tokens=4096), LENGTH, 0.0) is None, "there is memory enough"
+    monkeypatch.setattr(engine_memory, "main_memory", lambda: (room, room))
+    one, samples = made(True, micro_tokens=4096), said_all()
+    told = check_fits(one, LENGTH, 0.0)
+    assert told is not None and "activations are computed again" in told
+    assert update_memory(one, LENGTH) == saving, "the policy's and the critic's"
+    small = update_memory(made(True, micro_tokens=256, gradient_checkpointing=False), LENGTH)
+    monkeypatch.setattr(engine_memory, "main_memory", lambda: (small.kept, small.kept))
+    with pytest.raises(ConfigError, match=r"set learner.micro_tokens to|lower agent.max_context"):
+        check_fits(made(True, micro_tokens=4096), LENGTH, 0.0)
+    plain = made(True, micro_tokens=4096, gradient_checkpointing=False)
+    for each in (one, plain):
+        credit_T = earned(samples)
+        each.learn(each.read(samples), credit_T, 1.0, (0,), targets_T=credit_T)
+    assert all(map(torch.equal, one.model.parameters(), plain.model.parameters())), "and changes no result"
 
 
 def test_a_model_that_needs_numbers_is_not_refused_for_lack_of_a_prediction(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,6 +125,20 @@ def test_a_run_that_cannot_fit_does_not_begin(tmp_path: Any, monkeypatch: pytest
     config = short_run(engine={"cache_gb": 0.001, "max_batch": 4}, steps=1)
     with pytest.raises(ConfigError, match=r"an update takes .*: set learner.micro_tokens to \d+"):
         asyncio.run(train(config, tmp_path / "run"))
+
+
+def test_a_run_says_that_it_recomputes_and_goes_on(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings: dict[str, Any] = {"engine": {"cache_gb": 0.001, "max_batch": 4}, "steps": 1}
+
+    async def peak(given: bool) -> float:
+        async with open_run(short_run(**settings, learner={"gradient_checkpointing": given})) as run:
+            return update_memory(run.trainees[0].learner, run.config.agent.max_context).peak
+
+    room = sum(asyncio.run(peak(given)) for given in (False, True)) / 2
+    monkeypatch.setattr(engine_memory, "main_memory", lambda: (room, room))
+    told = list[dict[str, Any]]()
+    asyncio.run(train(short_run(**settings), tmp_path / "run", report=told.append))
+    assert sum("activations are computed again" in str(line.get("notice")) for line in told) == 1
 
 
 def test_other_learners_are_not_touched_by_a_prediction() -> None:
