@@ -101,11 +101,20 @@ $(HOSTS)/harbor/.installed: pyproject.toml setup.py
 	$(HOSTS)/harbor/bin/python -m pip install --quiet harbor==0.24.0 'setuptools>=77' --editable '.[docker]' pytest pytest-timeout hypothesis
 	touch $@
 
+# NeMo Gym asks for the newest patch release of Python 3.13; what is tested here runs on each of them.
+PY313 ?= $(firstword $(foreach one,$(PYTHON) python3.14 python3.13 $(wildcard $(HOME)/.pyenv/versions/3.*/bin/python),$(shell $(one) -c 'import sys; print("$(one)" if sys.version_info >= (3, 13) else "")' 2>/dev/null)))
+$(HOSTS)/nemo-gym/.installed: pyproject.toml setup.py
+	@[ -n "$(PY313)" ] || { echo "nemo-gym needs Python 3.13 or newer: make interop PY313=PYTHON"; exit 1; }
+	$(PY313) -m venv $(HOSTS)/nemo-gym
+	$(HOSTS)/nemo-gym/bin/python -m pip install --quiet --ignore-requires-python nemo-gym==0.7.0 'setuptools>=77' --editable '.[serve]' pytest pytest-timeout hypothesis
+	touch $@
+
 # A pytest for each: what its host needs is there, or the tests fail.
-interop: $(HOSTS)/trl/.installed $(HOSTS)/trackers/.installed $(HOSTS)/openenv/.installed $(HOSTS)/verifiers/.installed $(HOSTS)/skyrl/.installed $(HOSTS)/harbor/.installed $(HOSTS)/ray/.installed
+interop: $(HOSTS)/trl/.installed $(HOSTS)/trackers/.installed $(HOSTS)/openenv/.installed $(HOSTS)/nemo-gym/.installed $(HOSTS)/verifiers/.installed $(HOSTS)/skyrl/.installed $(HOSTS)/harbor/.installed $(HOSTS)/ray/.installed
 	MANYTURN_REQUIRE_TRL=1 .ci/bare $(HOSTS)/trl/bin/python -m pytest -q tests/manyturn/hosts/test_trl.py tests/manyturn/hosts/test_trl_environment.py tests/manyturn/hosts/test_trl_learning.py tests/benchmarks/test_learner_peer.py
 	MANYTURN_REQUIRE_TRACKERS=1 .ci/bare $(HOSTS)/trackers/bin/python -m pytest -q tests/trainers/record/test_sinks.py
 	MANYTURN_REQUIRE_OPENENV=1 .ci/bare $(HOSTS)/openenv/bin/python -m pytest -q tests/manyturn/hosts/test_openenv.py tests/manyturn/hosts/test_openenv_in.py
+	MANYTURN_REQUIRE_NEMO_GYM=1 .ci/bare $(HOSTS)/nemo-gym/bin/python -m pytest -q tests/manyturn/hosts/test_nemo_gym.py
 	MANYTURN_REQUIRE_VERIFIERS=1 .ci/bare $(HOSTS)/verifiers/bin/python -m pytest -q tests/manyturn/hosts/test_verifiers.py
 	MANYTURN_REQUIRE_SKYRL_GYM=1 .ci/bare $(HOSTS)/skyrl/bin/python -m pytest -q tests/manyturn/hosts/test_skyrl.py
 	MANYTURN_REQUIRE_HARBOR=1 .ci/bare $(HOSTS)/harbor/bin/python -m pytest -q tests/manyturn/hosts/test_harbor.py

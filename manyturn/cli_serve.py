@@ -14,7 +14,7 @@ TOKEN = "MANYTURN_TOKEN"
 def serve(
     env: str,
     *,
-    wire: Annotated[Literal["mcp", "openenv"], Parameter(name="--as")],
+    wire: Annotated[Literal["mcp", "nemo-gym", "openenv"], Parameter(name="--as")],
     env_args: EnvArgs = None,
     wrappers: Annotated[str | None, Parameter(name=("--env.wrappers", "--wrappers"))] = None,
     split: str = "train",
@@ -38,8 +38,8 @@ def serve(
     env
         Environment: an id, FILE.py:Class, or another project's, such as openenv:URL.
     wire
-        mcp: a server of the Model Context Protocol over streamable HTTP. openenv: a server of OpenEnv, with a session
-        for each WebSocket.
+        mcp: a server of the Model Context Protocol over streamable HTTP. nemo-gym: a resources server of NeMo Gym, for
+        its gymnasium_agent. openenv: a server of OpenEnv, with a session for each WebSocket.
     env_args
         Arguments of its constructor: a TOML table, such as {difficulty = "hard"}, or by name, as in
         --env.args.difficulty hard.

@@ -8,10 +8,9 @@ environment for each request over HTTP; here such a request names the episode th
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -19,6 +18,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from manyturn.serving.asked import answered, checked, json_of
 from manyturn.serving.episodes import MOST_SEED, Episodes
 from manyturn.serving.moment import Moment
 from manyturn.serving.openenv_facts import fact_routes
@@ -26,7 +26,6 @@ from manyturn.serving.refusals import Refusal
 
 _CODES = {"bad_request": "VALIDATION_ERROR", "full": "CAPACITY_REACHED"}
 _OF_SESSION = frozenset({"no_episode", "ended", "busy", "stale"})
-_STATUS = {"bad_request": 422, "no_episode": 404, "ended": 409, "busy": 409, "stale": 409, "env_error": 500}
 
 
 class _Fields(BaseModel):
@@ -86,11 +85,11 @@ def openenv_app(episodes: Episodes) -> ASGIApp:
         await _Session(episodes, socket).talk()
 
     async def reset(request: Request) -> Response:
-        asked = _checked(ResetFields, await _json(request, {}))
+        asked = checked(ResetFields, await json_of(request, {}))
         return JSONResponse(_observation(await _begun(episodes, asked)))
 
     async def step(request: Request) -> Response:
-        asked = _checked(_StepRequest, await _json(request, None))
+        asked = checked(_StepRequest, await json_of(request))
         return JSONResponse(_observation(await _played(episodes, asked.episode, asked.action)))
 
     async def state(request: Request) -> Response:
@@ -103,11 +102,11 @@ def openenv_app(episodes: Episodes) -> ASGIApp:
     }
     routes = [
         WebSocketRoute("/ws", over_socket),
-        Route("/reset", _answered(reset), methods=["POST"]),
-        Route("/step", _answered(step), methods=["POST"]),
-        Route("/state", _answered(state)),
+        Route("/reset", answered(reset), methods=["POST"]),
+        Route("/step", answered(step), methods=["POST"]),
+        Route("/state", answered(state)),
     ]
-    return Starlette(routes=[*routes, *fact_routes(episodes, schemas, _answered)])
+    return Starlette(routes=[*routes, *fact_routes(episodes, schemas, answered)])
 
 
 class _Session:
@@ -170,7 +169,7 @@ class _Session:
             return _error(refusal)
 
     async def _reset(self, data: Any) -> Moment:
-        asked = _checked(ResetFields, data)
+        asked = checked(ResetFields, data)
         before, self._now = self._now, None
         if before is not None:
             await self._episodes.abandon(before.episode)
@@ -178,7 +177,7 @@ class _Session:
         return self._now
 
     async def _step(self, data: Any) -> Moment:
-        asked = _checked(ActionFields, data)
+        asked = checked(ActionFields, data)
         if self._now is None:
             raise Refusal("no_episode", "this connection has no episode: reset first")
         self._now = await _played(self._episodes, self._now.episode, asked)
@@ -235,35 +234,3 @@ def _error(refusal: Refusal) -> dict[str, Any]:
 
 def _coded(code: str, message: str, **more: str) -> dict[str, Any]:
     return {"type": "error", "data": {"message": message, "code": code, **more}}
-
-
-def _answered(handle: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-    """A handler whose refusals are answers with a status."""
-
-    async def answered(request: Request) -> Response:
-        try:
-            return await handle(request)
-        except Refusal as refusal:
-            body = {"detail": f"{refusal.kind}: {refusal}", "kind": refusal.kind}
-            return JSONResponse(body, _STATUS.get(refusal.kind, 503))
-
-    return answered
-
-
-async def _json(request: Request, default: Any) -> Any:
-    body = await request.body()
-    if not body and default is not None:
-        return default
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        raise Refusal("bad_request", "the request holds no JSON") from None
-
-
-def _checked(kind: type[Any], given: Any) -> Any:
-    try:
-        return kind.model_validate(given)
-    except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, fault["loc"])) or "data"
-        raise Refusal("bad_request", f"{where[:100]}: {fault['msg']}") from None

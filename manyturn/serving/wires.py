@@ -22,7 +22,7 @@ class Wire(NamedTuple):
     app: "Callable[[Episodes], ASGIApp]"
 
 
-_EXTRAS = {"mcp": "serve,mcp", "openenv": "serve"}
+_EXTRAS = {"mcp": "serve,mcp", "openenv": "serve", "nemo-gym": "serve"}
 
 
 def wire_of(name: str) -> Wire:
@@ -32,6 +32,10 @@ def wire_of(name: str) -> Wire:
             from manyturn.serving.mcp_wire import PATH, mcp_app
 
             return Wire(PATH, mcp_app)
+        if name == "nemo-gym":
+            from manyturn.serving.nemo_gym_wire import nemo_gym_app
+
+            return Wire("", nemo_gym_app)
         from manyturn.serving.openenv_wire import openenv_app
 
         return Wire("", openenv_app)
