@@ -87,6 +87,15 @@ $(HOSTS)/skyrl/.installed: pyproject.toml setup.py
 	$(HOSTS)/skyrl/bin/python -m pip install --quiet skyrl-gym==0.4.0 datasets==5.2.0 'setuptools>=77' --editable . pytest pytest-timeout hypothesis
 	touch $@
 
+# verl refuses Python 3.13, and imports three packages that it does not ask for.
+PY_VERL ?= $(firstword $(foreach one,$(PYTHON) python3.12 python3.11 $(wildcard $(HOME)/.pyenv/versions/3.*/bin/python),$(shell $(one) -c 'import sys; print("$(one)" if (3, 11) <= sys.version_info < (3, 13) else "")' 2>/dev/null)))
+$(HOSTS)/verl/.installed: pyproject.toml setup.py constraints.txt
+	@[ -n "$(PY_VERL)" ] || { echo "verl needs Python 3.11 or 3.12: make interop PY_VERL=PYTHON"; exit 1; }
+	$(PY_VERL) -m venv $(HOSTS)/verl
+	$(HOSTS)/verl/bin/python -m pip install --quiet --constraint constraints.txt torch
+	$(HOSTS)/verl/bin/python -m pip install --quiet verl==0.9.1 cachetools fastapi uvicorn 'setuptools>=77' --editable . pytest pytest-timeout hypothesis
+	touch $@
+
 $(HOSTS)/ray/.installed: pyproject.toml setup.py constraints.txt
 	$(PYTHON) -m venv $(HOSTS)/ray
 	$(HOSTS)/ray/bin/python -m pip install --quiet --constraint constraints.txt torch
@@ -110,13 +119,14 @@ $(HOSTS)/nemo-gym/.installed: pyproject.toml setup.py
 	touch $@
 
 # A pytest for each: what its host needs is there, or the tests fail.
-interop: $(HOSTS)/trl/.installed $(HOSTS)/trackers/.installed $(HOSTS)/openenv/.installed $(HOSTS)/nemo-gym/.installed $(HOSTS)/verifiers/.installed $(HOSTS)/skyrl/.installed $(HOSTS)/harbor/.installed $(HOSTS)/ray/.installed
+interop: $(HOSTS)/trl/.installed $(HOSTS)/trackers/.installed $(HOSTS)/openenv/.installed $(HOSTS)/nemo-gym/.installed $(HOSTS)/verifiers/.installed $(HOSTS)/skyrl/.installed $(HOSTS)/verl/.installed $(HOSTS)/harbor/.installed $(HOSTS)/ray/.installed
 	MANYTURN_REQUIRE_TRL=1 .ci/bare $(HOSTS)/trl/bin/python -m pytest -q tests/manyturn/hosts/test_trl.py tests/manyturn/hosts/test_trl_environment.py tests/manyturn/hosts/test_trl_learning.py tests/benchmarks/test_learner_peer.py
 	MANYTURN_REQUIRE_TRACKERS=1 .ci/bare $(HOSTS)/trackers/bin/python -m pytest -q tests/trainers/record/test_sinks.py
 	MANYTURN_REQUIRE_OPENENV=1 .ci/bare $(HOSTS)/openenv/bin/python -m pytest -q tests/manyturn/hosts/test_openenv.py tests/manyturn/hosts/test_openenv_in.py
 	MANYTURN_REQUIRE_NEMO_GYM=1 .ci/bare $(HOSTS)/nemo-gym/bin/python -m pytest -q tests/manyturn/hosts/test_nemo_gym.py
 	MANYTURN_REQUIRE_VERIFIERS=1 .ci/bare $(HOSTS)/verifiers/bin/python -m pytest -q tests/manyturn/hosts/test_verifiers.py
 	MANYTURN_REQUIRE_SKYRL_GYM=1 .ci/bare $(HOSTS)/skyrl/bin/python -m pytest -q tests/manyturn/hosts/test_skyrl.py
+	MANYTURN_REQUIRE_VERL=1 .ci/bare $(HOSTS)/verl/bin/python -m pytest -q tests/manyturn/hosts/test_verl.py
 	MANYTURN_REQUIRE_HARBOR=1 .ci/bare $(HOSTS)/harbor/bin/python -m pytest -q tests/manyturn/hosts/test_harbor.py
 	MANYTURN_REQUIRE_RAY=1 .ci/bare $(HOSTS)/ray/bin/python -m pytest -q tests/trainers/run/test_ray_run.py tests/trainers/run/test_ray_ranks.py tests/examples/test_clusters.py tests/benchmarks/test_scale_ray.py
 

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -166,3 +167,30 @@ def test_a_reward_of_an_rllm_trajectory_is_not_lost_nor_counted_twice():
     [twice] = CreditHook(GIGPO, grouped, rewards="trajectory")()
     for ours in (group, twice):
         assert [[x for step in one.steps for x in step.advantage] for one in ours.trajectories] == wanted()
+
+
+def test_every_token_of_a_verl_batch_has_the_credit_of_the_library():
+    torch = pytest.importorskip("torch")
+    from manyturn.hosts.verl import CreditEstimator, take_place
+
+    rows = [[value for count in own for value in [1] * count + [0] * 2] for own in TOKENS]
+    width = max(map(len, rows))
+    mask = torch.tensor([row + [0] * (width - len(row)) for row in rows])
+    told = np.empty(3, dtype=object)
+    told[:] = [{"rewards": rewards, "anchors": anchors} for rewards, anchors in zip(REWARDS, ANCHORS, strict=True)]
+    given = {"response_mask": mask, "token_level_rewards": torch.zeros(mask.shape), "config": {}, "batch": {}}
+    given["index"] = np.array(["a"] * 3, dtype=object)
+    advantages, returns = CreditEstimator(GIGPO)(**given, non_tensor_batch={"credit": told, "uid": given["index"]})
+    assert advantages.shape == mask.shape and returns is advantages and not advantages[mask == 0].any()
+    for row, own in enumerate(wanted()):
+        np.testing.assert_allclose(advantages[row][mask[row] == 1].numpy(), own, rtol=1e-6)
+    for lacking in ({}, {"non_tensor_batch": {"credit": np.array([None] * 3)}}):
+        with pytest.raises(ValueError, match="no column 'credit' for each row: set"):
+            CreditEstimator(GIGPO)(**given, **lacking)
+    unknown = told.copy()
+    unknown[0] = told[0] | {"rewards": [0.0, 0.0, None]}
+    advantages, _ = CreditEstimator(GIGPO)(**given, non_tensor_batch={"credit": unknown})
+    assert not advantages[0].any()
+    if find_spec("verl") is None:
+        with pytest.raises(ImportError, match="this verl has no place for credit of tokens"):
+            take_place(GIGPO)
