@@ -79,7 +79,7 @@ $(HOSTS)/openenv/.installed: pyproject.toml setup.py
 
 $(HOSTS)/verifiers/.installed: pyproject.toml setup.py
 	$(PYTHON) -m venv $(HOSTS)/verifiers
-	$(HOSTS)/verifiers/bin/python -m pip install --quiet verifiers==0.4.0 'setuptools>=77' --editable '.[serve]' pytest pytest-timeout hypothesis
+	$(HOSTS)/verifiers/bin/python -m pip install --quiet verifiers==0.4.0 'setuptools>=77' --editable '.[serve,verifiers]' pytest pytest-timeout hypothesis
 	touch $@
 
 $(HOSTS)/skyrl/.installed: pyproject.toml setup.py
@@ -124,7 +124,7 @@ interop: $(HOSTS)/trl/.installed $(HOSTS)/trackers/.installed $(HOSTS)/openenv/.
 	MANYTURN_REQUIRE_TRACKERS=1 .ci/bare $(HOSTS)/trackers/bin/python -m pytest -q tests/trainers/record/test_sinks.py
 	MANYTURN_REQUIRE_OPENENV=1 .ci/bare $(HOSTS)/openenv/bin/python -m pytest -q tests/manyturn/hosts/test_openenv.py tests/manyturn/hosts/test_openenv_in.py
 	MANYTURN_REQUIRE_NEMO_GYM=1 .ci/bare $(HOSTS)/nemo-gym/bin/python -m pytest -q tests/manyturn/hosts/test_nemo_gym.py
-	MANYTURN_REQUIRE_VERIFIERS=1 .ci/bare $(HOSTS)/verifiers/bin/python -m pytest -q tests/manyturn/hosts/test_verifiers.py
+	MANYTURN_REQUIRE_VERIFIERS=1 .ci/bare $(HOSTS)/verifiers/bin/python -m pytest -q tests/manyturn/hosts/test_verifiers.py tests/manyturn/hosts/test_verifiers_in.py
 	MANYTURN_REQUIRE_SKYRL_GYM=1 .ci/bare $(HOSTS)/skyrl/bin/python -m pytest -q tests/manyturn/hosts/test_skyrl.py
 	MANYTURN_REQUIRE_VERL=1 .ci/bare $(HOSTS)/verl/bin/python -m pytest -q tests/manyturn/hosts/test_verl.py
 	MANYTURN_REQUIRE_HARBOR=1 .ci/bare $(HOSTS)/harbor/bin/python -m pytest -q tests/manyturn/hosts/test_harbor.py

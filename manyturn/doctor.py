@@ -28,6 +28,7 @@ _EXTRAS = {
     "openenv": "environments on a server of OpenEnv",
     "reasoning-gym": "datasets of reasoning-gym",
     "textarena": "games of textarena",
+    "verifiers": "tasksets of verifiers",
     "serve": "manyturn serve",
     "hosts": "manyturn host, and environments on other machines",
     "ray": "hosts that Ray places",

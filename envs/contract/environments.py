@@ -26,6 +26,7 @@ _PREFIXES = {
     "openenv": "manyturn.envs.openenv.env:ServedEnv",
     "reasoning-gym": "manyturn.envs.reasoning.env:ReasoningEnv",
     "textarena": "manyturn.envs.arena.env:ArenaEnv",
+    "verifiers": "manyturn.envs.tasksets.env:TasksetEnv",
 }
 _OF_PACKAGES = frozenset({"reasoning-gym", "textarena"})  # what they make is all in an installed package
 _registered: set[str] = set()

@@ -92,11 +92,11 @@ ROOMS = {
     "envs": (
         [
             {"contract"},
-            {"hosting", "tools", "web", "classics", "household", "openenv", "reasoning", "arena"},
+            {"hosting", "tools", "web", "classics", "household", "openenv", "reasoning", "arena", "tasksets"},
             {"conformance", "software", "users", "shop"},
             {"benchmarks", "code", "desk", "harbor", "search", "talk"},
         ],
-        40,
+        41,
     ),
 }
 

@@ -20,7 +20,7 @@ DOORS = (ROOT / "tests" / "trainers" / "doors.py").read_text(encoding="utf-8")
 ABSENT = (
     "torch transformers huggingface_hub tokenizers peft safetensors pyarrow matplotlib jinja2 gguf playwright "
     "starlette uvicorn wsproto websockets wandb trackio tensorboard miniwob docker mcp jsonschema referencing mpmath "
-    "spacy reasoning_gym textarena ray"
+    "spacy reasoning_gym textarena ray verifiers"
 )
 ENV = "--env doors.py:Doors --limit 3"
 # Command, exit code, and what it says; each in the folder that those before it have left.
@@ -41,6 +41,7 @@ COMMANDS = [
     ("serve doors.py:Doors --as openenv", 2, "pip install 'manyturn[serve]'"),
     ("host", 2, "pip install 'manyturn[hosts]'"),
     ("evaluate random --env openenv:localhost:1", 2, "pip install 'manyturn[openenv]'"),
+    ("evaluate random --env verifiers:guess", 2, "pip install 'manyturn[verifiers]'"),
     ("evaluate random --env textarena:PegJump-v0", 2, "pip install 'manyturn[textarena]'"),
     ("evaluate random --env reasoning-gym:ab", 2, "pip install 'manyturn[reasoning-gym]'"),
     ("report expert", 0, "expert/report.html"),

@@ -1,0 +1,1 @@
+"""Tasksets of packages for verifiers, by the id ``verifiers:PACKAGE``."""
