@@ -25,7 +25,7 @@ from manyturn.envs.contract.environments import make
 
 OUT = RESULTS / "interop.json"
 ENVS = ("Desk", "Shop", "Household")
-WIRES = ("mcp", "openenv")
+WIRES = ("mcp", "openenv", "nemo-gym")
 AT_ONCE = (1, 64)
 
 

@@ -3,9 +3,10 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Protocol, Self
 
+import httpx
 from wsproto import ConnectionType, WSConnection, events
 
 
@@ -99,6 +100,27 @@ class Called:
         return now["text"], result.meta["manyturn/reward"], now["ended"]
 
 
+class Visited:
+    """Episodes over requests of NeMo Gym's agent, with a cookie; what the agent sends is this."""
+
+    def __init__(self, client: httpx.AsyncClient):
+        self._client = client
+
+    async def begin(self, seed: int) -> str:
+        """The first text of an episode."""
+        answer = await self._post("/reset", {"responses_create_params": {"input": []}, "manyturn": {"seed": seed}})
+        return answer["observation"]
+
+    async def act(self, text: str) -> tuple[str, float, bool]:
+        """Text, reward and whether the episode is over."""
+        message = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+        now = await self._post("/step", {"responses_create_params": {"input": []}, "response": {"output": [message]}})
+        return now["observation"], now["reward"], now["terminated"] or now["truncated"]
+
+    async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        return (await self._client.post(path, json=body)).raise_for_status().json()
+
+
 @asynccontextmanager
 async def players(wire: str, url: str, count: int) -> AsyncIterator[list[Player]]:
     """So many, for a server whose address is ``url``."""
@@ -107,6 +129,11 @@ async def players(wire: str, url: str, count: int) -> AsyncIterator[list[Player]
         yield list(talks)
         for talk in talks:
             talk.drop()
+        return
+    if wire == "nemo-gym":
+        async with AsyncExitStack() as stack:
+            clients = [await stack.enter_async_context(httpx.AsyncClient(base_url=url)) for _ in range(count)]
+            yield [Visited(client) for client in clients]
         return
     from mcp import Client
 

@@ -43,13 +43,16 @@ class HostedEnv:
     def enter(self) -> None:
         """Begin to use it."""
         with self._lock:
+            if not self._users:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+                self._thread.start()
+                try:
+                    self.wait(self._env.start())
+                except BaseException:
+                    self._end()
+                    raise
             self._users += 1
-            if self._users > 1:
-                return
-            self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-            self._thread.start()
-            self.wait(self._env.start())
 
     def leave(self) -> None:
         """Use it no longer; the last one who leaves ends it."""
@@ -60,9 +63,12 @@ class HostedEnv:
             try:
                 self.wait(self._env.stop())
             finally:
-                self._loop.call_soon_threadsafe(self._loop.stop)
-                self._thread.join()
-                self._loop.close()
+                self._end()
+
+    def _end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """What work returns that runs in its loop."""

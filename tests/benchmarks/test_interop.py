@@ -16,15 +16,16 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import interop
 
 
-def test_a_wire_that_plays_other_turns_is_no_figure():
+@pytest.mark.parametrize("wire", ["openenv", "nemo-gym"])
+def test_a_wire_that_plays_other_turns_is_no_figure(wire):
     recorded = interop.record("manyturn/Desk-v0", 2)
     wrong = [
         episode._replace(turns=[(a, f"{text}!", r, over) for a, text, r, over in episode.turns]) for episode in recorded
     ]
-    with interop.server("manyturn/Desk-v0", "openenv", 0) as url:
-        assert asyncio.run(interop.through("openenv", url, recorded, 2)) > 0
+    with interop.server("manyturn/Desk-v0", wire, 0) as url:
+        assert asyncio.run(interop.through(wire, url, recorded, 2)) > 0
         with pytest.raises(SystemExit, match="turn 0 of seed"):
-            asyncio.run(interop.through("openenv", url, wrong, 1))
+            asyncio.run(interop.through(wire, url, wrong, 1))
 
 
 @pytest.mark.slow
@@ -37,5 +38,6 @@ def test_every_way_has_its_figures(tmp_path, monkeypatch):
         "in this process": {"1"},
         "mcp": {"1", "64"},
         "openenv": {"1", "64"},
+        "nemo-gym": {"1", "64"},
     }
     assert all(speed > 0 for speeds in found.values() for speed in speeds.values())

@@ -232,6 +232,26 @@ def test_episodes_side_by_side_do_not_meet(package):
         env.close()
 
 
+START = """
+    async def start(self):
+        import pathlib
+        if not pathlib.Path("NAME").exists():
+            raise OSError("the game's server did not start")
+
+    async def run(self, task, agents):"""
+
+
+def test_a_package_that_could_not_start_is_tried_again(package, tmp_path):
+    there = tmp_path / "there"
+    start = START.replace("NAME", str(there))
+    env = mt.make(package("starting_in", GUESS.replace("    async def run(self, task, agents):", start.strip("\n"))))
+    with pytest.raises(OSError, match="did not start"):
+        env.reset(seed=0)
+    there.touch()
+    assert env.reset(seed=0)[0].startswith("It is from")
+    env.close()
+
+
 async def _inside(env: Any) -> str:
     return env.reset(seed=0)[0]
 
