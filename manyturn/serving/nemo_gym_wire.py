@@ -86,6 +86,7 @@ def nemo_gym_app(episodes: Episodes) -> ASGIApp:
         episode, text = _episode(request), _text(asked.response)
         before = last.get(episode)
         if asked.request is None or before is None or before.request != asked.request:
+            episodes.now(episode)  # raises for one that is not known, so that none but ours are kept below
             work = asyncio.create_task(_played(episodes, episode, text))
             work.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be left to hear it
             if asked.request is not None:

@@ -65,12 +65,16 @@ def test_a_session_plays_the_episode_of_the_environment(tools):
 
 def test_a_step_that_is_asked_for_again_is_not_played_twice(tools):
     async def play():
-        async with tools.serving(tools.faulty, "nemo-gym", workers=1) as (url, _):
+        async with tools.serving(tools.faulty, "nemo-gym", workers=1, limit=1) as (url, _):
             one = Session(url)
             await one.reset(seed=1)
             slow = said("sleep 0.5", _ng_step_request_id="a")
             first, again = await asyncio.gather(one.post("/step", slow), one.post("/step", slow))
             assert first == again and first["info"]["turn"] == 1
+            for number in range(5):  # more than are kept with one episode at once
+                stranger = Session(url)
+                stranger.client.cookies.set(COOKIE, f"{number:016x}")
+                await stranger.post("/step", said("x", _ng_step_request_id="a"), 404)
             assert await one.post("/step", slow) == first
             assert (await one.post("/step", said("x", _ng_step_request_id="b")))["info"]["turn"] == 2
             await one.post("/step", said("raise", _ng_step_request_id="c"), 500)
