@@ -1,0 +1,130 @@
+"""What a policy learns from as many episodes in asynchronous order as in synchronous order, on the maze.
+
+    nice -n 10 python benchmarks/order_learning.py RUN-FOLDER      about seven minutes on a core
+    python benchmarks/order_learning.py RUN-FOLDER --toy --out toy.json
+
+The recipe is ``quickstart``, shortened. ``order_learning.toml`` says what is expected. The same command continues. What
+a run in asynchronous order draws depends on how long everything takes: its figures are not to the bit those of another.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import tempfile
+import time
+import tomllib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from credit_cell import plant
+from provenance import RESULTS, origin, write
+from transformers.utils import logging as transformers_logging
+
+from manyturn.agents.statistics import paired_difference
+from manyturn.recipes import load_recipe
+from manyturn.trainers.recipe.config import RunConfig, configure
+from manyturn.trainers.record.run_folder import read_metrics
+from manyturn.trainers.run.loop import train
+
+FILE = Path(__file__).resolve().with_name("order_learning.toml")
+OUT = RESULTS / "order_learning.json"
+ARMS = ("synchronous", "asynchronous")
+_FEW = {"episodes": 20, "max_updates": 2, "check_every": 1, "check_episodes": 4, "must_succeed": False}
+TOY = {"warmup": _FEW, "rollout": {"tasks": 2, "group": 2}}
+
+
+class OrderPlan(NamedTuple):
+    """``order_learning.toml``."""
+
+    date: str
+    first_seed: int
+    seeds: int
+    steps: int
+    staleness: int
+    tasks: int
+    margin: float
+    expected: str
+    why: str
+
+
+def config_of(plan: OrderPlan, arm: str, seed: int, toy: bool = False) -> RunConfig:
+    """The configuration of a run; of the arm ``warmup``, that of which both others begin with the end."""
+    both = {"evaluation": {"every": 0, "limit": plan.tasks}, "engine": {"reproducible": False}}  # as one order needs it
+    settled: dict[str, Any] = {"seed": seed, "steps": plan.steps, "checkpoint_every": plan.steps}
+    if arm == "warmup":
+        settled |= {"steps": 0}
+    if arm == "asynchronous":
+        settled |= {"order": {"kind": "asynchronous", "staleness": plan.staleness}}
+    return configure(load_recipe("quickstart"), TOY if toy else {}, {**settled, **both})
+
+
+def run(root: Path, plan: OrderPlan, arm: str, seed: int, toy: bool) -> dict[str, Any]:
+    """A run's line, which is made where it is not there."""
+    kept, source = root / f"{arm}-{seed}.json", root / f"warmup-{seed}"
+    if kept.is_file():
+        return json.loads(kept.read_text())
+    root.mkdir(parents=True, exist_ok=True)
+    began = time.process_time()
+    if not (source / "summary.json").is_file():
+        begun = (source / "config.toml").is_file()
+        asyncio.run(train(None if begun else config_of(plan, "warmup", seed, toy), source, resume=begun))
+    with tempfile.TemporaryDirectory(prefix="run-", dir=root) as aside:
+        folder = Path(aside) / "run"
+        asyncio.run(_from_warmup(config_of(plan, arm, seed, toy), source, folder))
+        line = {"arm": arm, "seed": seed, **found_in(folder)}
+    line["cpu_seconds"] = round(time.process_time() - began, 1)
+    aside_file = kept.with_suffix(".writing")
+    aside_file.write_text(json.dumps(line) + "\n")
+    os.replace(aside_file, kept)
+    print(f"{arm} seed {seed}: {line['before']:.3f} -> {line['after']:.3f}", flush=True)
+    return line
+
+
+async def _from_warmup(config: RunConfig, source: Path, folder: Path) -> None:
+    await plant(config, source, folder)
+    await train(None, folder, resume=True)
+
+
+def found_in(folder: Path) -> dict[str, Any]:
+    """What is kept of a finished run."""
+    summary = json.loads((folder / "summary.json").read_text())
+    steps = [line for line in read_metrics(folder) if line["phase"] == "train"]
+    ages = {name: [line[name] for line in steps] for name in ("staleness", "staleness_max") if name in steps[0]}
+    ends = {name: summary[name]["success"] for name in ("before", "after")}
+    return {**ends, "training": [round(line["success"], 4) for line in steps], **ages}
+
+
+def judged(plan: OrderPlan, lines: list[dict[str, Any]]) -> dict[str, Any]:
+    """The difference of the arms over seeds, and what it shows."""
+    of = {arm: {str(line["seed"]): [line["after"]] for line in lines if line["arm"] == arm} for arm in ARMS}
+    found = paired_difference(of["asynchronous"], of["synchronous"])
+    shown = "worse" if found.high < 0 else "not worse" if found.low > -plan.margin else "nothing is shown"
+    means = {arm: round(sum(value for [value] in of[arm].values()) / len(of[arm]), 4) for arm in ARMS}
+    ends = {"difference": found.mean, "ci_low": found.low, "ci_high": found.high}
+    return {**means, **{name: round(value, 4) for name, value in ends.items()}, "shown": shown}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="where warm-ups and lines lie")
+    parser.add_argument("--toy", action="store_true", help="sizes that show that it runs, and nothing else")
+    parser.add_argument("--out", type=Path, default=OUT)
+    chosen = parser.parse_args()
+    if chosen.toy and chosen.out == OUT:
+        parser.error("toy sizes are no result: give --out")
+    about = origin(chosen.out, ("torch", "transformers", "gymnasium", "numpy"), run_folder=chosen.folder)
+    plan = OrderPlan(**tomllib.loads(FILE.read_text(encoding="utf-8")))
+    if chosen.toy:
+        plan = plan._replace(seeds=2, steps=2, staleness=1, tasks=2)
+    transformers_logging.disable_progress_bar()
+    root = chosen.folder.resolve() / about["commit"]
+    seeds = range(plan.first_seed, plan.first_seed + plan.seeds)
+    lines = [run(root, plan, arm, seed, chosen.toy) for seed in seeds for arm in ARMS]
+    result = judged(plan, lines)
+    print(result)
+    write(chosen.out, about, {"plan": plan._asdict(), "result": result, "runs": lines})
+
+
+if __name__ == "__main__":
+    main()
