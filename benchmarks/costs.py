@@ -18,11 +18,13 @@ from manyturn.agents.summary_table import count
 from manyturn.recipes import load_recipe, whole_runs
 
 UNKNOWN = "not measured"
+_WITHOUT_RUNS = "no run of it is committed"
 _FOLDER = "../benchmarks/results"
 HEAD = """# What it costs
 
 This page is generated from the files under `benchmarks/results`: `python benchmarks/costs.py > docs/costs.md`. Ranges
-are over the runs in a file. Where no file has a figure, the cell says so; nothing is estimated.
+are over the runs in a file. Where no file has a figure, the cell says so; nothing is estimated. Recipes
+without committed runs have no figures.
 """
 RUNS = """## Ready-made runs
 
@@ -82,7 +84,7 @@ def _row(
     name: str, env: str, file: str, values: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]
 ) -> tuple[str, ...]:
     if not runs:
-        return (name, f"`{env}`", "0", *[UNKNOWN] * 6, "–")
+        return (name, f"`{env}`", "0", *[UNKNOWN] * 6, _WITHOUT_RUNS)
     played = [run.get("played", {}) for run in runs]
     return (
         name,

@@ -90,7 +90,20 @@ def _success_of_all(suite: Suite, results: Results) -> str:
         need = NEEDS.get(one.need, "")
         rows.append((one.name, f"`{one.panel.env}`{args}{split}", str(len(one.panel)), need, *cells))
     about = "A cell is the success with its 95 % interval, and the turns of an episode; – was not played."
-    return f"{_table(head, rows)}\n\n{about}" if results else _table(head, rows)
+    parts = [_table(head, rows), *([about] if results else []), *_letters(results)]
+    return "\n\n".join(parts)
+
+
+def _letters(results: Results) -> list[str]:
+    """Which floors are those of letters, not of moves."""
+    panels = results[FLOOR]["panels"] if FLOOR in results else {}
+    names = [name for name, found in panels.items() if found["invalid_action_rate"] == 1]
+    if not names:
+        return []
+    return [
+        "Where no admissible commands are listed, the random policy says random letters. No action of it was valid on: "
+        f"{', '.join(names)}."
+    ]
 
 
 def _success(found: Mapping[str, Any] | None) -> str:
