@@ -179,9 +179,9 @@ def _text(response: dict[str, Any]) -> str:
         parts = [{"type": "output_text", "text": content}] if isinstance(content, str) else content
         for part in parts if isinstance(parts, list) else ():
             if isinstance(part, dict) and part.get("type") == "output_text":
-                texts.append(part.get("text"))  # pyright: ignore[reportArgumentType]
-    if any(not isinstance(text, str) for text in texts):
-        raise Refusal("bad_request", "response.output: a message's text is text")
+                if not isinstance(text := part.get("text"), str):
+                    raise Refusal("bad_request", "response.output: a message's text is text")
+                texts.append(text)
     if is_called and not "".join(texts).strip():
         raise Refusal("bad_request", "an action is text: take tools out of responses_create_params")
     return "".join(texts)

@@ -32,7 +32,8 @@ def test_the_engines_logprobs_are_those_that_a_learner_computes(tiny, rollout, e
     assert all(len(episode.ledger.branches) == 1 for episode in episodes)
     lengths = {span.end - span.start for episode in episodes for span in episode.ledger.spans}
     assert len(lengths) > 3, "replies should end at different lengths"
-    assert engine_gap(language.model, episodes, temperature) < 1e-4
+    rounding = 1e-4 / temperature  # that of float32 logits, which the temperature divides
+    assert engine_gap(language.model, episodes, temperature) < rounding
     said = sum(span.end - span.start for episode in episodes for span in episode.ledger.spans)
     assert engine.drawn_tokens == said
 

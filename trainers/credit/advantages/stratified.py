@@ -49,7 +49,7 @@ class StratifiedConfig(GroupConfig):
     """Added to the standard deviations."""
 
     @property
-    def needs(self) -> frozenset[str]:  # type: ignore[override]
+    def needs(self) -> frozenset[str]:
         return frozenset(() if self.stratum == "turns" else {self.stratum})
 
     @field_validator("edges")
