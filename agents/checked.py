@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from manyturn.agents.choices import Choices
-from manyturn.agents.engine import Engine, EngineError, Reply, Sampling
+from manyturn.agents.engine import Engine, EngineError, EngineLost, Reply, Sampling
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.template import ChatTemplate
 
@@ -59,7 +59,7 @@ class Checked:
             fault = self._fault(reply, sampling.max_tokens, self._newest.get(key, 0))
             if fault is None and choices is not None and choices.along(reply.ids) is None:
                 fault = f"{reply.ids} is none of the {len(choices.replies)} that it was limited to"
-        except EngineError:
+        except (EngineError, EngineLost):
             raise
         except Exception as error:
             raise EngineError(f"the engine raised {type(error).__name__}: {error}") from error

@@ -29,6 +29,10 @@ class EngineRefused(EngineError):
     """The engine will not compute this reply, however often it is asked: the episode is not tried again."""
 
 
+class EngineLost(RuntimeError):
+    """Nothing draws any more, for no episode: the run cannot go on, and can be resumed."""
+
+
 class Sampling(Options):
     """How replies are drawn. There is no top-p or top-k: they would make the engine's log-probabilities differ from
     the learner's."""
@@ -103,6 +107,14 @@ class Engine(Protocol):
     precision: str = "float32"
     batch_limit: int | None = None
 
+    async def ready(self) -> None:
+        """Find out that it can draw, before anything is played or learnt.
+
+        Raises:
+            EngineLost, ConfigError: it cannot.
+        """
+        return None
+
     def open(self, key: EpisodeKey) -> None:
         """An episode begins: it may ask from now on, so that an engine knows how many may still ask."""
         return None
@@ -119,6 +131,7 @@ class Engine(Protocol):
 
         Raises:
             EngineError: there is no reply; the episode is tried again.
+            EngineLost: nor is there to any other request; the run ends.
         """
         ...
 

@@ -15,7 +15,7 @@ from manyturn import exits
 from manyturn.cli_containers import containers_app, images_app
 from manyturn.cli_envs import check, data_app, envs, new_env, panel_app, play, shop
 from manyturn.cli_export import export
-from manyturn.cli_host import host
+from manyturn.cli_host import host, sampler
 from manyturn.cli_serve import serve
 from manyturn.cli_suite import suite_app
 from manyturn.cli_tasks import tasks_app
@@ -43,7 +43,7 @@ for group, commands in {
     for command in commands:
         command.group = (group,)
         app.command(command)
-for command in (envs, new_env, check, play, shop, serve, host, export):
+for command in (envs, new_env, check, play, shop, serve, host, sampler, export):
     app.command(command, group=ENVIRONMENTS)
 Overrides = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
 

@@ -1,6 +1,7 @@
-"""The command that hosts environments for a training run elsewhere."""
+"""The commands that work for a training run elsewhere: hosts of environments, and samplers."""
 
 import os
+from typing import Literal
 
 from manyturn import exits
 from manyturn.cli_serve import TOKEN
@@ -56,3 +57,38 @@ def host(
     hosting = Hosting(env, env_args or {}, limit, workers, timeout)
     place = Listening(host, port, token or os.environ.get(TOKEN) or None)
     exits.run(run(hosting, place, lambda url: print(f"{env or 'environments'} at {url} (Ctrl-C ends)", flush=True)))
+
+
+def sampler(
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    token: str | None = None,
+    device: Literal["auto", "cpu", "cuda"] = "auto",
+) -> None:
+    """Draw the tokens of a training run elsewhere, until Ctrl-C.
+
+    The line that is printed has the address, which the run names in placement.samplers, with placement.kind = static.
+    The run says which engine draws with which model, and sends its weights. One run at a time draws here; see
+    docs/many-machines.md.
+
+    Parameters
+    ----------
+    host
+        Address to listen on. Any but this machine's own needs a token.
+    port
+        0 takes any that is free.
+    token
+        What a run must send. Default: the environment variable MANYTURN_TOKEN, which other users of this machine do not
+        see.
+    device
+        Where the model is; auto takes a GPU if there is one.
+    """
+    from manyturn.serving.wires import installed
+
+    with installed("manyturn sampler", "hosts"):
+        from manyturn.serving.sampler import sample
+        from manyturn.serving.server import Listening
+
+    place = Listening(host, port, token or os.environ.get(TOKEN) or None)
+    exits.run(sample(device, place, lambda url: print(f"a sampler at {url} (Ctrl-C ends)", flush=True)))

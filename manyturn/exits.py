@@ -27,8 +27,9 @@ Result = TypeVar("Result")
 UNFORESEEN, BAD_INPUT, LEARNING_FAILED, DISK, TOO_MANY_ERRORS = 1, 2, 3, 4, 5
 HELP = (
     "Exit codes: 0 done; 1 an unexpected error, a check that failed, or another rank that has ended; 2 bad input; "
-    "3 learning failed; 4 the disk is full or cannot be written; 5 too many errors, or no host has room; 130 Ctrl-C; "
-    "143 SIGTERM, or 0 for a training run that saved itself. MANYTURN_DEBUG=1 shows where an error came from."
+    "3 learning failed; 4 the disk is full or cannot be written; 5 too many errors, or no host or sampler is left; "
+    "130 Ctrl-C; 143 SIGTERM, or 0 for a training run that saved itself. MANYTURN_DEBUG=1 shows where an error came "
+    "from."
 )
 # By name, so that no command has to import what raises them.
 _BY_NAME = {
@@ -37,6 +38,7 @@ _BY_NAME = {
     "TooManyErrors": TOO_MANY_ERRORS,
     "RankLost": UNFORESEEN,
     "HostsLost": TOO_MANY_ERRORS,
+    "EngineLost": TOO_MANY_ERRORS,
 }
 _INSIST_SECONDS = 3.0
 _NO_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})

@@ -1,4 +1,4 @@
-"""A driver's connection to one process that hosts environments, by ``manyturn host``.
+"""A driver's connection to one process elsewhere: ``manyturn host`` or ``manyturn sampler``.
 
 Every question has a number, and its answer comes over the connection on which it was asked, or never. A connection on
 which anything else came, or nothing for too long while an answer was due, is closed: what a host says later reaches
@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
@@ -45,6 +45,8 @@ class HostLink:
         token: that the host asks for; None for none.
         hello: a message that names the environment, and what must be equal there.
         silence: seconds without a word after which a host that owes an answer counts as lost.
+        path: where such a process answers.
+        read_error: makes an error of what came in place of an answer; raises ValueError, KeyError or TypeError.
 
     Attributes:
         url: may be set to where the host is now; it holds from the next connection on.
@@ -56,13 +58,22 @@ class HostLink:
         ended: set while it cannot be asked.
     """
 
-    def __init__(self, url: str, token: str | None, hello: bytes, silence: float):
+    def __init__(
+        self,
+        url: str,
+        token: str | None,
+        hello: bytes,
+        silence: float,
+        path: str = PATH,
+        read_error: Callable[[Mapping[str, Any]], Exception] = error_from_wire,
+    ):
         self.url, self.limit, self.processes, self.times = url, 0, 0, 0
         self.occupancy = Occupancy(time.monotonic)
         self.fault: str | None = "it was not asked yet"
         self.ended = asyncio.Event()
         self.ended.set()
         self._hello, self._silence, self._token = hello, silence, token
+        self._path, self._read_error = path, read_error
         self._numbers, self._waiting = itertools.count(1), dict[int, asyncio.Future[Any] | None]()
         self._stack = contextlib.AsyncExitStack()
         self._heard = 0.0
@@ -104,24 +115,33 @@ class HostLink:
         """
         self.occupancy.change(-1)
         if self.is_as(times):
-            self._outbox.put({"id": next(self._numbers), "op": "leave", "episode": episode})
+            self.tell("leave", episode=episode)
 
     async def ask(self, op: str, **fields: Any) -> Any:
-        """The answer to a question. Raises HostLost, EnvError, WorkerError, Unsupported or WrapperMismatch.
+        """The answer to a question. Raises HostLost, and what the other side said in place of an answer.
 
         Raises TypeError, and asks nothing, where ``fields`` are no plain JSON values.
         """
+        return await self.question(op, **fields)
+
+    def question(self, op: str, **fields: Any) -> asyncio.Future[Any]:
+        """The answer to come, of a question that is on its way from now on; it is to be awaited. See ``ask``."""
         if self.fault is not None:
             raise HostLost(f"{self.url}: {self.fault}")
         number = next(self._numbers)
         self._outbox.put({"id": number, "op": op, **fields})  # first: what cannot be sent has no answer to wait for
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
-        try:
-            return await answer
-        except asyncio.CancelledError:
-            if number in self._waiting:
-                self._waiting[number] = None  # it may still come, and is for nobody
-            raise
+        answer.add_done_callback(lambda _: self._forget(number))
+        return answer
+
+    def tell(self, op: str, **fields: Any) -> None:
+        """Say what has no answer, unless the connection has ended."""
+        if self.fault is None:
+            self._outbox.put({"id": next(self._numbers), "op": op, **fields})
+
+    def _forget(self, number: int) -> None:
+        if number in self._waiting:  # nobody waits any more: the answer may still come, and is for nobody
+            self._waiting[number] = None
 
     # ---- one connection -------------------------------------------------------------------------------------
 
@@ -129,7 +149,7 @@ class HostLink:
         """The WebSocket. Raises HostLost or HostRefused."""
         once: Any = OneConnection(ClientConnection)
         opened = connect(
-            f"ws{self.url.removeprefix('http')}{PATH}",
+            f"ws{self.url.removeprefix('http')}{self._path}",
             additional_headers={"Authorization": f"Bearer {self._token}"} if self._token else {},
             compression=None,  # a few bytes could unfold to any number
             max_size=LIMIT,
@@ -185,7 +205,7 @@ class HostLink:
     def _take(self, message: Mapping[str, Any]) -> None:
         """Give an answer to whoever asked. Raises one of ``_NONSENSE`` for an answer to no question."""
         answer = self._waiting[message["id"]]
-        error = error_from_wire(message["error"]) if "error" in message else None
+        error = self._read_error(message["error"]) if "error" in message else None
         value = None if error else message["value"]
         del self._waiting[message["id"]]  # not before it is known to be an answer: whoever waits hears of nonsense too
         if answer is None or answer.done():

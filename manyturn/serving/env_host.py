@@ -12,10 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from starlette.applications import Starlette
-from starlette.routing import WebSocketRoute
-from starlette.types import ASGIApp
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
 from manyturn.envs.contract.environments import guarded_arguments, is_only_by_hand, maker_of
 from manyturn.envs.contract.panel import portable_name
@@ -28,11 +25,9 @@ from manyturn.envs.hosting.wire import encode, error_kind, step_to_wire, task_fr
 from manyturn.envs.hosting.worker import WorkerError
 from manyturn.envs.web.loopback import listening
 from manyturn.exits import line_of
+from manyturn.serving.one_driver import OneDriver, refuse
 from manyturn.serving.server import Listening, answer
 from manyturn.visible import visible
-
-_HELLO_SECONDS = 10.0
-_NONSENSE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 @dataclass(frozen=True)
@@ -104,44 +99,16 @@ async def host(hosting: Hosting, place: Listening, said: Callable[[str], object]
         await answer(EnvHost(hosting).app(), socket, place, said)
 
 
-class EnvHost:
-    """Takes drivers, one after the other."""
+class EnvHost(OneDriver):
+    """Plays episodes for one driver after the other."""
+
+    path = PATH
 
     def __init__(self, hosting: Hosting):
+        super().__init__()
         self._hosting = hosting
-        self._driver: tuple[str, asyncio.Task[Any] | None] | None = None
 
-    def app(self) -> ASGIApp:
-        """The application that speaks to drivers."""
-        return Starlette(routes=[WebSocketRoute(PATH, self._take)])
-
-    async def _take(self, socket: WebSocket) -> None:
-        await socket.accept()
-        try:
-            async with asyncio.timeout(_HELLO_SECONDS):
-                [hello] = messages_in(await socket.receive_bytes())
-            driver = hello["driver"]
-            if not isinstance(driver, str):
-                raise TypeError("a driver is named by text")
-        except (TimeoutError, WebSocketDisconnect, *_NONSENSE):
-            await _hang_up(socket)
-            return
-        if self._driver is not None and self._driver[0] == driver:
-            await _ended(self._driver[1])  # its other side is gone, and this side has not heard of it
-        if self._driver is not None:
-            await _refuse(socket, "busy", "plays for another driver: wait until that has ended, or start another host")
-            return
-        self._driver = driver, asyncio.current_task()
-        try:
-            await self._play(socket, hello)
-        except (WebSocketDisconnect, *_NONSENSE) as error:
-            if not isinstance(error, WebSocketDisconnect):
-                print(visible(f"manyturn: a driver said what none says: {error}"), file=sys.stderr)
-        finally:
-            self._driver = None
-            await _hang_up(socket)
-
-    async def _play(self, socket: WebSocket, hello: Mapping[str, Any]) -> None:
+    async def serve(self, socket: WebSocket, hello: Mapping[str, Any]) -> None:
         name, args, wrappers, world = (hello[word] for word in ("env", "args", "wrappers", "world"))
         if not (isinstance(name, str) and isinstance(args, dict) and isinstance(wrappers, list)):
             raise TypeError("a driver names an environment, its arguments and its wrappers")
@@ -150,13 +117,13 @@ class EnvHost:
             name = hosting.permitted(name, args)
             seats = open_seats(name, args, wrappers, hosting.limit, hosting.workers, hosting.timeout, hosting.limits)
         except (Exception, SystemExit) as error:
-            await _refuse(socket, "env", f"cannot host the environment: {line_of(error)}")
+            await refuse(socket, "env", f"cannot host the environment: {line_of(error)}")
             return
         async with seats:
             here = seats.world()
             if other := [word for word in here.keys() | world.keys() if here.get(word) != world.get(word)]:
                 differ = " and ".join(sorted(other))
-                await _refuse(socket, "world", f"has another version of the environment ({differ}): give both the same")
+                await refuse(socket, "world", f"has another version of the environment ({differ}): give both the same")
                 return
             await socket.send_bytes(encode({"limit": seats.limit, "processes": seats.processes}))
             async with _Aboard(seats, socket) as aboard:
@@ -231,21 +198,3 @@ async def _answered(seat: Seat, message: Mapping[str, Any]) -> Any:
         case "expert":
             return await seat.expert()
     raise ValueError(f"there is no question {message['op']!r:.40}")
-
-
-async def _refuse(socket: WebSocket, kind: str, text: str) -> None:
-    print(visible(f"manyturn: refused a driver: {text}"), file=sys.stderr)
-    with contextlib.suppress(WebSocketDisconnect, RuntimeError):
-        await socket.send_bytes(encode({"refused": kind, "message": text}))
-    await _hang_up(socket)
-
-
-async def _hang_up(socket: WebSocket) -> None:
-    with contextlib.suppress(WebSocketDisconnect, RuntimeError):
-        await socket.close()
-
-
-async def _ended(task: "asyncio.Task[Any] | None") -> None:
-    if task is not None:
-        task.cancel()
-        await asyncio.wait((task,))

@@ -1,17 +1,19 @@
-"""Hosts of environments in processes of their own, a wire that can be cut, and hosts that lie."""
+"""Hosts of environments and samplers in processes of their own, a wire that can be cut, and hosts that lie."""
 
 import asyncio
 import contextlib
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
 from websockets.asyncio.server import ServerConnection, serve
 
 from manyturn.envs.hosting.wire import decode, encode
 from manyturn.serving.env_host import Hosting, host
+from manyturn.serving.sampler import sample
 from manyturn.serving.server import Listening
 
 
@@ -23,8 +25,10 @@ class HostProcess:
         port: of an earlier one, to take its place; 0 for any.
     """
 
+    command = "host"
+
     def __init__(self, *words: str, port: int = 0):
-        command = [sys.executable, "-P", "-m", "manyturn", "host", *words, "--port", str(port)]
+        command = [sys.executable, "-P", "-m", "manyturn", self.command, *words, "--port", str(port)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self._url = ""
 
@@ -56,6 +60,12 @@ class HostProcess:
         return self.process.returncode
 
 
+class SamplerProcess(HostProcess):
+    """``manyturn sampler`` likewise."""
+
+    command = "sampler"
+
+
 @contextlib.contextmanager
 def host_processes(count: int, *words: str) -> Iterator[list[HostProcess]]:
     """So many hosts; they start side by side."""
@@ -65,6 +75,30 @@ def host_processes(count: int, *words: str) -> Iterator[list[HostProcess]]:
     finally:
         for one in hosts:
             one.end()
+
+
+@contextlib.contextmanager
+def sampler_processes(count: int, *words: str) -> Iterator[list[HostProcess]]:
+    """So many samplers; they start side by side."""
+    samplers = [SamplerProcess("--device", "cpu", *words) for _ in range(count)]
+    try:
+        yield list(samplers)
+    finally:
+        for one in samplers:
+            one.end()
+
+
+@contextlib.asynccontextmanager
+async def sampling(count: int = 1, token: str | None = None) -> AsyncIterator[list[str]]:
+    """Addresses of so many samplers in this event loop."""
+    addresses = [asyncio.get_running_loop().create_future() for _ in range(count)]
+    work = [asyncio.create_task(sample("cpu", Listening(token=token), found.set_result)) for found in addresses]
+    try:
+        yield [await found for found in addresses]
+    finally:
+        for task in work:
+            task.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
 
 
 @contextlib.asynccontextmanager
@@ -78,7 +112,7 @@ async def hosting(count: int = 1, token: str | None = None, **options: Any) -> A
     finally:
         for task in work:
             task.cancel()
-        await asyncio.wait(work)
+        await asyncio.gather(*work, return_exceptions=True)
 
 
 class Wire:
@@ -87,17 +121,22 @@ class Wire:
     Attributes:
         passed: bytes so far, of both directions.
         watch: called after each piece of bytes.
+        alter: makes of a piece what is passed on.
+        connections: how many are open.
+        listener: where it listens already; None: at any port that is free.
     """
 
-    def __init__(self, url: str):
-        self._target, self.passed = int(url.rpartition(":")[2]), 0
+    def __init__(self, url: str, listener: socket.socket | None = None):
+        self._target, self.passed, self._listener = int(url.rpartition(":")[2]), 0, listener
         self._writers = set[asyncio.StreamWriter]()
         self._flows = asyncio.Event()
         self._flows.set()
         self.watch: Callable[[], object] = lambda: None
+        self.alter: Callable[[bytes], bytes] = lambda piece: piece
 
-    async def __aenter__(self) -> "Wire":
-        self._server = await asyncio.start_server(self._join, "127.0.0.1", 0)
+    async def __aenter__(self) -> Self:
+        listener = self._listener or socket.create_server(("127.0.0.1", 0))
+        self._server = await asyncio.start_server(self._join, sock=listener)
         self._port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -109,6 +148,10 @@ class Wire:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self._port}"
+
+    @property
+    def connections(self) -> int:
+        return len(self._writers) // 2
 
     def cut(self) -> None:
         """End all connections without a word; others may be made."""
@@ -139,7 +182,7 @@ class Wire:
                 if first:  # a host on this machine answers to its own address alone
                     piece, first = piece.replace(b":%d" % self._port, b":%d" % self._target), False
                 await self._flows.wait()
-                writer.write(piece)
+                writer.write(self.alter(piece))
                 await writer.drain()
                 self.passed += len(piece)
                 self.watch()

@@ -315,7 +315,8 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "order.kind": Matters("asynchronous"),
     "order.staleness": Matters(3, {"order.kind": "asynchronous"}, first=1, steps=4),
     "placement.*": Unchanged(
-        why="of where episodes run; test_hosted_run.py and test_ray_run.py hold that no weight differs"
+        why="of where episodes run and tokens are drawn; test_hosted_run.py, test_sampled_run.py and test_ray_run.py "
+        "hold that no weight differs"
     ),
     "learner.lora_rank": Matters(4),
     "learner.lora_alpha": Matters(4, {"learner.lora_rank": 4}),

@@ -282,7 +282,28 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     (
         {"placement": {"kind": "static", "hosts": ["http://127.0.0.1:9001"]}, "env.workers": 2},
-        "env.workers = 2 has no effect with placement.kind = 'static': give --workers to manyturn host",
+        "env.workers = 2 has no effect at hosts that placement.hosts names: give --workers to manyturn host",
         {"env.workers": 0},
+    ),
+    (
+        {"placement": {"kind": "static", "samplers": ["http://127.0.0.1:9101"]}, "learner.lora_rank": 2},
+        "learner.lora_rank = 2 learns adapters, and placement.samplers takes whole models: set it to 0",
+        {"learner.lora_rank": 0},
+    ),
+    (
+        {
+            "placement": {"kind": "static", "samplers": ["http://127.0.0.1:9101"]},
+            "engine": {"name": "vllm-server", "addresses": "http://127.0.0.1:8000"},
+        },
+        "placement.samplers has no use for engine vllm-server, whose servers are elsewhere already: name those in",
+        {"engine": {"name": "transformers"}},
+    ),
+    (
+        {
+            "placement": {"kind": "static", "samplers": ["http://127.0.0.1:9101"]},
+            "roles": {"a": "first", "b": "second"},
+        },
+        r"placement.samplers draws for one policy, and \[roles\] names several that learn: give all roles one name",
+        {"roles": {"a": "first", "b": "first"}},
     ),
 ]

@@ -4,8 +4,9 @@ from collections import Counter
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
+from manyturn.agents.scripted import SCRIPTS
 from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import OnlyWith, Options
 
@@ -19,10 +20,13 @@ _RAYS_OWN = ("CPU", "GPU", "memory", "object_store_memory")
 class PlacementConfig(Options):
     kind: Literal["local", "static", "ray"] = "local"
     """Where environments run: local, in this process or its workers; static, at the hosts that are named here; ray, at
-    hosts that Ray places. The model is here in each, and in synchronous order the weights are the same."""
+    hosts that Ray places. The learner is here in each, and in synchronous order the weights are the same."""
     hosts: Annotated[tuple[str, ...], _STATIC] = ()
     """Addresses of hosts that manyturn host has started, such as http://127.0.0.1:9001. The token of all is that of the
     environment variable MANYTURN_TOKEN."""
+    samplers: Annotated[tuple[str, ...], _STATIC] = ()
+    """Addresses of samplers that manyturn sampler has started, such as http://127.0.0.1:9101: they run the engine and
+    draw all tokens, with weights that this process sends. The token is that of the hosts. Unset: the engine is here."""
     count: Annotated[int, _RAY] = Field(default=1, ge=1)
     """Hosts that Ray places, each with env.workers processes."""
     learners: Annotated[int, _RAY] = Field(default=1, ge=1)
@@ -39,22 +43,23 @@ class PlacementConfig(Options):
     """Allow a cluster with other machines. Hosts then listen at their nodes' addresses, guarded by a token that is made
     for the run; ranks talk there without one. Nothing is encrypted."""
     wait: Annotated[float, _HOSTS] = Field(default=60.0, gt=0)
-    """Seconds until every host and rank has to answer at the beginning, and until an episode has to find room when
-    hosts were lost later. Then the run ends, and can be resumed."""
+    """Seconds until every host, sampler and rank has to answer at the beginning, and until an episode has to find room
+    when hosts were lost later, or a sampler when all were. Then the run ends, and can be resumed."""
     silence: Annotated[float, _HOSTS] = Field(default=30.0, gt=0)
-    """Seconds without a sign of life after which a host that owes an answer counts as lost."""
+    """Seconds without a sign of life after which a host or sampler that owes an answer counts as lost."""
 
     @property
     def ranks(self) -> int:
         """Processes that learn, of those that this section has started."""
         return self.learners if self.kind == "ray" else 1
 
-    @field_validator("hosts")
+    @field_validator("hosts", "samplers")
     @classmethod
-    def _are_addresses(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
-        found = tuple(_address(host) for host in hosts)
-        if double := [host for host, count in Counter(found).items() if count > 1]:
-            raise ValueError(f"{double[0]} is named twice: name each host once")
+    def _are_addresses(cls, given: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        what = str(info.field_name).removesuffix("s")
+        found = tuple(_address(one, what) for one in given)
+        if double := [one for one, count in Counter(found).items() if count > 1]:
+            raise ValueError(f"{double[0]} is named twice: name each {what} once")
         return found
 
     @field_validator("cluster")
@@ -83,20 +88,41 @@ class PlacementConfig(Options):
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         if self.kind != "static":
             return None
-        if not self.hosts:
+        if not self.hosts and not self.samplers:
             return (
                 "placement.kind = 'static' needs hosts: start some with manyturn host --port N, and name their "
-                "addresses in placement.hosts"
+                "addresses in placement.hosts; or samplers, with manyturn sampler, in placement.samplers"
             )
-        if run.env.workers:
+        if self.hosts and run.env.workers:
             return (
-                f"env.workers = {run.env.workers} has no effect with placement.kind = 'static': give --workers to "
+                f"env.workers = {run.env.workers} has no effect at hosts that placement.hosts names: give --workers to "
                 "manyturn host, and leave it out here"
+            )
+        return self._refuse_samplers(run)
+
+    def _refuse_samplers(self, run: Any) -> str | None:
+        """What samplers cannot draw for."""
+        if not self.samplers:
+            return None
+        if run.learner.lora_rank:
+            return (
+                f"learner.lora_rank = {run.learner.lora_rank} learns adapters, and placement.samplers takes whole "
+                "models: set it to 0, or leave samplers out"
+            )
+        if run.engine.name == "vllm-server":
+            return (
+                "placement.samplers has no use for engine vllm-server, whose servers are elsewhere already: name those "
+                "in engine.addresses and leave samplers out, or take another engine"
+            )
+        if len({*run.roles.values()} - SCRIPTS.keys()) > 1:
+            return (
+                "placement.samplers draws for one policy, and [roles] names several that learn: give all roles one "
+                "name, or leave samplers out"
             )
         return None
 
 
-def _address(url: str) -> str:
+def _address(url: str, what: str) -> str:
     """An address without a slash at its end. Raises ValueError for what is none, or holds more than an address."""
     url = url.strip().rstrip("/")
     try:
@@ -105,9 +131,9 @@ def _address(url: str) -> str:
     except ValueError:
         sound, parts = False, urlsplit("")
     if parts.username or parts.password:
-        raise ValueError("an address of a host is kept with the run: leave the token out, and set MANYTURN_TOKEN")
+        raise ValueError(f"an address of a {what} is kept with the run: leave the token out, and set MANYTURN_TOKEN")
     if not sound or parts.path or parts.query or parts.fragment or any(sign.isspace() for sign in url):
         raise ValueError(
-            f"{url!r:.80} is no address of a host: write http://127.0.0.1:9001, as manyturn host prints it"
+            f"{url!r:.80} is no address of a {what}: write http://127.0.0.1:9001, as manyturn {what} prints it"
         )
     return url

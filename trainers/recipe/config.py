@@ -142,7 +142,7 @@ class RunConfig(Options):
     order: OrderConfig = OrderConfig()
     """Whether playing and learning take turns, or go on side by side."""
     placement: PlacementConfig = PlacementConfig()
-    """In which processes episodes are played: here, or at hosts elsewhere."""
+    """In which processes episodes are played and tokens drawn: here, or at hosts and samplers elsewhere."""
     rollout: RolloutConfig = RolloutConfig()
     curriculum: Annotated[Any, CURRICULA.field] = UniformConfig()
     """Which tasks a step plays."""

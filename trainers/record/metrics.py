@@ -107,11 +107,14 @@ METRICS: dict[str, str] = {
     "open_episodes": "Queue: episodes being played when the step was done.",
     "waiting_episodes": "Queue: episodes of later steps that had ended by then, and wait for theirs.",
     "redrawn_tokens": "Tokens of replies that began again because new weights came while they were drawn.",
-    # --- hosts of environments
+    # --- hosts of environments, and samplers
     "lost_hosts": "Hosts that could not be reached when the line was written.",
     "moved_episodes": "Times that an episode went on at another host since the line before, as its own was lost.",
     "episodes_there": "Mean number of episodes open at a host since the line before.",
-    "idle_share": "Share of that time in which none was open there.",
+    "lost_samplers": "Samplers that could not be reached when the line was written.",
+    "moved_draws": "Replies that were asked of another sampler since the line before, as theirs was lost.",
+    "draws_there": "Mean number of replies that a sampler was asked for and owed, since the line before.",
+    "idle_share": "Share of that time in which there was nothing there: no open episode, or no reply to draw.",
     # --- speed
     "rollout_seconds": "Seconds to play the step's episodes, or to wait for them in asynchronous order; in the "
     "warm-up, the demonstrations or the measurement's.",

@@ -1,10 +1,12 @@
-"""Where the episodes of a run are played, as its recipe places them."""
+"""Where the episodes of a run are played and where their tokens are drawn, as its recipe places them."""
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
+from manyturn.agents.engine import Engine
+from manyturn.agents.engine_config import EngineContext, build_engine
 from manyturn.envs.hosting.seats import Seats, open_seats
 from manyturn.trainers.learn.ranks.meeting import Meeting
 from manyturn.trainers.recipe.config import RunConfig
@@ -17,12 +19,12 @@ def seats_of(config: RunConfig, meeting: Meeting | None = None) -> Seats:
         meeting: where ranks that are placed along with the hosts find this process.
     """
     env, limit, placement = config.env, config.rollout.concurrency, config.placement
-    if placement.kind == "local":
+    if placement.kind == "local" or (placement.kind == "static" and not placement.hosts):
         return open_seats(env.id, env.args, env.wrappers, limit, env.workers, env.timeout, env.limits)
     if placement.kind == "static":
         with _needing("hosts", placement.kind):
             from manyturn.envs.hosting.hosted_seats import HostedSeats, Hosts
-        hosts = Hosts(placement.hosts, os.environ.get("MANYTURN_TOKEN") or None, placement.wait, placement.silence)
+        hosts = Hosts(placement.hosts, _token(), placement.wait, placement.silence)
         return HostedSeats(env.id, env.args, env.wrappers, limit, hosts)
     with _needing("ray", placement.kind):
         from manyturn.envs.hosting.ray_seats import RayHosts, RaySeats
@@ -44,6 +46,22 @@ def seats_of(config: RunConfig, meeting: Meeting | None = None) -> Seats:
         None if meeting is None else meeting.port,
     )
     return RaySeats(env.id, env.args, env.wrappers, limit, asked)
+
+
+def engine_of(config: RunConfig, context: EngineContext) -> Engine:
+    """The engine, here or at samplers. Raises ImportError that names the extra where that is missing."""
+    placement = config.placement
+    if placement.kind != "static" or not placement.samplers:
+        return build_engine(config.engine, context)
+    with _needing("hosts", placement.kind):
+        from manyturn.agents.samplers.sampled_engine import SampledEngine, Samplers
+    at = Samplers(placement.samplers, _token(), placement.wait, placement.silence, config.threads)
+    return SampledEngine(context, config.engine, at)
+
+
+def _token() -> str | None:
+    """What hosts and samplers ask for."""
+    return os.environ.get("MANYTURN_TOKEN") or None
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from manyturn.agents.agent import Agent, Demonstrator
 from manyturn.agents.batch_barrier import BatchBarrier
 from manyturn.agents.breaker import Breaker
 from manyturn.agents.cast import Cast
-from manyturn.agents.engine_config import EngineContext, build_engine
+from manyturn.agents.engine_config import EngineContext
 from manyturn.agents.gather import Patience
 from manyturn.agents.scripted import SCRIPTS, Scripted
 from manyturn.agents.vocabulary import texts_of
@@ -27,7 +27,7 @@ from manyturn.trainers.learn.ranks.meeting import Meeting
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.checkpoint import ONE_POLICY
 from manyturn.trainers.record.metrics import Log
-from manyturn.trainers.run.placed import seats_of
+from manyturn.trainers.run.placed import engine_of, seats_of
 from manyturn.trainers.run.policy_model import choose_device, policy_model
 from manyturn.trainers.run.splits import check_tasks
 from manyturn.trainers.run.trainee import Trainee
@@ -173,6 +173,7 @@ async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks
         for (name, played), share in zip(roles.items(), shares, strict=True):
             trainees.append(_trainee(name, played, config, device, barrier, texts, share, ranks))
             opened.push_async_callback(trainees[-1].engine.shutdown)
+            await trainees[-1].engine.ready()
         window = max(200, rollout.tasks * rollout.group)
         breaker = Breaker(rollout.error_share, window, window, _MORE_ERRORS)
         yield Run(config, seats, seats.tasks("train"), tuple(trainees), breaker)
@@ -237,7 +238,7 @@ def _trainee(
         barrier=barrier,
         own_weights=config.order.is_asynchronous,
     )
-    engine = build_engine(config.engine, context)
+    engine = engine_of(config, context)
     agent = Agent(
         config.agent, language.template, engine, config.sampling, name=config.env.id if name == ONE_POLICY else name
     )

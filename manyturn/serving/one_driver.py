@@ -1,0 +1,94 @@
+"""A process that works for a driver elsewhere, over one WebSocket: for one driver at a time, and nobody else."""
+
+import asyncio
+import contextlib
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from starlette.applications import Starlette
+from starlette.routing import WebSocketRoute
+from starlette.types import ASGIApp
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from manyturn.envs.hosting.outbox import messages_in
+from manyturn.envs.hosting.wire import encode
+from manyturn.visible import visible
+
+_HELLO_SECONDS = 10.0
+_NONSENSE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+
+
+class OneDriver(ABC):
+    """Takes drivers, one after the other. What one leaves behind ends with its connection.
+
+    Attributes:
+        path: where they are taken.
+    """
+
+    path: ClassVar[str]
+
+    def __init__(self) -> None:
+        self._driver: tuple[str, asyncio.Task[Any] | None] | None = None
+
+    def app(self) -> ASGIApp:
+        """The application that speaks to drivers."""
+        return Starlette(routes=[WebSocketRoute(self.path, self._take)])
+
+    @abstractmethod
+    async def serve(self, socket: WebSocket, hello: Mapping[str, Any]) -> None:
+        """Work for a driver until it hangs up.
+
+        Args:
+            hello: what it said first.
+
+        Raises:
+            WebSocketDisconnect: it has hung up.
+            ValueError, LookupError, TypeError, AttributeError: it says what no driver says.
+        """
+
+    async def _take(self, socket: WebSocket) -> None:
+        await socket.accept()
+        try:
+            async with asyncio.timeout(_HELLO_SECONDS):
+                [hello] = messages_in(await socket.receive_bytes())
+            driver = hello["driver"]
+            if not isinstance(driver, str):
+                raise TypeError("a driver is named by text")
+        except (TimeoutError, WebSocketDisconnect, *_NONSENSE):
+            await _hang_up(socket)
+            return
+        if self._driver is not None and self._driver[0] == driver:
+            await _ended(self._driver[1])  # its other side is gone, and this side has not heard of it
+        if self._driver is not None:
+            await refuse(socket, "busy", "plays for another driver: wait until that has ended, or start another host")
+            return
+        self._driver = driver, asyncio.current_task()
+        try:
+            await self.serve(socket, hello)
+        except (WebSocketDisconnect, *_NONSENSE) as error:
+            if not isinstance(error, WebSocketDisconnect):
+                print(visible(f"manyturn: a driver said what none says: {error}"), file=sys.stderr)
+        finally:
+            self._driver = None
+            await _hang_up(socket)
+
+
+async def refuse(socket: WebSocket, kind: str, text: str) -> None:
+    """Tell a driver why it is not worked for, and hang up."""
+    print(visible(f"manyturn: refused a driver: {text}"), file=sys.stderr)
+    with contextlib.suppress(WebSocketDisconnect, RuntimeError):
+        await socket.send_bytes(encode({"refused": kind, "message": text}))
+    await _hang_up(socket)
+
+
+async def _hang_up(socket: WebSocket) -> None:
+    with contextlib.suppress(WebSocketDisconnect, RuntimeError):
+        await socket.close()
+
+
+async def _ended(task: "asyncio.Task[Any] | None") -> None:
+    if task is not None:
+        task.cancel()
+        await asyncio.wait((task,))

@@ -1,0 +1,181 @@
+"""A process that draws tokens for a driver elsewhere, by ``manyturn sampler``; see ``samplers/sampler_words.py``.
+
+The driver names the engine and describes the model, whose weights it sends. Nothing of a driver is kept for the next.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from starlette.websockets import WebSocket
+
+from manyturn.agents.engine import EngineError
+from manyturn.agents.episode_key import EpisodeKey
+from manyturn.agents.samplers.described import Described
+from manyturn.agents.samplers.sampler_words import (
+    LANGUAGE,
+    PATH,
+    draw_from_wire,
+    error_to_wire,
+    key_from_wire,
+    reply_to_wire,
+)
+from manyturn.agents.samplers.weight_channel import Receiver, shapes_of
+from manyturn.agents.weights import ModuleWeights
+from manyturn.envs.hosting.keep_alive import keep_alive
+from manyturn.envs.hosting.outbox import Outbox, messages_in
+from manyturn.envs.hosting.wire import encode
+from manyturn.envs.web.loopback import listening
+from manyturn.exits import line_of
+from manyturn.serving.one_driver import OneDriver, refuse
+from manyturn.serving.server import Listening, answer
+
+_MANY = 2**20  # episodes: there is no limit but the engine's own queue
+
+
+async def sample(device: str, place: Listening, said: Callable[[str], object]) -> None:
+    """Draw for drivers until cancelled.
+
+    Args:
+        device: auto, cpu or cuda.
+        said: called with the address, as soon as it listens.
+    """
+    from manyturn.trainers.run.policy_model import choose_device
+
+    with contextlib.closing(listening(place.port, place.host)) as socket:
+        keep_alive(socket)
+        await answer(Sampling(choose_device(device)).app(), socket, place, said)
+
+
+class Sampling(OneDriver):
+    """Draws for one driver after the other, on one device."""
+
+    path = PATH
+
+    def __init__(self, device: Any):
+        super().__init__()
+        self._device = device
+
+    async def serve(self, socket: WebSocket, hello: Mapping[str, Any]) -> None:
+        if hello["language"] != LANGUAGE:
+            await refuse(socket, "language", "speaks another language: install the same version of manyturn on both")
+            return
+        try:
+            made = await asyncio.to_thread(self._made, hello)
+        except (Exception, SystemExit) as error:
+            await refuse(socket, "engine", f"cannot draw for this run: {line_of(error)}")
+            return
+        try:
+            await socket.send_bytes(encode({"limit": _MANY, "processes": 1}))
+            async with _Aboard(made, socket) as aboard:
+                await aboard.listen()
+        finally:
+            await made.engine.shutdown()
+
+    def _made(self, hello: Mapping[str, Any]) -> Described:
+        import torch
+
+        torch.set_num_threads(int(hello["threads"]) or torch.get_num_threads())
+        return Described(hello, self._device)
+
+
+class _Aboard:
+    """What one driver asks for, as an async context manager that ends it."""
+
+    def __init__(self, made: Described, socket: WebSocket):
+        self._made, self._engine, self._socket = made, made.engine, socket
+        tensors = dict(ModuleWeights(made.model).tensors())
+        size = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+        self._receiver, self._has_weights = Receiver(shapes_of(tensors), size), False
+        self._outbox = Outbox(socket.send_bytes, lambda why: None)  # whoever reads hears of it too
+        self._open: set[EpisodeKey] = set()
+        self._draws: dict[asyncio.Task[None], tuple[EpisodeKey, int]] = {}
+
+    async def __aenter__(self) -> "_Aboard":
+        await self._outbox.__aenter__()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._draws:
+            task.cancel()
+        if self._draws:
+            await asyncio.wait(list(self._draws))
+        await self._outbox.__aexit__()
+
+    async def listen(self) -> None:
+        """Take messages until the driver hangs up. Raises WebSocketDisconnect, and others for what is no message."""
+        while True:
+            for message in messages_in(await self._socket.receive_bytes()):
+                await self._heed(message)
+
+    async def _heed(self, message: Mapping[str, Any]) -> None:
+        number, op = message["id"], message["op"]
+        match op:
+            case "ping":
+                self._outbox.put({"id": number, "value": None})
+            case "about":
+                self._outbox.put({"id": number, "value": self._engine.precision})
+            case "expect":
+                self._made.barrier.due += message["count"] if self._made.in_rounds else 0
+            case "draw":
+                asked = draw_from_wire(message)
+                task = asyncio.create_task(self._draw(number, *asked))
+                self._draws[task] = asked[0], number
+                task.add_done_callback(self._drawn)
+            case "close":
+                self._close(key_from_wire(message["key"]))
+            case _:
+                self._outbox.put({"id": number, **await self._weights(op, message)})
+
+    def _close(self, key: EpisodeKey) -> None:
+        for task in [task for task, (other, _) in self._draws.items() if other == key]:
+            task.cancel()
+        if key in self._open:
+            self._open.remove(key)
+            self._engine.close(key)
+
+    def _drawn(self, task: "asyncio.Task[None]") -> None:
+        _, number = self._draws.pop(task)
+        if task.cancelled():
+            self._outbox.put({"id": number, "error": error_to_wire(EngineError("the episode is over"))})
+        if self._made.in_rounds:
+            self._made.barrier.due -= 1
+            self._made.barrier.consider()
+
+    async def _draw(self, number: int, key: EpisodeKey, turn: int, prompt: Any, sampling: Any, choices: Any) -> None:
+        engine = self._engine
+        try:
+            if not self._has_weights:
+                raise EngineError("there are no weights yet: send them first")
+            if key not in self._open:
+                self._open.add(key)
+                engine.open(key)
+            if choices is None:
+                reply = await engine.generate(key, turn, prompt, sampling)
+            else:
+                reply = await engine.choose(key, turn, prompt, sampling, choices)
+            self._outbox.put({"id": number, "value": reply_to_wire(reply)})
+        except Exception as error:
+            self._outbox.put({"id": number, "error": error_to_wire(error)})
+
+    async def _weights(self, op: str, message: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer to a step of a transfer. Raises ValueError for another question."""
+        load, receiver = message["load"], self._receiver
+        try:
+            match op:
+                case "weights":
+                    receiver.begin(load, message["version"], message["size"], message["digest"])
+                case "part":
+                    receiver.take(load, message["at"], message["data"])
+                case "commit":
+                    received = await asyncio.to_thread(receiver.complete, load)
+                    self._has_weights = False
+                    await self._engine.load(received, received.version)
+                    self._has_weights = True
+                    return {"value": received.digest}
+                case _:
+                    raise ValueError(f"there is no question {op!r:.40}")
+        except EngineError as error:
+            return {"error": error_to_wire(error)}
+        return {"value": None}
