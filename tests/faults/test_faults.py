@@ -11,10 +11,12 @@ CLASSES = sorted(path.stem for path in HERE.glob("fault_*.py"))
 LONG = (  # belong to the slow tests
     "fault_checkpoint_damaged",
     "fault_disk_full",
+    "fault_driver_killed",
     "fault_engine_garbage",
     "fault_env_hangs",
     "fault_gradient_nan",
     "fault_hostile_text",
+    "fault_link_slow",
     "fault_signals",
     "fault_two_writers",
 )
