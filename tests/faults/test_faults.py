@@ -17,6 +17,7 @@ LONG = (  # belong to the slow tests
     "fault_gradient_nan",
     "fault_hostile_text",
     "fault_link_slow",
+    "fault_rank_killed",
     "fault_signals",
     "fault_two_writers",
 )
