@@ -8,7 +8,7 @@ from drawn_trajectories import trajectories
 from hypothesis import given, settings
 from needs import absent
 
-from manyturn.agents.trajectories import atif, hub, inspect_logs
+from manyturn.agents.trajectories import atif, hub, inspect_logs, training_trace
 from manyturn.agents.trajectories.conversation import of_exchanges
 from manyturn.agents.trajectories.files import read_any
 from manyturn.agents.trajectories.trajectory import canonical, to_plain
@@ -41,12 +41,31 @@ def test_harbors_own_models_accept_our_documents():
     accepted()
 
 
+def test_openenvs_own_model_accepts_our_traces():
+    needs("openenv")
+    from openenv.core.harness.training import TrainingTrace
+
+    @given(trajectories())
+    @settings(max_examples=100)
+    def accepted(one):
+        if one.ledger is None or any(branch.allowed for branch in one.ledger.branches):
+            return
+        for line in training_trace.lines_of([one]):
+            theirs = TrainingTrace.model_validate_json(line)
+            [turn] = json.loads(line)["turns"][:1]
+            assert theirs.turns[0].completion_token_ids == turn["completion_token_ids"]
+            back = training_trace.of_line(theirs.model_dump_json(), "line 1")
+            assert canonical(to_plain(back)) == canonical(to_plain(one))
+
+    accepted()
+
+
 def test_inspect_reads_our_logs_and_we_read_its_own(tmp_path):
     needs("inspect_ai")
     from inspect_ai.log import read_eval_log, write_eval_log
 
-    inspect_logs.write(tmp_path / "ours.json", FOUND)
-    log = read_eval_log(str(tmp_path / "ours.json"))
+    inspect_logs.write(tmp_path / "ours", FOUND)
+    log = read_eval_log(str(next((tmp_path / "ours").iterdir())))
     assert log.status == "success" and len(log.samples) == 4 and log.results.scores[1].metrics["mean"].value == 1.0
     assert [one.text for one in log.samples[0].messages] == ["Rules.", "see", "say", "see more", "say more", ""]
     assert log.samples[3].scores["success"].value == 1

@@ -1,0 +1,63 @@
+"""Inspect's viewer, which shows nothing of a log that it cannot open."""
+
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from needs_host import host  # pyright: ignore[reportMissingImports]
+
+from manyturn.agents.trajectories import inspect_logs
+from manyturn.agents.trajectories.conversation import of_exchanges
+
+FOUND = [
+    of_exchanges(
+        [("You are in the hall.", "open the red door"), ("It opens.", f"go in {number}")],
+        "x",
+        "Open all doors.",
+        last="All doors are open.",
+        task=f"train/{number}",
+        success=bool(number),
+        **{"return": float(number)},
+    )
+    for number in range(2)
+]
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def viewer(tmp_path):
+    """The address of the viewer with a log of ours, as ``inspect view bundle`` writes it."""
+    host("inspect_ai")
+    from inspect_ai.log import bundle_log_dir
+
+    inspect_logs.write(tmp_path / "logs", FOUND)
+    bundle_log_dir(log_dir=str(tmp_path / "logs"), output_dir=str(tmp_path / "viewer"))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path / "viewer")))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_it_shows_our_samples_with_their_messages_and_scores(viewer, chromium):
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(**chromium)
+        page = browser.new_page(viewport={"width": 1366, "height": 900})
+        page.set_default_timeout(100_000)
+        page.goto(viewer)
+        page.wait_for_function("document.body.innerText.includes('2 Samples')")
+        listed = page.inner_text("body")
+        assert "imported/train/0" in listed and "SUCCESS" in listed and "RETURN" in listed and "2 Samples" in listed
+        page.get_by_text("imported/train/1").click()
+        page.wait_for_function("document.body.innerText.includes('All doors are open.')")
+        opened = page.inner_text("body")
+        assert opened.index("open the red door") < opened.index("It opens.") < opened.index("go in 1")
+        assert opened.index("go in 1") < opened.index("All doors are open.")
+        browser.close()
