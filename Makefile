@@ -130,7 +130,7 @@ $(HOSTS)/nemo-gym/.installed: pyproject.toml setup.py
 
 # A pytest for each: what its host needs is there, or the tests fail.
 interop: $(HOSTS)/trl/.installed $(HOSTS)/trackers/.installed $(HOSTS)/openenv/.installed $(HOSTS)/nemo-gym/.installed $(HOSTS)/verifiers/.installed $(HOSTS)/skyrl/.installed $(HOSTS)/verl/.installed $(HOSTS)/harbor/.installed $(HOSTS)/ray/.installed $(HOSTS)/inspect/.installed
-	MANYTURN_REQUIRE_TRL=1 .ci/bare $(HOSTS)/trl/bin/python -m pytest -q tests/manyturn/hosts/test_trl.py tests/manyturn/hosts/test_trl_environment.py tests/manyturn/hosts/test_trl_learning.py tests/benchmarks/test_learner_peer.py
+	MANYTURN_REQUIRE_TRL=1 .ci/bare $(HOSTS)/trl/bin/python -m pytest -q tests/manyturn/hosts/test_trl.py tests/manyturn/hosts/test_trl_async.py tests/manyturn/hosts/test_trl_environment.py tests/manyturn/hosts/test_trl_learning.py tests/benchmarks/test_learner_peer.py
 	MANYTURN_REQUIRE_TRACKERS=1 .ci/bare $(HOSTS)/trackers/bin/python -m pytest -q tests/trainers/record/test_sinks.py
 	MANYTURN_REQUIRE_OPENENV=1 .ci/bare $(HOSTS)/openenv/bin/python -m pytest -q tests/manyturn/hosts/test_openenv.py tests/manyturn/hosts/test_openenv_in.py tests/manyturn/hosts/test_readers_of_trajectories.py
 	MANYTURN_REQUIRE_NEMO_GYM=1 .ci/bare $(HOSTS)/nemo-gym/bin/python -m pytest -q tests/manyturn/hosts/test_nemo_gym.py

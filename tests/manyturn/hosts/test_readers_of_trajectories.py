@@ -3,7 +3,6 @@
 import json
 from importlib.util import find_spec
 
-import pytest
 from drawn_trajectories import trajectories
 from hypothesis import given, settings
 from needs import absent
@@ -90,13 +89,3 @@ def test_datasets_loads_our_folder_split_by_split(tmp_path, monkeypatch):
     assert {split: len(rows) for split, rows in found.items()} == {"unknown": 3, "test_hard": 1}
     assert found["unknown"][1]["messages"][0] == {"role": "system", "content": "Rules."}
     assert found["unknown"]["reward"][:] == [0.0, 1.0, 2.0]
-
-
-@pytest.mark.parametrize("name", ["a|b`![x](http://e)", "a\n\n# b", "a: [b"])
-def test_a_card_shows_a_hostile_name_as_text(name, tmp_path):
-    one = of_exchanges([("see", "say")], "x", None)
-    hub.write(tmp_path / "set", [type(one)(one.episode, one.turns, None, {"policy": name, "env": name})])
-    card = (tmp_path / "set" / "README.md").read_text()
-    [row] = [line for line in card.splitlines() if "unknown" in line and line.startswith("| ")]
-    assert row.count("|") == 6 and "\n# b" not in card
-    assert all(cell.strip().startswith("`") and cell.strip().endswith("`") for cell in row.split("|")[1:4])
