@@ -114,6 +114,12 @@ $(HOSTS)/harbor/.installed: pyproject.toml setup.py
 	$(HOSTS)/harbor/bin/python -m pip install --quiet harbor==0.24.0 'setuptools>=77' --editable '.[docker]' pytest pytest-timeout hypothesis
 	touch $@
 
+# What Inspect and datasets read of our trajectories; Inspect's viewer is opened in a browser.
+$(HOSTS)/inspect/.installed: pyproject.toml setup.py
+	$(PYTHON) -m venv $(HOSTS)/inspect
+	$(HOSTS)/inspect/bin/python -m pip install --quiet inspect-ai==0.3.285 datasets==5.2.0 'setuptools>=77' --editable '.[web]' pytest pytest-timeout hypothesis
+	touch $@
+
 # NeMo Gym asks for the newest patch release of Python 3.13; what is tested here runs on each of them.
 PY313 ?= $(firstword $(foreach one,$(PYTHON) python3.14 python3.13 $(wildcard $(HOME)/.pyenv/versions/3.*/bin/python),$(shell $(one) -c 'import sys; print("$(one)" if sys.version_info >= (3, 13) else "")' 2>/dev/null)))
 $(HOSTS)/nemo-gym/.installed: pyproject.toml setup.py
@@ -123,15 +129,16 @@ $(HOSTS)/nemo-gym/.installed: pyproject.toml setup.py
 	touch $@
 
 # A pytest for each: what its host needs is there, or the tests fail.
-interop: $(HOSTS)/trl/.installed $(HOSTS)/trackers/.installed $(HOSTS)/openenv/.installed $(HOSTS)/nemo-gym/.installed $(HOSTS)/verifiers/.installed $(HOSTS)/skyrl/.installed $(HOSTS)/verl/.installed $(HOSTS)/harbor/.installed $(HOSTS)/ray/.installed
-	MANYTURN_REQUIRE_TRL=1 .ci/bare $(HOSTS)/trl/bin/python -m pytest -q tests/manyturn/hosts/test_trl.py tests/manyturn/hosts/test_trl_environment.py tests/manyturn/hosts/test_trl_learning.py tests/benchmarks/test_learner_peer.py
+interop: $(HOSTS)/trl/.installed $(HOSTS)/trackers/.installed $(HOSTS)/openenv/.installed $(HOSTS)/nemo-gym/.installed $(HOSTS)/verifiers/.installed $(HOSTS)/skyrl/.installed $(HOSTS)/verl/.installed $(HOSTS)/harbor/.installed $(HOSTS)/ray/.installed $(HOSTS)/inspect/.installed
+	MANYTURN_REQUIRE_TRL=1 .ci/bare $(HOSTS)/trl/bin/python -m pytest -q tests/manyturn/hosts/test_trl.py tests/manyturn/hosts/test_trl_async.py tests/manyturn/hosts/test_trl_environment.py tests/manyturn/hosts/test_trl_learning.py tests/benchmarks/test_learner_peer.py
 	MANYTURN_REQUIRE_TRACKERS=1 .ci/bare $(HOSTS)/trackers/bin/python -m pytest -q tests/trainers/record/test_sinks.py
-	MANYTURN_REQUIRE_OPENENV=1 .ci/bare $(HOSTS)/openenv/bin/python -m pytest -q tests/manyturn/hosts/test_openenv.py tests/manyturn/hosts/test_openenv_in.py
+	MANYTURN_REQUIRE_OPENENV=1 .ci/bare $(HOSTS)/openenv/bin/python -m pytest -q tests/manyturn/hosts/test_openenv.py tests/manyturn/hosts/test_openenv_in.py tests/manyturn/hosts/test_readers_of_trajectories.py
 	MANYTURN_REQUIRE_NEMO_GYM=1 .ci/bare $(HOSTS)/nemo-gym/bin/python -m pytest -q tests/manyturn/hosts/test_nemo_gym.py
 	MANYTURN_REQUIRE_VERIFIERS=1 .ci/bare $(HOSTS)/verifiers/bin/python -m pytest -q tests/manyturn/hosts/test_verifiers.py tests/manyturn/hosts/test_verifiers_in.py
 	MANYTURN_REQUIRE_SKYRL_GYM=1 .ci/bare $(HOSTS)/skyrl/bin/python -m pytest -q tests/manyturn/hosts/test_skyrl.py
 	MANYTURN_REQUIRE_VERL=1 .ci/bare $(HOSTS)/verl/bin/python -m pytest -q tests/manyturn/hosts/test_verl.py
-	MANYTURN_REQUIRE_HARBOR=1 .ci/bare $(HOSTS)/harbor/bin/python -m pytest -q tests/manyturn/hosts/test_harbor.py
+	MANYTURN_REQUIRE_HARBOR=1 .ci/bare $(HOSTS)/harbor/bin/python -m pytest -q tests/manyturn/hosts/test_harbor.py tests/manyturn/hosts/test_readers_of_trajectories.py
+	MANYTURN_REQUIRE_INSPECT=1 MANYTURN_REQUIRE_DATASETS=1 .ci/bare $(HOSTS)/inspect/bin/python -m pytest -q tests/manyturn/hosts/test_readers_of_trajectories.py tests/manyturn/hosts/test_inspect_viewer.py
 	MANYTURN_REQUIRE_RAY=1 .ci/bare $(HOSTS)/ray/bin/python -m pytest -q tests/trainers/run/test_ray_run.py tests/trainers/run/test_ray_ranks.py tests/examples/test_clusters.py tests/benchmarks/test_scale_ray.py
 
 faults: $(STAMP)

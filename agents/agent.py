@@ -260,19 +260,40 @@ class DemonstratorPlayer:
     """The demonstrator within one episode."""
 
     def __init__(self, demonstrator: Demonstrator, key: EpisodeKey, instructions: str, ledger: Ledger):
-        self._agent, self._config = demonstrator.agent, demonstrator.agent.config
-        self._template, self._format = demonstrator.agent.template, demonstrator.agent.format
-        self._memories = Memories(demonstrator.agent, instructions)
+        self._agent, self.ledger = demonstrator.agent, ledger
+        self._transcript = Transcript(demonstrator.agent, instructions, ledger)
         self._teacher = demonstrator.teacher.player(key, instructions)
-        self.ledger = ledger
 
     async def act(self, step: Answer, seat: Seat) -> Act:
         act = await self._teacher.act(step, seat)
+        choices = None if isinstance(act, Mistake) else self._agent.choices(step, seat)
+        return self._transcript.take_down(step, act, choices)
+
+    def leave(self) -> None:
+        self._teacher.leave()
+
+
+class Transcript:
+    """What others said in an episode, recorded as if this agent had said it."""
+
+    def __init__(self, agent: Agent, instructions: str, ledger: Ledger):
+        self._config, self._template, self._format = agent.config, agent.template, agent.format
+        self._memories = Memories(agent, instructions)
+        self.ledger = ledger
+
+    def take_down(self, step: Answer, act: Act, choices: Choices | None = None) -> Act:
+        """A turn as the agent would have had it. A reply from which its format reads the action stays as it is.
+
+        Raises:
+            ContextFull: the agent could not read or say so much.
+            EnvError: what was said is none of the choices.
+        """
         prompt = self._memories[step.role].prompt(self._config.view(step))
         wrong = isinstance(act, Mistake)
-        text, action, kept = self._format.render(act.action), act.action, True
+        as_it_is = self._format.parse(act.reply) == (act.action, True)
+        text, action, kept = act.reply if as_it_is else self._format.render(act.action), act.action, True
         if wrong:
-            text = text if act.format_valid else act.reply
+            text = self._format.render(act.action) if act.format_valid else act.reply
             action, kept = self._format.parse(text)
         ids = self._template.reply(text)
         if len(prompt) + len(ids) > self._config.max_context:
@@ -281,11 +302,8 @@ class DemonstratorPlayer:
                 f"{self._config.max_context}"
             )
         version = ON_PURPOSE if wrong else 0
-        allowed = () if wrong else _allowed(self._agent.choices(step, seat), ids, text)
+        allowed = _allowed(choices, ids, text)
         self.ledger.record(prompt, ids, [0.0] * len(ids), version, role=step.role, allowed=allowed)
         self._memories[step.role].said(prompt, ids, text)
         usage = Usage(len(prompt), len(ids), cut=False)
         return Act(text, action, kept, pieces=self._template.pieces(ids), usage=usage)
-
-    def leave(self) -> None:
-        self._teacher.leave()

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 trajectories_app = App(name="trajectories", help="Trajectories in the formats of others: docs/trajectories.md.")
-Form = Literal["atif", "chat", "preferences", "datasets", "inspect"]
+Form = Literal["atif", "chat", "preferences", "datasets", "inspect", "openenv"]
 
 
 @trajectories_app.command(name="export")
@@ -27,9 +27,10 @@ def export_trajectories(
     as_
         atif: a JSON file for each episode, with tokens, log-probabilities and rewards. chat: JSON lines of messages,
         for supervised fine-tuning. preferences: pairs of each group's best and worst episode. datasets: a folder for
-        the Hugging Face Hub. inspect: a log for Inspect's viewer.
+        the Hugging Face Hub. inspect: a folder with a log for Inspect's viewer. openenv: JSON lines of
+        TrainingTrace, with ids of tokens for trainers.
     out
-        The file to write; of atif and datasets a folder.
+        The file to write; of atif, datasets and inspect a folder.
     success
         Leave out whatever did not reach its goal.
     limit
@@ -47,8 +48,8 @@ def import_trajectories(*files: Path, out: Path) -> None:
     Parameters
     ----------
     files
-        ATIF (.json, or a folder of them), chat lines (.jsonl), a log of Inspect (.json), or a folder that
-        trajectories export --as datasets wrote.
+        ATIF (.json, or a folder of them), chat lines (.jsonl), a log of Inspect (.json, or a folder of them), a
+        folder that trajectories export --as datasets wrote, or lines that --as openenv wrote.
     out
         The folder.
     """

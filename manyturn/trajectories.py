@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from manyturn.agents.agent import AgentConfig
 from manyturn.agents.compare import read_evaluation
 from manyturn.agents.tables import table_in
-from manyturn.agents.trajectories import atif, chat, hub, inspect_logs, preferences
+from manyturn.agents.trajectories import atif, chat, hub, inspect_logs, preferences, training_trace
 from manyturn.agents.trajectories.files import read_any, write_text_lines
 from manyturn.agents.trajectories.folder import write_folder
 from manyturn.agents.trajectories.source import IMPORTED, about_evaluation, of_tables, read_lines
@@ -42,6 +42,9 @@ FORMATS: Mapping[str, Format] = {
     ),
     "datasets": Format(hub.write, "trajectories"),
     "inspect": Format(inspect_logs.write, "samples"),
+    "openenv": Format(
+        lambda out, found: write_text_lines(out, training_trace.lines_of(found)), "traces", training_trace.LOST
+    ),
 }
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from manyturn.agents.trajectories import atif, chat, hub, inspect_logs
+from manyturn.agents.trajectories import atif, chat, hub, inspect_logs, training_trace
 from manyturn.agents.trajectories.source import IMPORTED, read_lines
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError
 from manyturn.envs.contract.durable import replace_file
@@ -21,10 +21,9 @@ def read_any(path: Path) -> list[Trajectory]:
     if path.suffix == ".eval":
         raise TrajectoryError(f"{path} is packed: inspect log convert --to json {path} --output-dir FOLDER unpacks it")
     if path.suffix == ".jsonl":
-        return chat.read_chat(path)
+        return training_trace.read(path) if training_trace.is_trace(path) else chat.read_chat(path)
     if path.suffix == ".json":
-        plain = _json(path)
-        return inspect_logs.of_log(plain, path.name) if "eval" in plain else [atif.of_document(plain, path.name)]
+        return _of_document(path)
     raise TrajectoryError(
         f"{path} is in no format that is known: name ATIF or a log of Inspect, .json, or chat, .jsonl"
     )
@@ -37,8 +36,15 @@ def _of_folder(path: Path) -> list[Trajectory]:
         return hub.read(path)
     files = sorted(path.glob("*.json"))
     if not files:
-        raise TrajectoryError(f"{path} holds no trajectories: it has no .json of ATIF, {hub.DATA} or {IMPORTED}")
-    return [atif.of_document(_json(file), file.name) for file in files]
+        raise TrajectoryError(
+            f"{path} holds no trajectories: it has no .json of ATIF or Inspect, {hub.DATA} or {IMPORTED}"
+        )
+    return [one for file in files for one in _of_document(file)]
+
+
+def _of_document(path: Path) -> list[Trajectory]:
+    plain = _json(path)
+    return inspect_logs.of_log(plain, path.name) if "eval" in plain else [atif.of_document(plain, path.name)]
 
 
 def _json(path: Path) -> dict:

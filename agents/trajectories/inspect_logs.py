@@ -6,6 +6,7 @@ somebody else becomes conversations, with the score that counts as the return wh
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,24 +15,27 @@ from typing import Any
 from manyturn.agents.episode import Ending
 from manyturn.agents.trajectories.chat import exchanges_of
 from manyturn.agents.trajectories.conversation import Message, conversations, of_exchanges
+from manyturn.agents.trajectories.new_folder import new_folder
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError, from_plain, to_plain
-from manyturn.envs.contract.durable import replace_text
+from manyturn.envs.contract.keys import digest
 
 _OURS = "manyturn"
 
 
 def write(out: Path, trajectories: Iterable[Trajectory]) -> int:
-    """Write a log; returns how many samples it has."""
-    if out.suffix != ".json":
-        raise TrajectoryError(f"{out}: a log of Inspect in JSON ends in .json: name such a file with --out")
-    found = list(trajectories)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    replace_text(out, json.dumps(_log(found), ensure_ascii=False, allow_nan=False) + "\n")
+    """Write a folder with a log; returns how many samples it has.
+
+    Inspect's viewer lists a file of JSON only where its name begins with a time, and reads the task's name after it.
+    """
+    found, now = list(trajectories), datetime.now(UTC).isoformat(timespec="seconds")
+    text = json.dumps(_log(found, now), ensure_ascii=False, allow_nan=False) + "\n"
+    task = re.sub(r"[^A-Za-z0-9.]+", "-", str(found[0].about.get("env") or "task"))[-60:]
+    with new_folder(out) as folder:
+        (folder / f"{now.replace(':', '-')}_{task}_{digest(text)[:16]}.json").write_text(text, encoding="utf-8")
     return len(found)
 
 
-def _log(found: list[Trajectory]) -> dict[str, Any]:
-    now = datetime.now(UTC).isoformat(timespec="seconds")
+def _log(found: list[Trajectory], now: str) -> dict[str, Any]:
     about, samples = found[0].about, [_sample(one) for one in found]
     ids = list(dict.fromkeys(sample["id"] for sample in samples))
     errors = sum("error" in sample for sample in samples)
@@ -45,6 +49,7 @@ def _log(found: list[Trajectory]) -> dict[str, Any]:
             "model": str(about.get("policy")),
             "config": {},
         },
+        "plan": {"name": "plan", "steps": [], "config": {}},  # without one the viewer opens nothing
         "results": {
             "total_samples": len(samples),
             "completed_samples": len(samples) - errors,

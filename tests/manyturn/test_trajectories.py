@@ -32,11 +32,12 @@ def run(tmp_path_factory, forked):
     return folder / "run"
 
 
-@pytest.mark.parametrize("form", ["atif", "datasets", "inspect"])
+@pytest.mark.parametrize("form", ["atif", "datasets", "inspect", "openenv"])
 def test_a_run_goes_out_and_comes_in_and_goes_out_again_to_the_same_bytes(form, run, tmp_path, command):
-    first = tmp_path / ("out.json" if form == "inspect" else "out")
+    first = tmp_path / {"openenv": "out.jsonl"}.get(form, "out")
     told = command("trajectories", "export", run, "--as", form, "--out", first)
-    assert told.code == 0 and told.out.startswith(f"16 {'samples' if form == 'inspect' else 'trajectories'}: ")
+    name = {"inspect": "samples", "openenv": "traces"}.get(form, "trajectories")
+    assert told.code == 0 and told.out.startswith(f"16 {name}: ")
     found = read_any(first)
     rows = [row for step in (1, 2) for row in read_turns(run / "turns" / f"step_{step:06d}.parquet")]
     assert canonical([row for one in found for row in one.turns]) == canonical(rows)
@@ -69,6 +70,8 @@ def test_an_evaluation_goes_out_for_fine_tuning_and_says_what_is_lost(tmp_path, 
     assert not Path("none.jsonl").exists()
     none = command("trajectories", "export", "expert", "--as", "preferences", "--out", "pairs.jsonl")
     assert none.code == 2 and "there is nothing to write" in none.err and not Path("pairs.jsonl").exists()
+    ids = command("trajectories", "export", "expert", "--as", "openenv", "--out", "traces.jsonl")
+    assert ids.code == 2 and "which were not kept: train with --keep-tokens true, or choose --as atif" in ids.err
     taken = command("trajectories", "export", "expert", "--as", "atif", "--out", "random")
     assert taken.code == 2 and "is there already" in taken.err
     assert command("trajectories", "import", "good.jsonl", "--out", "in").code == 0

@@ -131,6 +131,7 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "engine=vllm-server.*": Unchanged(why="see vllm-server"),
     # The warm-up.
     "warmup.from_run": Unchanged(why="of the weights of the run that it names"),
+    "warmup.trajectories": Unchanged(why="of what the file that it names holds, and has its own tests"),
     "warmup.episodes": Matters(12, LEARNT),
     "warmup.noise": Matters(0.0, LEARNT),
     "warmup.invalid": Matters(0.3, LEARNT),

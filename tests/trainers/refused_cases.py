@@ -13,6 +13,11 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"agent": {"only_admissible": True, "format": {"name": "tagged"}}},
     ),
     (
+        {"agent.show_admissible": True, "warmup": {"trajectories": "played.jsonl"}},
+        "agent.show_admissible needs the admissible commands of each turn, which trajectories do not hold: leave it or",
+        {"agent.show_admissible": False},
+    ),
+    (
         {"credit.rewards": ["igpo"], "agent.only_admissible": True},
         "asks how likely the true answer is as a reply, which need not be an admissible command: leave",
         {"agent.only_admissible": False},

@@ -40,6 +40,7 @@ from manyturn.trainers.recipe.logger import LOGGERS
 _WORKERS = OnlyWith("workers", may_wait=True)
 _EPISODES = OnlyWith("episodes", may_wait=True)
 _HERE = OnlyWith("from_run", None, may_wait=True)
+_PLAYED = OnlyWith("trajectories", None, may_wait=True)
 
 
 class EnvConfig(Options):
@@ -79,11 +80,14 @@ class EnvConfig(Options):
 class WarmupConfig(Options):
     from_run: str | None = None
     """Folder of a run whose warm-up is taken over: this run begins with the weights that it had at the end of it."""
+    trajectories: Annotated[str | None, _EPISODES, _HERE] = None
+    """File or folder of trajectories that are imitated in place of demonstrations: whatever ``manyturn trajectories
+    import`` reads or has written, and the folder of an evaluation. Those that failed or broke off are left out."""
     episodes: Annotated[int, _HERE] = Field(default=1000, ge=0)
-    """Demonstrations that are collected; 0 leaves the warm-up out."""
-    noise: Annotated[float, _EPISODES, _HERE] = Field(default=0.3, ge=0, le=1)
+    """Demonstrations that are collected, or trajectories that are taken, at most; 0 leaves the warm-up out."""
+    noise: Annotated[float, _EPISODES, _HERE, _PLAYED] = Field(default=0.3, ge=0, le=1)
     """Share of random moves in the demonstrations, to show recovery; only successful ones are learnt from."""
-    invalid: Annotated[float, _EPISODES, _HERE] = Field(default=0.0, ge=0, lt=1)
+    invalid: Annotated[float, _EPISODES, _HERE, _PLAYED] = Field(default=0.0, ge=0, lt=1)
     """Share of turns in the demonstrations at which something is said that means nothing, such as half a command. That
     is seen and not learnt; what is said next shows how to recover. Only successful demonstrations are learnt from."""
     batch: Annotated[int, _EPISODES, _HERE] = Field(default=8, ge=1)
@@ -106,8 +110,19 @@ class WarmupConfig(Options):
 
     @property
     def imitates(self) -> bool:
-        """Whether demonstrations are played and learnt from."""
+        """Whether demonstrations or trajectories are learnt from."""
         return bool(self.episodes) and self.from_run is None
+
+    def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        if not self.imitates or self.trajectories is None:
+            return None
+        for name in ("show_admissible", "only_admissible"):
+            if getattr(run.agent, name):
+                return (
+                    f"agent.{name} needs the admissible commands of each turn, which trajectories do not hold: leave "
+                    "it or warmup.trajectories out"
+                )
+        return None
 
 
 class EvaluationConfig(Options):

@@ -9,8 +9,9 @@ def located(config: RunConfig) -> RunConfig:
     """The configuration with the environment's file and folders by their absolute paths."""
     env = config.env.model_copy(update={"id": _absolute(config.env.id)})
     warmup = config.warmup
-    if warmup.from_run is not None:
-        warmup = warmup.model_copy(update={"from_run": str(Path(warmup.from_run).resolve())})
+    for name in ("from_run", "trajectories"):
+        if (place := getattr(warmup, name)) is not None:
+            warmup = warmup.model_copy(update={name: str(Path(place).resolve())})
     return config.model_copy(update={"env": env, "model": config.model.located(), "warmup": warmup})
 
 

@@ -1,4 +1,4 @@
-"""What the warm-up imitates: successful episodes of the expert, or of a random policy without one.
+"""What the warm-up imitates: successful episodes of the expert, of a random policy without one, or trajectories.
 
 Before anything is learnt from them they are compared with what the policy may say and read: a reply that is cut never
 means what was demonstrated, and an episode that does not fit its context ends before its goal.
@@ -22,6 +22,7 @@ from manyturn.envs.contract.task import Task
 from manyturn.trainers.learn.samples import Sample, samples_of
 from manyturn.trainers.play.rollouts import reply_lengths, unscorable
 from manyturn.trainers.run.run import Run
+from manyturn.trainers.run.warmup_trajectories import written
 
 Plan = Sequence[tuple[Task, EpisodeKey]]
 
@@ -59,6 +60,30 @@ async def demonstrations(run: Run, note: Callable[[str], None]) -> Demonstration
     Raises:
         ConfigError: they do not fit sampling.max_tokens or agent.max_context, or none reached the goal.
     """
+    if run.config.warmup.trajectories is not None:
+        return await _of_trajectories(run, note)
+    episodes = await _played(run, note)
+    good = [episode for episode in episodes if episode.success]
+    if shown := _demonstrations(run, good, {episode.task.content for episode in good}):
+        return shown
+    raise ConfigError(_nothing_to_imitate(run, episodes))
+
+
+async def _of_trajectories(run: Run, note: Callable[[str], None]) -> Demonstrations:
+    found = written(run, note, _WIDER)
+    if told := await _check_room(run, None, found.episodes):
+        note(told)
+    room = run.config.sampling.max_tokens
+    fit = [episode for episode in found.episodes if _needed(episode, room) <= run.config.agent.max_context]
+    if shown := _demonstrations(run, fit, found.contents):
+        return shown
+    raise ConfigError(
+        f"the {len(fit)} trajectories in {run.config.warmup.trajectories} that fit have no valid turn for each policy "
+        "that is trained: name others as warmup.trajectories"
+    )
+
+
+async def _played(run: Run, note: Callable[[str], None]) -> list[Episode]:
     config, seed, teacher = run.config.warmup, run.config.seed, _teacher(run)
     count = min(config.episodes, len(run.train))
     numbers = generator("demonstrations", seed).choice(len(run.train), size=count, replace=False)
@@ -70,16 +95,20 @@ async def demonstrations(run: Run, note: Callable[[str], None]) -> Demonstration
         episodes += await _play(run, teacher, plan[_FIRST:], of=len(plan))
         if told := await _check_room(run, teacher, episodes):
             note(told)
-    good = [episode for episode in episodes if episode.success]
+    return episodes
+
+
+def _demonstrations(run: Run, good: Sequence[Episode], shown: set[str]) -> Demonstrations | None:
+    """What is learnt from episodes; None where a policy would have nothing to learn from."""
     parted = [view for episode in good for view in role_views(episode, run.roles)]
     views = [[view.episode for view in parted if view.role in t.roles] for t in run.trainees]
     samples = [_learnt(own) for own in views]
     if not all(samples):
-        raise ConfigError(_nothing_to_imitate(run, episodes))
+        return None
     turns = [pair for own in views for view in own for pair in zip(view.turns, _wrong(view), strict=True)]
     reply = next(turn.reply for turn, is_wrong in turns if not is_wrong)
     share = sum(is_wrong for _, is_wrong in turns) / len(turns)
-    return Demonstrations(samples, {episode.task.content for episode in good}, _longest(good), reply, share)
+    return Demonstrations(samples, shown, _longest(good), reply, share)
 
 
 def _wrong(episode: Episode) -> list[bool]:
@@ -131,21 +160,25 @@ async def _play(run: Run, teacher: Scripted, plan: Plan, of: int, max_context: i
     )
 
 
-async def _check_room(run: Run, teacher: Scripted, episodes: Sequence[Episode]) -> str | None:
-    """What to say of demonstrations that do not fit, where they are few. Raises ConfigError where they are not."""
+async def _check_room(run: Run, teacher: Scripted | None, episodes: Sequence[Episode]) -> str | None:
+    """What to say of demonstrations that do not fit, where they are few. Raises ConfigError where they are not.
+
+    Args:
+        teacher: plays once more, with more room, those that did not fit; None where nobody can.
+    """
     said, read = run.config.sampling.max_tokens, run.config.agent.max_context
     full = [episode for episode in episodes if _is_full(episode)]
     fit = [episode for episode in episodes if episode.success]
     few = _FEW * (len(fit) + len(full))
     wide: list[Episode] = []
-    if full:
+    if full and teacher is not None:
         plan = [(episode.task, episode.key) for episode in full[:_MEASURED]]
         wide = await _play(run, teacher, plan, of=len(plan), max_context=_WIDER * read)
     longest = _longest([*fit, *wide])
     long = sum(_longest([episode]) > said for episode in fit) + (len(full) if _longest(wide) > said else 0)
     room = max(longest, said) if long > few else said
     crowded = sum(_needed(episode, room) > read for episode in fit) + len(full)
-    whose = "the expert's" if run.seats.has_expert else "the demonstrated"
+    whose = "the expert's" if teacher is not None and run.seats.has_expert else "the demonstrated"
     facts, fixes = [], []
     if long:
         facts.append(f"{whose} replies have up to {longest} tokens, sampling.max_tokens is {said}")

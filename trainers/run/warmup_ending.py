@@ -62,13 +62,17 @@ def _cause(run: Run, history: Sequence[Measurement], played: Sequence[Episode], 
         so_far = "" if middle is last else f" (from {middle.loss:.2g} at update {middle.update})"
         return f"{what}the loss still falls{so_far}: raise warmup.max_updates = {config.max_updates}"
     if last.loss < _BY_HEART:
-        return (
-            f"{what}the demonstrations are learnt by heart, and validation tasks need something else: raise "
-            f"warmup.episodes = {config.episodes}, or give the split train more tasks than its {len(run.train)}"
+        more = (
+            f"raise warmup.episodes = {config.episodes}, or give the split train more tasks than its {len(run.train)}"
+        )
+        return f"{what}the demonstrations are learnt by heart, and validation tasks need something else: " + (
+            "imitate more trajectories" if config.trajectories is not None else more
         )
     stands = f"the loss stands at {last.loss:.2g} since update {middle.update}"
     if what:
         return f"{what}{stands}: change warmup.lr = {config.lr:g}, or take a larger model"
+    if config.trajectories is not None:
+        return f"replies are valid and {stands}: imitate other trajectories, or take a larger model"
     noise = f" (a share of warmup.noise = {config.noise:g} of its moves is random, too)" if config.noise else ""
     return (
         f"replies are valid and {stands}: what was demonstrated cannot be told from what the policy sees. Let the "

@@ -14,10 +14,10 @@ from manyturn.agents.episode import Ending, Episode, TurnRecord
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.ledger import Ledger
 from manyturn.agents.records import episode_rows, turn_rows
-from manyturn.agents.trajectories import atif, hub
+from manyturn.agents.trajectories import atif, hub, training_trace
 from manyturn.agents.trajectories.files import read_any
 from manyturn.agents.trajectories.folder import write_folder
-from manyturn.agents.trajectories.trajectory import Trajectory, canonical, from_plain, to_plain
+from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError, canonical, from_plain, to_plain
 from manyturn.envs.contract.task import Task
 
 
@@ -38,6 +38,21 @@ def test_the_plain_form_loses_nothing(one):
 @given(trajectories())
 def test_an_atif_document_loses_nothing(one):
     same(one, atif.of_document(through_json(atif.document(one)), "a.json"))
+
+
+@given(trajectories())
+def test_a_training_trace_loses_nothing_of_what_it_can_hold(one):
+    if one.turns and (one.ledger is None or any(branch.allowed for branch in one.ledger.branches)):
+        with pytest.raises(TrajectoryError, match="choose --as atif"):
+            list(training_trace.lines_of([one]))
+        return
+    for line in training_trace.lines_of([one]):
+        same(one, training_trace.of_line(line, "line 1"))
+        turns = json.loads(line)["turns"]
+        assert all(
+            len(turn["loss_mask"]) == len(turn["prompt_token_ids"] + turn["completion_token_ids"]) for turn in turns
+        )
+        assert all(sum(turn["loss_mask"]) == len(turn["per_token_logps"]) > 0 for turn in turns)
 
 
 @given(one=trajectories())

@@ -3,12 +3,11 @@
 import json
 from importlib.util import find_spec
 
-import pytest
 from drawn_trajectories import trajectories
 from hypothesis import given, settings
 from needs import absent
 
-from manyturn.agents.trajectories import atif, hub, inspect_logs
+from manyturn.agents.trajectories import atif, hub, inspect_logs, training_trace
 from manyturn.agents.trajectories.conversation import of_exchanges
 from manyturn.agents.trajectories.files import read_any
 from manyturn.agents.trajectories.trajectory import canonical, to_plain
@@ -41,12 +40,31 @@ def test_harbors_own_models_accept_our_documents():
     accepted()
 
 
+def test_openenvs_own_model_accepts_our_traces():
+    needs("openenv")
+    from openenv.core.harness.training import TrainingTrace
+
+    @given(trajectories())
+    @settings(max_examples=100)
+    def accepted(one):
+        if one.ledger is None or any(branch.allowed for branch in one.ledger.branches):
+            return
+        for line in training_trace.lines_of([one]):
+            theirs = TrainingTrace.model_validate_json(line)
+            [turn] = json.loads(line)["turns"][:1]
+            assert theirs.turns[0].completion_token_ids == turn["completion_token_ids"]
+            back = training_trace.of_line(theirs.model_dump_json(), "line 1")
+            assert canonical(to_plain(back)) == canonical(to_plain(one))
+
+    accepted()
+
+
 def test_inspect_reads_our_logs_and_we_read_its_own(tmp_path):
     needs("inspect_ai")
     from inspect_ai.log import read_eval_log, write_eval_log
 
-    inspect_logs.write(tmp_path / "ours.json", FOUND)
-    log = read_eval_log(str(tmp_path / "ours.json"))
+    inspect_logs.write(tmp_path / "ours", FOUND)
+    log = read_eval_log(str(next((tmp_path / "ours").iterdir())))
     assert log.status == "success" and len(log.samples) == 4 and log.results.scores[1].metrics["mean"].value == 1.0
     assert [one.text for one in log.samples[0].messages] == ["Rules.", "see", "say", "see more", "say more", ""]
     assert log.samples[3].scores["success"].value == 1
@@ -71,13 +89,3 @@ def test_datasets_loads_our_folder_split_by_split(tmp_path, monkeypatch):
     assert {split: len(rows) for split, rows in found.items()} == {"unknown": 3, "test_hard": 1}
     assert found["unknown"][1]["messages"][0] == {"role": "system", "content": "Rules."}
     assert found["unknown"]["reward"][:] == [0.0, 1.0, 2.0]
-
-
-@pytest.mark.parametrize("name", ["a|b`![x](http://e)", "a\n\n# b", "a: [b"])
-def test_a_card_shows_a_hostile_name_as_text(name, tmp_path):
-    one = of_exchanges([("see", "say")], "x", None)
-    hub.write(tmp_path / "set", [type(one)(one.episode, one.turns, None, {"policy": name, "env": name})])
-    card = (tmp_path / "set" / "README.md").read_text()
-    [row] = [line for line in card.splitlines() if "unknown" in line and line.startswith("| ")]
-    assert row.count("|") == 6 and "\n# b" not in card
-    assert all(cell.strip().startswith("`") and cell.strip().endswith("`") for cell in row.split("|")[1:4])
