@@ -14,6 +14,9 @@ import asyncio
 import json
 import tomllib
 from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +63,7 @@ async def success(recipe: Mapping[str, Any], model: Path, only_admissible: bool,
 
 def run(root: Path, model: Path, seed: int, toy: bool) -> dict[str, Any]:
     """The summary of a run, with what the limit of replies does."""
+    transformers_logging.disable_progress_bar()
     folder, recipe = root / f"seed-{seed}", recipe_of(model, seed, toy)
     if not (folder / "summary.json").is_file():
         begun = (folder / "config.toml").is_file()
@@ -109,6 +113,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="where the runs lie")
     parser.add_argument("model", type=Path)
     parser.add_argument("--seeds", type=int, default=PLAN["seeds"])
+    parser.add_argument("--jobs", type=int, default=1, help="runs side by side")
     parser.add_argument("--toy", action="store_true", help="sizes that show that it runs, and nothing else")
     parser.add_argument("--out", type=Path, default=OUT)
     chosen = parser.parse_args()
@@ -116,12 +121,13 @@ def main() -> None:
         parser.error("toy sizes are no result: give --out")
     packages = ("torch", "transformers", "peft", "gymnasium", "numpy")
     about = origin(chosen.out, packages, run_folder=chosen.folder, model=chosen.model)
-    transformers_logging.disable_progress_bar()
     is_file = chosen.model.suffix == ".gguf"
     model = converted(chosen.model.parent, chosen.model.name) if is_file else chosen.model.resolve()
     root = chosen.folder.resolve() / about["commit"]
     first = PLAN["first_seed"]
-    runs = [run(root, model, seed, chosen.toy) for seed in range(first, first + chosen.seeds)]
+    seeds = range(first, first + chosen.seeds)
+    with ProcessPoolExecutor(chosen.jobs, get_context("spawn")) as pool:
+        runs = list(pool.map(partial(run, root, model, toy=chosen.toy), seeds))
     verdicts = judged(runs)
     print(verdicts)
     write(chosen.out, about, {"plan": PLAN, "judged": verdicts, "runs": runs})
