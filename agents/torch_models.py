@@ -50,8 +50,9 @@ def allowed_logits(
     possible = torch.zeros(len(allowed), len(words), dtype=torch.bool)
     possible[rows, columns] = True
     ids, possible = torch.tensor(words, device=states.device), possible.to(states.device)
-    if type(head) is torch.nn.Linear:
-        logits = linear(states, head.weight[ids], None if head.bias is None else head.bias[ids])
+    product = linear if type(head) is torch.nn.Linear else getattr(head, "product", None)
+    if product is not None:
+        logits = product(states, head.weight[ids], None if head.bias is None else head.bias[ids])
     else:
         logits = head(states)[:, ids]
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))

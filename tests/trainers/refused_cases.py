@@ -195,6 +195,11 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"learner.lora_rank": 8},
     ),
     (
+        {"model": {"name": "pretrained", "path": "x", "head_dtype": "float32"}, "device": "cpu"},
+        "model.head_dtype = 'float32' has no effect: on a CPU all of the model is float32; leave it out",
+        {"model": {"name": "pretrained", "path": "x"}},
+    ),
+    (
         {"rollout": {"group": 8, "branching": {"initial": 8}}},
         "initial = 8 leaves nothing of rollout.group = 8",
         {"rollout": {"group": 9, "branching": {"initial": 8}}},

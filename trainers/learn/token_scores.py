@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch.utils.checkpoint import checkpoint
 
+from manyturn.agents.float32_head import Float32Head
 from manyturn.agents.torch_models import allowed_logits
 from manyturn.trainers.learn.vocabulary_blocks import AT_ONCE, blockwise_scores
 
@@ -23,7 +24,7 @@ def free_scores(
         states: (T, D) out of which each is predicted.
         targets: (T,) the tokens.
     """
-    if type(head) is torch.nn.Linear and len(states) * head.weight.shape[0] > AT_ONCE:
+    if type(head) in (torch.nn.Linear, Float32Head) and len(states) * head.weight.shape[0] > AT_ONCE:
         return blockwise_scores(head, states, targets, temperature)
 
     def scores_of(states: torch.Tensor, piece: slice) -> _Scores:

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn.functional import linear
 
+from manyturn.agents.float32_head import Float32Head
+
 AT_ONCE = 2**22  # logits of a block
 _WORDS = 2**13  # of the vocabulary in a block, at most
 
@@ -131,5 +133,7 @@ def blockwise_scores(
     """What ``free_scores`` returns, of the same arguments."""
     kind = states.device.type
     computed = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else head.weight.dtype
+    if isinstance(head, Float32Head):
+        computed = torch.promote_types(head.weight.dtype, torch.float32)
     with torch.autocast(kind, enabled=False):
         return _Scores.apply(states, targets, head.weight, head.bias, temperature, computed)
