@@ -104,7 +104,7 @@ def find_policy(word: str, asked: Asked) -> Candidate:
     if not folder.exists() and _is_path(word):
         raise ValueError(_no_folder(Path(word)))
     if not folder.exists() and _HOSTED.fullmatch(word):
-        raise ValueError(f"{word} is a model behind an endpoint: write openai:{word}, and set OPENAI_BASE_URL")
+        raise ValueError(f"{word} is a model at an endpoint: write openai:{word}, and set OPENAI_BASE_URL")
     return _model(word, asked)
 
 

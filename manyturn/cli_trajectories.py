@@ -31,7 +31,7 @@ def export_trajectories(
     out
         The file to write; of atif and datasets a folder.
     success
-        Leave out whatever did not reach its goal.
+        Leave out episodes that did not reach their goal.
     limit
         Most episodes.
     """
