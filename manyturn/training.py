@@ -92,7 +92,8 @@ def resume(
         folder: the run's.
         steps: how many steps the run is to have, also if it was over; None: as many as before.
         accept_config: go on although its ``config.toml`` was edited since.
-        report, progress: see ``train``.
+        report: see ``train``.
+        progress: see ``train``.
     """
     return _played(None, Path(folder), report, progress, accept_config=accept_config, steps=steps)
 
