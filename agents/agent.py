@@ -232,7 +232,7 @@ def _allowed(choices: Choices | None, ids: Sequence[int], text: str) -> Sequence
     if (allowed := choices.along(ids)) is None:
         raise EnvError(
             f"{text!r:.80} is none of the {len(choices.replies)} admissible commands of its turn, which "
-            "agent.only_admissible chooses from: have admissible() list whatever expert() does"
+            "agent.only_admissible chooses from: have admissible() list all that expert() says"
         )
     return allowed
 

@@ -1,4 +1,4 @@
-"""Evaluate a model behind an endpoint that speaks the chat completions protocol.
+"""Evaluate a model at an endpoint that speaks the chat completions protocol.
 
     python examples/endpoint.py                     # a server of this file, which knows one trick
     python examples/endpoint.py URL MODEL           # yours; OPENAI_API_KEY is its key

@@ -104,7 +104,7 @@ def find_policy(word: str, asked: Asked) -> Candidate:
     if not folder.exists() and _is_path(word):
         raise ValueError(_no_folder(Path(word)))
     if not folder.exists() and _HOSTED.fullmatch(word):
-        raise ValueError(f"{word} is a model behind an endpoint: write openai:{word}, and set OPENAI_BASE_URL")
+        raise ValueError(f"{word} is a model at an endpoint: write openai:{word}, and set OPENAI_BASE_URL")
     return _model(word, asked)
 
 
@@ -200,8 +200,11 @@ def _model(word: str, asked: Asked) -> Candidate:
     try:
         language = _loaded(word)
     except ModelError as error:
-        if Path(word).exists() or (near := near_folder(Path(word))) is None:
+        if Path(word).exists():
             raise
+        if (near := near_folder(Path(word))) is None:
+            hint = f"there is no folder {word}, and a model at an endpoint is named openai:{word}"
+            raise ModelError(f"{hint}. As a model here: {error}") from error
         raise ModelError(f"there is no folder {word}: did you mean {near}? As a model: {error}") from error
     limit = getattr(language.model.config.get_text_config(), "max_position_embeddings", None) or LONGEST_CONTEXT
     if "max_context" not in asked.get("agent", {}):
@@ -262,4 +265,4 @@ def _refuse(asked: Asked, sections: Sequence[str], why: str) -> None:
         if section in asked:
             given = asked[section]
             name = f"{section}.{next(iter(given))}" if isinstance(given, dict) and given else section
-            raise OverrideError(f"--{name.replace('_', '-')} has no effect: {why}")
+            raise OverrideError(f"--{name.replace('_', '-')} has no effect: {why}; leave it out")

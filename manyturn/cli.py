@@ -46,6 +46,9 @@ for group, commands in {
 for command in (envs, new_env, check, play, shop, serve, host, sampler, export):
     app.command(command, group=ENVIRONMENTS)
 Overrides = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
+TASKS, PLAYING, SUITE = (  # sections of a long help
+    Parameter(group=group) for group in map(Group.create_ordered, ("Environment and tasks", "Playing", "A suite"))
+)
 
 
 @app.command(group=POLICIES)
@@ -72,7 +75,7 @@ def quickstart(*overrides: Overrides, out: Path = Path("runs/quickstart"), seed:
 )
 def train(
     *words: Overrides,
-    recipe: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    recipe: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     out: Path | None = None,
     resume: Path | None = None,
     accept_config: Annotated[bool, Parameter(negative="")] = False,
@@ -122,20 +125,20 @@ def train(
 def evaluate(
     policy: str,
     *words: Overrides,
-    env: str | None = None,
-    env_args: EnvArgs = None,
-    wrappers: Annotated[str | None, Parameter(name=("--env.wrappers", "--wrappers"))] = None,
-    split: str | None = None,
-    limit: int | None = None,
-    panel: Path | None = None,
-    repeats: int = 1,
-    seed: int = 0,
-    workers: Annotated[int, Parameter(name=("--env.workers", "--workers"))] = 0,
-    timeout: Annotated[float | None, Parameter(name=("--env.timeout", "--timeout"))] = None,
-    out: Path | None = None,
-    suite: str | None = None,
-    only: Annotated[tuple[str, ...], Parameter(negative="")] = (),
-    require: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    env: Annotated[str | None, TASKS] = None,
+    env_args: Annotated[EnvArgs, TASKS] = None,
+    wrappers: Annotated[str | None, TASKS, Parameter(name=("--env.wrappers", "--wrappers"))] = None,
+    split: Annotated[str | None, TASKS] = None,
+    limit: Annotated[int | None, TASKS] = None,
+    panel: Annotated[Path | None, TASKS] = None,
+    repeats: Annotated[int, PLAYING] = 1,
+    seed: Annotated[int, PLAYING] = 0,
+    workers: Annotated[int, PLAYING, Parameter(name=("--env.workers", "--workers"))] = 0,
+    timeout: Annotated[float | None, PLAYING, Parameter(name=("--env.timeout", "--timeout"))] = None,
+    out: Annotated[Path | None, PLAYING] = None,
+    suite: Annotated[str | None, SUITE] = None,
+    only: Annotated[tuple[str, ...], SUITE, Parameter(negative="", show_default=False)] = (),
+    require: Annotated[tuple[str, ...], SUITE, Parameter(negative="", show_default=False)] = (),
 ) -> None:
     """Evaluate policies on a pinned panel of held-out tasks.
 

@@ -221,13 +221,14 @@ def check(env: str, *, env_args: EnvArgs = None, samples: int = 20, timeout: flo
 
 def _list_envs() -> None:
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
     from manyturn.envs.contract.environments import env_ids
     from manyturn.envs.hosting.host import Host
 
-    table, lacking = Table("environment", "splits (tasks)", "most turns", "expert"), []
+    # An id is there to be copied: the other columns make room for it.
+    table, lacking = Table(Column("environment", no_wrap=True), "splits (tasks)", "most turns", "expert"), []
     for name in env_ids():
         try:
             with contextlib.closing(Host(name)) as host:

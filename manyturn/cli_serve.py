@@ -3,12 +3,13 @@
 import os
 from typing import Annotated, Literal
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from manyturn import exits
 from manyturn.env_args import EnvArgs, read_wrappers
 
 TOKEN = "MANYTURN_TOKEN"
+CLIENTS, LIMITS = (Parameter(group=group) for group in map(Group.create_ordered, ("Clients", "Limits")))
 
 
 def serve(
@@ -19,13 +20,13 @@ def serve(
     wrappers: Annotated[str | None, Parameter(name=("--env.wrappers", "--wrappers"))] = None,
     split: str = "train",
     seed: int = 0,
-    host: str = "127.0.0.1",
-    port: int = 0,
-    token: str | None = None,
-    limit: int = 64,
-    idle: float = 1800.0,
-    workers: Annotated[int, Parameter(name=("--env.workers", "--workers"))] = 2,
-    timeout: Annotated[float, Parameter(name=("--env.timeout", "--timeout"))] = 60.0,
+    host: Annotated[str, CLIENTS] = "127.0.0.1",
+    port: Annotated[int, CLIENTS] = 0,
+    token: Annotated[str | None, CLIENTS] = None,
+    limit: Annotated[int, LIMITS] = 64,
+    idle: Annotated[float, LIMITS] = 1800.0,
+    workers: Annotated[int, LIMITS, Parameter(name=("--env.workers", "--workers"))] = 2,
+    timeout: Annotated[float, LIMITS, Parameter(name=("--env.timeout", "--timeout"))] = 60.0,
 ) -> None:
     """Serve an environment to programs elsewhere, until Ctrl-C.
 

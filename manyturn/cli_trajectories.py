@@ -32,7 +32,7 @@ def export_trajectories(
     out
         The file to write; of atif, datasets and inspect a folder.
     success
-        Leave out whatever did not reach its goal.
+        Leave out episodes that did not reach their goal.
     limit
         Most episodes.
     """

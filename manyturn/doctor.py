@@ -144,7 +144,7 @@ def extras(requires: Iterable[str], version: Version = importlib.metadata.versio
         good, bad, wanted = _look(_needs(requires, extra), version)
         use = f" ({_EXTRAS[extra]})" if extra in _EXTRAS else ""
         text = f"{'; '.join(bad)}{use}: {_pip(wanted)}" if bad else f"{', '.join(good)}{use}"
-        if not good and all(line.endswith(_MISSING) for line in bad):
+        if len(good) < len(bad) and all(line.endswith(_MISSING) for line in bad):  # the rest came with others
             text = f"{_ABSENT}{use}"
         found.append(Diagnosis("note" if bad else "ok", f"extra {extra}", text))
     return found

@@ -316,7 +316,7 @@ def _asked_of_each(
         takes = [sections_of(policy) if isinstance(policy, str) else () for policy in policies]
         for section in asked:
             if not any(section in sections for sections in takes):
-                raise OverrideError(f"--{section} has no effect: it concerns none of {', '.join(names)}")
+                raise OverrideError(f"--{section} has no effect: it concerns none of {', '.join(names)}; leave it out")
         given = [{section: asked[section] for section in sections if section in asked} for sections in takes]
     folders: list[Path | None] = [None] * len(policies)
     if settings.out is not None:

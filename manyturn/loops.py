@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from manyturn.exits import run
@@ -33,7 +34,8 @@ def _in_a_thread(work: Coroutine[Any, Any, Result]) -> Result:
         return await work
 
     with ThreadPoolExecutor(1, thread_name_prefix="manyturn") as thread:
-        ending = thread.submit(asyncio.run, cancellable())
+        # By the context a notebook knows the cell that what is displayed belongs to.
+        ending = thread.submit(copy_context().run, asyncio.run, cancellable())
         try:
             return ending.result()
         except KeyboardInterrupt:

@@ -34,7 +34,7 @@ installed plugins too; `manyturn options --markdown` makes this page.
 
 An option can stand in a recipe (`[learner]`, `lr = 1e-4`), on the command line (`--learner.lr 1e-4`) or in Python
 (`manyturn.train(ENV, learner={"lr": 1e-4})`), and means the same there. A later recipe changes what an earlier one
-says, the command line changes both, and defaults fill what nobody gave. A default that depends on the model names it;
+says, the command line changes both, and defaults fill the rest. A default that depends on the model names it;
 [models.md](models.md) says why. `evaluate MODEL` and `evaluate openai:MODEL` stand where an evaluation has another one
 than training. On the command line `unset` takes back what a recipe says: `--rollout.horizon unset`.
 

@@ -42,7 +42,7 @@ def parse_words(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
         name, equals, value = word[2:].partition("=")
         if not equals:
             if not rest:
-                raise OverrideError(f"--{name} has no value")
+                raise OverrideError(f"--{name} has no value: write --{name} VALUE")
             value = rest.pop(0)
         put_option(found, _place_of(name), read_value(value))
     return plain, found

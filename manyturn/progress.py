@@ -1,4 +1,4 @@
-"""How far an evaluation is: a bar on a terminal, and lines now and then where the output goes to a file."""
+"""How far an evaluation is: a bar on a terminal or in a notebook, and lines now and then where it goes to a file."""
 
 import asyncio
 import sys
@@ -15,6 +15,7 @@ from rich.text import Text
 
 from manyturn.agents.kept import Progress
 from manyturn.agents.summary_table import count
+from manyturn.notebook_bar import notebook_bar
 from manyturn.visible import visible
 
 _EVERY, _LATER, _EARLY = 10.0, 60.0, 600.0  # seconds between lines, first and after the seconds named last
@@ -40,12 +41,14 @@ class Watch:
         clock: Callable[[], float] = time.monotonic,
     ):
         self._name, self._out, self._clock = visible(name), out, clock
-        self._console = console or Console(stderr=True, highlight=False)
+        self._console = console or Console(stderr=True, highlight=False, force_jupyter=False)
         columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
         told = TextColumn("{task.fields[told]}", markup=False)
         # A terminal that only appends, as in editors and under TERM=dumb, gets lines like a log.
-        self._draws = self._console.is_terminal and not self._console.is_dumb_terminal
-        self._bar = Bar(*columns, told, console=self._console, transient=True, disable=not self._draws)
+        self._cell = notebook_bar()
+        on_terminal = self._cell is None and self._console.is_terminal and not self._console.is_dumb_terminal
+        self._bar = Bar(*columns, told, console=self._console, transient=True, disable=not on_terminal)
+        self._draws = on_terminal or self._cell is not None
         self._shown = self._bar.add_task(self._name, total=None, told="")
         self._began = self._said = clock()
         self._said_done = 0
@@ -73,6 +76,8 @@ class Watch:
             self._said_done = progress.done
         self._progress = progress
         self._bar.update(self._shown, total=progress.total, completed=progress.done, told=self._figures(progress))
+        if self._cell is not None:
+            self._cell(self._line(progress), progress.done, progress.total)
         self._say_if_due(at_a_tenth=True)
 
     async def _tick(self) -> None:
@@ -90,7 +95,10 @@ class Watch:
         tenth = 10 * progress.done // progress.total > 10 * self._said_done // progress.total
         if since >= (_EVERY if now - self._began < _EARLY else _LATER) or (at_a_tenth and tenth and since >= _LEAST):
             self._said, self._said_done = now, progress.done
-            self._say(f"{self._name}: {_of_all(progress)}, {self._figures(progress)}")
+            self._say(self._line(progress))
+
+    def _line(self, progress: Progress) -> str:
+        return f"{self._name}: {_of_all(progress)}, {self._figures(progress)}"
 
     def _figures(self, progress: Progress) -> str:
         """Success, speed, tokens, cost and the time that is left, as far as they are known."""

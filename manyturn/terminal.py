@@ -1,4 +1,4 @@
-"""What the terminal shows of training."""
+"""What the terminal, or the cell of a notebook, shows of training."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from manyturn import exits
 from manyturn.envs.contract.role_parts import PARTS
 from manyturn.envs.contract.turn import OUTCOME
+from manyturn.notebook_bar import notebook_bar
 from manyturn.outcome import print_outcome, say
 from manyturn.report.write import write_report
 from manyturn.trainers.recipe.config import RunConfig
@@ -46,6 +47,8 @@ _PARTS = 4  # parts of rewards in a line, at most
 class TrainingReport:
     """Prints a line for each step and the summary at the end; on a terminal a bar says how long it will take.
 
+    In a notebook a bar with the newest line takes the place of the lines.
+
     Args:
         out: the run's folder.
         config: the run's configuration.
@@ -53,9 +56,11 @@ class TrainingReport:
 
     def __init__(self, out: Path, config: RunConfig):
         self._out, self._config = out, config
-        self._console = Console(highlight=False)
+        self._console = Console(highlight=False, force_jupyter=False)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        self._bar = Progress(*columns, console=self._console, transient=True, disable=not self._console.is_terminal)
+        self._cell, self._done = notebook_bar(), 0
+        hidden = self._cell is not None or not self._console.is_terminal
+        self._bar = Progress(*columns, console=self._console, transient=True, disable=hidden)
         self._steps = self._bar.add_task("warm-up", total=config.steps)
 
     def __enter__(self) -> Self:
@@ -84,9 +89,14 @@ class TrainingReport:
         shown += [f"{name} {line[f'{name}_seconds']:.0f} s" for name in _COST.get(line["phase"], ())]
         if line.get("errors"):
             shown.append(f"errors {line['errors']}")
-        self._say(f"{head}  {line['seconds']:6.0f} s  {'  '.join(shown)}")
+        text = f"{head}  {line['seconds']:6.0f} s  {'  '.join(shown)}"
         if line["phase"] == "train":
-            self._bar.update(self._steps, completed=line["step"], description="training")
+            self._done = line["step"]
+            self._bar.update(self._steps, completed=self._done, description="training")
+        if self._cell is None:
+            self._say(text)
+        else:
+            self._cell(text, self._done, self._config.steps)
 
     def finish(self, summary: dict[str, Any]) -> None:
         """Print what the run achieved."""

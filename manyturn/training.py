@@ -3,7 +3,7 @@
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -51,6 +51,7 @@ def train(
     recipe: Name | Sequence[Name] = (),
     out: Name | None = None,
     report: Callable[[dict[str, Any]], object] | None = None,
+    progress: bool = False,
     **options: Any,
 ) -> Trained:
     """Train an agent on an environment, and wait until it is done; works in a notebook too.
@@ -62,6 +63,7 @@ def train(
         recipe: a TOML file, or the name of a recipe that comes with manyturn; several are laid on each other in order.
         out: folder of the run. Default: runs/ENV, numbered.
         report: called with each line of metrics and each notice, such as ``print``.
+        progress: show how far it is: a bar in a notebook, elsewhere the lines of ``manyturn train``.
         options: entries of the configuration, as in a recipe: a section is a dict, a name may have dots. See
             ``manyturn options``.
 
@@ -73,7 +75,7 @@ def train(
     """
     names = [recipe] if isinstance(recipe, str | os.PathLike) else recipe
     config = configured([os.fspath(name) for name in names], nested(options), env)
-    return _played(config, Path(out) if out is not None else fresh_folder(config.env.id), report)
+    return _played(config, Path(out) if out is not None else fresh_folder(config.env.id), report, progress)
 
 
 def resume(
@@ -82,6 +84,7 @@ def resume(
     steps: int | None = None,
     accept_config: bool = False,
     report: Callable[[dict[str, Any]], object] | None = None,
+    progress: bool = False,
 ) -> Trained:
     """Continue a run from its last checkpoint, to the same bits as if it had never been interrupted.
 
@@ -90,8 +93,9 @@ def resume(
         steps: how many steps the run is to have, also if it was over; None: as many as before.
         accept_config: go on although its ``config.toml`` was edited since.
         report: see ``train``.
+        progress: see ``train``.
     """
-    return _played(None, Path(folder), report, accept_config=accept_config, steps=steps)
+    return _played(None, Path(folder), report, progress, accept_config=accept_config, steps=steps)
 
 
 def configured(recipes: Sequence[str], changes: Mapping[str, Any], env: Any = None, **given: Any) -> RunConfig:
@@ -156,11 +160,14 @@ def _played(
     config: RunConfig | None,
     folder: Path,
     report: Callable[[dict[str, Any]], object] | None,
+    progress: bool,
     **resuming: Any,
 ) -> Trained:
     from manyturn.report.write import write_report
+    from manyturn.terminal import TrainingReport
     from manyturn.trainers.learn.ranks.group import started_ranks
     from manyturn.trainers.record.curve import draw_curve
+    from manyturn.trainers.record.run_folder import read_config
     from manyturn.trainers.record.stopping import Stopped
     from manyturn.trainers.run.loop import train as run
 
@@ -169,12 +176,18 @@ def _played(
             "a script would run once in each of torchrun's processes: torchrun --nproc-per-node N -m manyturn train"
         )
 
+    shown = None
+    if progress:
+        steps, settings = resuming.get("steps"), config or read_config(folder)
+        shown = TrainingReport(folder, settings if steps is None else settings.model_copy(update={"steps": steps}))
+
     def told(line: dict[str, Any]) -> None:
-        if report is not None:
-            report(line)
+        for listener in (shown, report):
+            if listener is not None:
+                listener(line)
 
     try:
-        with without_foreign_bars():
+        with without_foreign_bars(), shown or nullcontext():
             summary = result_of(run(config, folder, resume=config is None, report=told, **resuming))
     except Stopped as stopped:
         if stopped.signal is not signal.SIGINT:

@@ -1,6 +1,7 @@
 """Notebooks that no longer run, show nothing, or were saved with what one machine found."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -35,4 +36,7 @@ def test_a_notebook_runs_from_its_first_cell_to_its_last(path, tmp_path):
     assert "image/png" in kinds
     if path.stem in TRAINS:
         pages = [output["data"]["text/html"] for output in shown if "text/html" in output.get("data", {})]
-        assert len(pages) == 3 and all("95 % interval" in page for page in pages)
+        bars = [page for page in pages if "<progress" in page]
+        assert len(pages) == 5 and sum("95 % interval" in page for page in pages) == 3
+        assert len(bars) == 2 and all(re.search(r'value="(\d+)" max="\1"', bar) for bar in bars), "drawn in place"
+        assert not any("\r" in output.get("text", "") for output in shown), "a bar for terminals is drawn too"

@@ -77,20 +77,22 @@ def test_help_of_train_names_every_section_and_no_flag_that_nobody_needs(strange
     assert "--empty-recipe" not in told and "--no-accept-config" not in told and "[ENV]" in told
 
 
-def helps(of: App = app, name: str = "") -> Iterator[tuple[str, str]]:
-    """Each command, and its help on a terminal of 100 columns."""
+def helps(width: int, of: App = app, name: str = "") -> Iterator[tuple[str, str]]:
+    """Each command, and its help on a terminal of so many columns."""
     shown = StringIO()
-    of.help_print([], console=Console(file=shown, width=100, no_color=True))
+    of.help_print([], console=Console(file=shown, width=width, no_color=True))
     yield name, shown.getvalue()
     for below in of:
         if not below.startswith("-"):
-            yield from helps(of[below], f"{name} {below}".strip())
+            yield from helps(width, of[below], f"{name} {below}".strip())
 
 
-def test_the_help_of_each_command_fits_on_one_screen():
-    shown = dict(helps())
+def test_the_help_of_each_command_fits_on_one_screen_or_has_sections():
+    shown = dict(helps(100))
     assert {"", "train", "suite freeze", "trajectories export"} <= shown.keys() and len(shown) > 30
-    assert {name: len(text.splitlines()) for name, text in shown.items() if len(text.splitlines()) > 48} == {}
+    long = {name: text.count("╭─") for name, text in shown.items() if len(text.splitlines()) > 40}
+    assert "evaluate" in long and min(long.values()) >= 3
+    assert max(len(text.splitlines()) for text in shown.values()) <= 56
     summaries = re.findall(r"^│ ([a-z][a-z-]*) +(.*?) +│$", shown[""], re.MULTILINE)
     assert {name for name, _ in summaries} == {name for name in shown if name and " " not in name}, "one line each"
 

@@ -85,7 +85,9 @@ def test_extras_that_nobody_asked_for_are_one_short_line_each():
     [train, parquet] = extras(REQUIRES, installed())
     assert (train.text, train.status) == ("not installed (training, and models as policies)", "note")
     assert parquet.text.startswith("not installed") and len(parquet.text) < 80
-    assert "pip install" in extras(REQUIRES, installed(torch="2.12"))[0].text, "a part of an extra is a fault"
+    assert "pip install" in extras(REQUIRES, installed(torch="2.12"))[0].text, "half of an extra is a fault"
+    more = [*REQUIRES, 'transformers>=5; extra == "train"']
+    assert extras(more, installed(torch="2.12"))[0].text.startswith("not installed"), "torch came with others"
 
 
 def test_the_use_of_every_extra_is_named():

@@ -59,6 +59,13 @@ def test_pages_of_all_environments_need_no_setup(capsys):
     assert "| `products` |  | how many a shop has" in text and "NeedsSetup: there are no rows" in text
 
 
+def test_ids_are_listed_so_that_they_can_be_copied(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    app(["envs"], result_action="return_value")
+    listed = capsys.readouterr().out
+    assert [name for name in IDS if name not in listed] == []
+
+
 def test_what_has_no_page_says_why(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text("import sys\nsys.exit('it ran')\n", encoding="utf-8")

@@ -118,7 +118,7 @@ BAD_INPUT = [
     ("evaluate random --panel torn.json", "not a panel"),
     ("evaluate random --panel file --limit 3", "leave --limit"),
     ("evaluate ./runs/x --env MAZE", "there is no runs/x"),
-    ("evaluate maze-rum/x --env MAZE", "cannot load maze-rum/x"),
+    ("evaluate maze-rum/x --env MAZE", "named openai:maze-rum/x. As a model here: cannot load maze-rum/x"),
     ("evaluate ./maze-rum --env MAZE", "did you mean maze-run?"),
     ("evaluate file --env MAZE", "is a file"),
     ("evaluate nothing --env MAZE", "config.json"),

@@ -44,6 +44,13 @@ def test_a_run_from_a_notebook_is_that_of_the_command_line_to_the_bit(tiny_run, 
     assert (folder / "report.html").is_file() and (folder / "curve.png").is_file()
 
 
+def test_progress_in_a_script_is_that_of_the_command_line(tiny_run, tmp_path, capsys):
+    run = mt.train(doors(tiny_run), out=tmp_path / "run", progress=True, steps=1, **SIZES, **COST)
+    mt.resume(run.folder, steps=2, progress=True)
+    heads = [line.split()[:2] for line in capsys.readouterr().out.splitlines()]
+    assert [head for head in heads if head[0] == "step"] == [["step", "1"], ["step", "2"]]
+
+
 def test_what_a_notebook_interrupts_has_closed_its_folder_and_goes_on(tiny_run, tmp_path):
     def report(line):
         if line["phase"] == "train":

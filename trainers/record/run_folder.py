@@ -253,7 +253,7 @@ def step_ledgers(run: Path, step: int) -> Path:
 
 
 def no_run(path: Path) -> str:
-    return f"{path} holds no run: it has no config.toml"
+    return f"{path} holds no run: it has no config.toml; name a folder that manyturn train has written"
 
 
 def read_config(run: Path) -> RunConfig:

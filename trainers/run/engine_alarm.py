@@ -89,7 +89,7 @@ async def _cause(run: Run, trainee: Trainee, samples: Sequence[Sample], coarse: 
         await trainee.engine.sleep()
     if cause is None and coarse and _is_rounding(reader, worst, trainee.engine.precision):
         cause = f"precision: it computes in {trainee.engine.precision}, with more rounding than the learner"
-    return cause or "weights: it draws with others than the learner's, whatever it is given: look at its load()"
+    return cause or "weights: it draws with others than the learner's on any input: look at its load()"
 
 
 def _cause_in_learner(trainee: Trainee, worst: Sequence[Sample], enough: float) -> str | None:

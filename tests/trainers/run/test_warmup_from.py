@@ -64,7 +64,7 @@ def test_a_warm_up_of_another_policy_is_refused_with_the_difference(source, tmp_
 
 
 def test_what_is_no_whole_end_of_a_warm_up_is_refused(source, tmp_path):
-    with pytest.raises(ConfigError, match=r"holds no run: it has no config.toml$"):
+    with pytest.raises(ConfigError, match=r"holds no run: it has no config.toml; name a folder"):
         branch(tmp_path / "run", tmp_path / "nowhere")
     copied = Path(shutil.copytree(source[0], tmp_path / "copied"))
     template = copied / "checkpoints/step_000000/model/chat_template.jinja"
