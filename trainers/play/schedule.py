@@ -36,18 +36,18 @@ class EpisodePlace(NamedTuple):
     number: int
 
 
-class Group(NamedTuple):
+class GroupPlace(NamedTuple):
     """A task's episodes: the step that they are drawn for, from 1, and the task's number among the step's, from 0."""
 
     step: int
     number: int
 
 
-class Choice(NamedTuple):
+class StepChoice(NamedTuple):
     """What becomes of groups once a step is learnt from: these are learnt from, those are dropped."""
 
-    learnt: Sequence[Group]
-    dropped: Sequence[Group]
+    learnt: Sequence[GroupPlace]
+    dropped: Sequence[GroupPlace]
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ class Past:
 
     done: int = 0
     first: int = 1
-    gone: frozenset[Group] = frozenset()
+    gone: frozenset[GroupPlace] = frozenset()
     ended: Mapping[EpisodePlace, int] = field(default_factory=dict)
-    choices: Sequence[Choice] = ()
+    choices: Sequence[StepChoice] = ()
 
 
 NOTHING = Past()
@@ -111,24 +111,24 @@ class Schedule:
         self._episodes, self._steps, self._staleness = episodes, steps, staleness
         self._groups, self._group, self._consume = groups, episodes // groups, consume
         self._places = min(places, episodes * (staleness + 1))
-        self._begun = dict[Group, dict[EpisodePlace, int]]()  # of each group, steps that were done when each began
-        self._oldest = dict[Group, int]()  # of each group, the least of them
+        self._begun = dict[GroupPlace, dict[EpisodePlace, int]]()  # of each group, steps that were done when each began
+        self._oldest = dict[GroupPlace, int]()  # of each group, the least of them
         self._ended, self._count = set(past.ended), Counter(map(self.group_of, past.ended))
         for place, began in past.ended.items():
             self._note(place, began)
         self._complete = {group for group, count in self._count.items() if count == self._group}
         self._open, self._again = 0, list(past.choices)
         self._next, self._room = EpisodePlace(self.first, 0), self._most()
-        self._choice: Choice | None = None  # of the step that is being learnt from
-        self.offer: list[Group] | None = None
+        self._choice: StepChoice | None = None  # of the step that is being learnt from
+        self.offer: list[GroupPlace] | None = None
         self._look()
         self._clock, self._now = clock, clock()
         self._since, self._idle_learner, self._idle_places = self._now, 0.0, 0.0
 
-    def group_of(self, place: EpisodePlace) -> Group:
-        return Group(place.step, place.number // self._group)
+    def group_of(self, place: EpisodePlace) -> GroupPlace:
+        return GroupPlace(place.step, place.number // self._group)
 
-    def members(self, group: Group) -> list[EpisodePlace]:
+    def members(self, group: GroupPlace) -> list[EpisodePlace]:
         first = group.number * self._group
         return [EpisodePlace(group.step, number) for number in range(first, first + self._group)]
 
@@ -138,9 +138,9 @@ class Schedule:
         return self.first + -(-self._room // self._groups) - 1
 
     @property
-    def overtaken(self) -> list[Group]:
+    def overtaken(self) -> list[GroupPlace]:
         """Groups that have begun and are left, though one that was drawn later is not."""
-        last = max(self.gone, default=Group(0, 0))
+        last = max(self.gone, default=GroupPlace(0, 0))
         return [group for group in self._begun if group < last]
 
     @property
@@ -187,7 +187,7 @@ class Schedule:
             self._complete.add(group)
             self._look()
 
-    def learn(self) -> Choice:
+    def learn(self) -> StepChoice:
         """Begin to learn from the next step; returns what becomes of which groups.
 
         Open episodes of groups that are dropped are open no longer.
@@ -197,7 +197,7 @@ class Schedule:
             raise ValueError(f"step {self.done + 1} cannot be learnt from: {len(self._complete)} groups are complete")
         self._pass_time()
         dropped = self._again.pop(0).dropped if self._again else self._late(learnt)
-        self._choice = Choice(learnt, dropped)
+        self._choice = StepChoice(learnt, dropped)
         for group in dropped:
             members = self._forget(group)
             self._open -= len(members) - self._count.pop(group, 0)
@@ -217,8 +217,8 @@ class Schedule:
             self._ended.difference_update(self.members(group))
             del self._count[group]
         self.gone.update(learnt)
-        while all(Group(self.first, number) in self.gone for number in range(self._groups)):
-            self.gone -= {Group(self.first, number) for number in range(self._groups)}
+        while all(GroupPlace(self.first, number) in self.gone for number in range(self._groups)):
+            self.gone -= {GroupPlace(self.first, number) for number in range(self._groups)}
             self.first += 1
         self.done += 1
         self._next, self._room = max(self._next, EpisodePlace(self.first, 0)), self._most()
@@ -242,7 +242,7 @@ class Schedule:
         """Groups from ``first`` on that may have begun: as many as are gone, and as many as may be left."""
         return len(self.gone) + self._groups * min(self._staleness + 1, self._steps - self.done)
 
-    def _index(self, group: Group) -> int:
+    def _index(self, group: GroupPlace) -> int:
         return (group.step - self.first) * self._groups + group.number
 
     def _go_on(self) -> None:
@@ -255,7 +255,7 @@ class Schedule:
         members[place] = began
         self._oldest[group] = min(members.values())
 
-    def _forget(self, group: Group) -> dict[EpisodePlace, int]:
+    def _forget(self, group: GroupPlace) -> dict[EpisodePlace, int]:
         self._oldest.pop(group, None)
         return self._begun.pop(group, {})
 
@@ -263,7 +263,7 @@ class Schedule:
         """See what the next step would learn from: after each step, and when one more group is complete."""
         self.offer = self._chosen()
 
-    def _chosen(self) -> list[Group] | None:
+    def _chosen(self) -> list[GroupPlace] | None:
         """The groups of the next step; None where it has to wait."""
         if self._again:
             return list(self._again[0].learnt)
@@ -275,7 +275,7 @@ class Schedule:
         chosen = sorted(self._complete, key=lambda group: (self._oldest[group], group))[: self._groups]
         return sorted(chosen) if self._consume == "drop" or self._leaves_time(chosen) else None
 
-    def _leaves_time(self, chosen: Sequence[Group]) -> bool:
+    def _leaves_time(self, chosen: Sequence[GroupPlace]) -> bool:
         """Whether all groups that are not chosen for the next step can be learnt from before they are too old."""
         last = Counter(self._oldest[group] + self._staleness for group in self._oldest.keys() - set(chosen))
         left = 0  # groups that some step has to take, at the latest the one that comes after so many others
@@ -285,7 +285,7 @@ class Schedule:
                 return False
         return True
 
-    def _late(self, learnt: Sequence[Group]) -> list[Group]:
+    def _late(self, learnt: Sequence[GroupPlace]) -> list[GroupPlace]:
         """Groups that are not learnt from now, and would be too old for the step after this."""
         if self._consume != "drop":
             return []

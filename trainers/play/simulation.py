@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import count
 
-from manyturn.trainers.play.schedule import Choice, Consume, EpisodePlace, Past, Schedule
+from manyturn.trainers.play.schedule import Consume, EpisodePlace, Past, Schedule, StepChoice
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class _Journal:
     """What a kill leaves: episodes that have ended, with the steps that were done when each began, and choices."""
 
     ended: dict[EpisodePlace, int] = field(default_factory=dict)
-    choices: dict[int, Choice] = field(default_factory=dict)
+    choices: dict[int, StepChoice] = field(default_factory=dict)
 
     def after(self, schedule: Schedule) -> Past:
         """What a process that goes on from the present step begins with."""

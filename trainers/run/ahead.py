@@ -22,7 +22,7 @@ from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import settled
 from manyturn.envs.contract.task import Task
 from manyturn.trainers.play.rollouts import describe, plan_groups
-from manyturn.trainers.play.schedule import EpisodePlace, Group, Past, Schedule
+from manyturn.trainers.play.schedule import EpisodePlace, GroupPlace, Past, Schedule
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.state import State
 from manyturn.trainers.record.stopwatch import Stopwatch
@@ -48,7 +48,7 @@ class Ahead:
         self._played = dict[int, dict[int, Episode]]()
         self._journals = Journals(
             folder,
-            Past(state.step, state.first_left, frozenset(Group(*group) for group in state.gone)),
+            Past(state.step, state.first_left, frozenset(GroupPlace(*group) for group in state.gone)),
             self._count,
             self._allowed,
             rollout.tasks,
@@ -99,7 +99,7 @@ class Ahead:
             await check_first_step(self._run, self._episodes(self._schedule.offer or ()))
         return await _unbroken(self._learn(waited, clock))
 
-    def _episodes(self, groups: Iterable[Group]) -> list[Episode]:
+    def _episodes(self, groups: Iterable[GroupPlace]) -> list[Episode]:
         """Those of complete groups."""
         places = [place for group in groups for place in self._schedule.members(group)]
         return [self._played[place.step][place.number] for place in places]
@@ -116,14 +116,11 @@ class Ahead:
             updates = lesson.updates(run, memory)
             return updates, *lesson.learn(run, self._folder, updates, memory)
 
-        # These episodes are counted on from now on.
+        self._journals.choose(step, choice)  # these episodes are counted on from now on
         overtakes = run.config.order.consume != "drawn"
         if overtakes:
-            self._journals.choose(step, choice)
             self._count_turns("learnt", episodes)
             self._drop(choice.dropped)
-        else:
-            self._journals.sync(step)
         updates, learned, remembered = await asyncio.get_running_loop().run_in_executor(self._thread, update)
         found = state.found
         counted = lesson.settle(run, state, updates, remembered)
@@ -198,7 +195,7 @@ class Ahead:
         self._schedule.ends(place)
         self._begin()
 
-    def _drop(self, groups: Sequence[Group]) -> None:
+    def _drop(self, groups: Sequence[GroupPlace]) -> None:
         """End what is being played of groups that are not learnt from, and fill the places."""
         self._count_turns("dropped", self._seen(groups))
         for place in (place for group in groups for place in self._schedule.members(group)):
@@ -206,7 +203,7 @@ class Ahead:
                 task.cancel()
         self._begin()
 
-    def _seen(self, groups: Iterable[Group]) -> list[Episode]:
+    def _seen(self, groups: Iterable[GroupPlace]) -> list[Episode]:
         """What has been played of them so far."""
         places = [place for group in groups for place in self._schedule.members(group)]
         found = [self._played[place.step].get(place.number, self._attempts.get(place)) for place in places]

@@ -18,7 +18,7 @@ from manyturn.agents.journal import Journal, JournalError
 from manyturn.agents.recorded import episode_from_plain, episode_to_plain
 from manyturn.agents.records import SCHEMA_VERSION
 from manyturn.envs.contract.task import Task
-from manyturn.trainers.play.schedule import Choice, EpisodePlace, Group, Past
+from manyturn.trainers.play.schedule import EpisodePlace, GroupPlace, Past, StepChoice
 from manyturn.trainers.record.run_folder import RunFolder
 
 _SETTINGS = {"order": "asynchronous", "schema_version": SCHEMA_VERSION}
@@ -41,16 +41,17 @@ class Journals:
 
     def __init__(self, folder: RunFolder, past: Past, count: int, allowed: int, groups: int = 1, chosen: bool = False):
         self._folder, self._open, self._group = folder, dict[int, Journal](), count // groups
+        self._chosen = chosen
         read = {
             step: {n: entry for n, entry in entries.items() if self._group_of(step, n) not in past.gone}
             for step, entries in _read(folder, past.first)
         }
-        choices, reached = list[Choice](), past.done
+        choices, reached = list[StepChoice](), past.done
         if chosen:
             choices = self._choices(past.done, read)
             reached += len(choices)
         else:
-            while _is_complete(read.get(reached + 1, {}), count, allowed):
+            while _is_complete(read.get(past.first + reached - past.done, {}), count, allowed):
                 reached += 1
         learnt = {group for choice in choices for group in choice.learnt}
         self._entries = dict[int, dict[int, dict[str, Any]]]()
@@ -61,7 +62,10 @@ class Journals:
                 n: entry
                 for n, entry in entries.items()
                 if entry["done"][1] <= reached
-                and (not _is_error(entry) or (self._group_of(step, n) in learnt if chosen else step <= reached))
+                and (
+                    not _is_error(entry)
+                    or (self._group_of(step, n) in learnt if chosen else step - past.first < reached - past.done)
+                )
             }
             if len(kept) < len(entries):
                 self._rewrite(step, kept)
@@ -71,18 +75,20 @@ class Journals:
                 self.found[EpisodePlace(step, number)] = (began, ended)
         self.past = replace(past, ended={place: began for place, (began, _) in self.found.items()}, choices=choices)
 
-    def _group_of(self, step: int, number: int) -> Group:
-        return Group(step, number // self._group)
+    def _group_of(self, step: int, number: int) -> GroupPlace:
+        return GroupPlace(step, number // self._group)
 
-    def _choices(self, done: int, read: Mapping[int, Mapping[int, Any]]) -> list[Choice]:
+    def _choices(self, done: int, read: Mapping[int, Mapping[int, Any]]) -> list[StepChoice]:
         """What the steps after ``done`` were learnt from, as far as it is there; later choices are forgotten."""
         there = Counter(self._group_of(step, number) for step, entries in read.items() for number in entries)
-        files, choices = sorted(self._folder.choice_file(0).parent.glob("step_*_choice.jsonl")), list[Choice]()
+        files, choices = sorted(self._folder.choice_file(0).parent.glob("step_*_choice.jsonl")), list[StepChoice]()
         for file in files:
             step = int(file.stem.split("_")[1])
             entries = _entries(file) if step == done + len(choices) + 1 else []
             choice = (
-                Choice(*([Group(*group) for group in entries[0][name]] for name in Choice._fields)) if entries else None
+                StepChoice(*([GroupPlace(*group) for group in entries[0][name]] for name in StepChoice._fields))
+                if entries
+                else None
             )
             if choice is not None and all(there[group] == self._group for group in choice.learnt):
                 choices.append(choice)
@@ -120,24 +126,23 @@ class Journals:
             entry = {**episode_to_plain(episode), "number": place.number, "done": [began, ended]}
             self._open[place.step].append(entry)
 
-    def sync(self, step: int) -> None:
-        """The step is complete: the disk has it before it is learnt from."""
+    def _sync(self, step: int) -> None:
         if journal := self._open.pop(step, None):
             with self._folder.writing():
                 journal.__exit__(None, None, None)
 
-    def choose(self, step: int, choice: Choice) -> None:
-        """The disk has what a step is learnt from, and that it is, before it is."""
+    def choose(self, step: int, choice: StepChoice) -> None:
+        """The disk has what a step is learnt from before it is, and which groups these are where that is a choice."""
         for drawn_for in sorted({group.step for group in choice.learnt}):
-            self.sync(drawn_for)
+            self._sync(drawn_for)
         path = self._folder.choice_file(step)
-        if not path.exists():
+        if self._chosen and not path.exists():
             with self._folder.writing(), Journal(path, _SETTINGS) as journal:
                 journal.append(choice._asdict())
 
     def close(self) -> None:
         for step in list(self._open):
-            self.sync(step)
+            self._sync(step)
 
 
 def _read(folder: RunFolder, first: int) -> Iterator[tuple[int, dict[int, dict[str, Any]]]]:

@@ -22,6 +22,7 @@ from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.journal import JournalError
 from manyturn.agents.records import read_turns
 from manyturn.agents.trajectories.kept_tokens import read_ledgers
+from manyturn.report.run import run_head
 from manyturn.trainers.play.schedule import EpisodePlace, Past
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.run_folder import RunFolder, read_metrics, step_ledgers
@@ -78,6 +79,14 @@ def test_no_turn_is_older_than_allowed_and_episodes_span_versions(played):
         mixed += share > 0
     assert mixed, "weights reach the engine while episodes run"
     assert max(line["staleness_max"] for line in found.values()) == 2
+
+
+def test_the_report_draws_staleness_queues_idle_shares_and_the_slowest_environment(played):
+    drawn = {curve["title"]: [series["name"] for series in curve["series"]] for curve in run_head(played).curves}
+    assert drawn["Staleness"] == ["mean of an episode", "of the oldest"]
+    assert drawn["Idle"] == ["learner", "places for episodes"]
+    assert drawn["Queues"] == ["being played", "waiting to be learnt from"]
+    assert drawn["Answers of the environment"] == ["mean of a turn", "the slowest"]
 
 
 @pytest.mark.parametrize("consume", ["any", "drop"])
