@@ -1,6 +1,6 @@
 """A plan for a thousand GPUs on paper: from committed figures, from assumptions that are named, and from the schedule.
 
-    python benchmarks/thousand_gpus.py            a minute or two; writes the result and docs/thousand-gpus.md
+    python benchmarks/thousand_gpus.py            half a minute; writes the result and docs/thousand-gpus.md
     python benchmarks/thousand_gpus.py --page     the page alone, from the result
 
 ``thousand_gpus.toml`` has the assumptions. What is measured is read from ``results/``. What a step takes in each order
@@ -24,7 +24,7 @@ from manyturn.trainers.play.simulation import Workload, simulate
 
 ASSUMED, OUT = Path(__file__).with_suffix(".toml"), RESULTS / "thousand_gpus.json"
 PAGE = ROOT / "docs" / "thousand-gpus.md"
-STEPS, EPISODES, STALENESS = 12, (1024, 4096, 16384), (0, 1, 4)
+STEPS, EPISODES, STALENESS = 8, (1024, 4096), (0, 1, 4)
 
 FIGURES = {"measured": "from", "assumed": "which is", "computed": "from"}  # each part with the head of its last column
 WORDS = """# A thousand GPUs, on paper
@@ -59,9 +59,9 @@ as the order allows, and no more than the samplers can draw for at full speed.
 
 {orders}
 
-The best of these plays {times} times as many episodes an hour as the worst. GPUs stay busy only where enough episodes
-are open. That takes steps of many episodes, or an order that plays ahead. How much a policy learns from older episodes
-and from larger steps is not in this plan.
+The best of these plays {times} times as many episodes an hour as the worst, and still leaves most GPUs idle: too few
+episodes are open. That takes an order that plays ahead and steps of many episodes; how many is said above. How much a
+policy learns from older episodes and from larger steps is not in this plan.
 
 ## What the plan leaves out
 
@@ -176,7 +176,12 @@ def computed(at: Assumed, known: Mapping[str, tuple[float, str, str]]) -> dict[s
         "per_hour": (3600 * at.per_second, "episodes an hour, if no GPU were ever idle", "the two before"),
         "episode": (at.episode_seconds / 60, "minutes of an episode in the mean", "turns, reply, answer and its tail"),
         "open": (at.open, "episodes that have to be open for that", "the two before, by Little's law"),
-        "sequences": (drawing, "of them being drawn at the same time on each GPU", "the one before"),
+        "episodes": (
+            at.open / 5,
+            "episodes of a step, so that so many may be open at a staleness of 4",
+            "the one before",
+        ),
+        "sequences": (drawing, "replies being drawn at the same time on each GPU", "open episodes"),
         "hosts": (at.open / at.per_host, "machines for environments", "open episodes of a host"),
         "driver_cores": (turns * known["driver"][0] * 1e-6, "cores of the driver", "its measured seconds for a turn"),
         "memory_gb": (at.open * known["memory"][0] * 1e-6, "GB of driver and hosts", "measured memory of an episode"),
