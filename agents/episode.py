@@ -184,13 +184,23 @@ class Episode:
         return float("nan") if self.ending.is_error else float(sum(turn.reward for turn in self.turns))
 
 
-async def play(seat: Seat, policy: Policy, task: Task, key: EpisodeKey, instructions: str, max_turns: int) -> Episode:
+async def play(
+    seat: Seat,
+    policy: Policy,
+    task: Task,
+    key: EpisodeKey,
+    instructions: str,
+    max_turns: int,
+    watch: Callable[[Episode], None] = lambda episode: None,
+) -> Episode:
     """Play one episode to its end. Errors of the environment or the engine become its ending, never a reward.
 
     Args:
         max_turns: truncates environments that have no limit of their own.
+        watch: receives the episode before its first turn.
     """
     episode = Episode(key, task)
+    watch(episode)
     player = policy.player(key, instructions)
     try:
         step = await seat.reset(task, key.reset_seed())

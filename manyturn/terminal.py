@@ -27,6 +27,9 @@ _SHOWN = {
     "groups_without_signal": "no signal {:.0%}",
     "packing_ratio": "computed {:.0%}",
     "grad_norm": "grad {:.2f}",
+    "staleness": "staleness {:.1f}",
+    "dropped": "dropped {:.0%}",
+    "length_bias": "length {:+.1%}",
     "estimate_error": "missed {:.3f}",
     "estimate_explained": "explained {:.0%}",
 }

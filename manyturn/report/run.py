@@ -50,6 +50,31 @@ _CURVES = (
     ("Updates left out", "updates", False, {"skipped_updates": "not finite"}),
     ("Engine and learner", "largest gap of log-probability", False, {"engine_gap": "gap"}),
     ("Time", "seconds a step", False, {"rollout_seconds": "playing", "learn_seconds": "learning"}),
+    (
+        "Answers of the environment",
+        "seconds",
+        False,
+        {"env_turn_seconds": "mean of a turn", "slowest_env_seconds": "the slowest"},
+    ),
+    ("Staleness", "steps", False, {"staleness": "mean of an episode", "staleness_max": "of the oldest"}),
+    (
+        "Idle",
+        "share of the time",
+        True,
+        {"learner_idle": "learner", "players_idle": "places for episodes", "idle_share": "idle"},
+    ),
+    (
+        "Queues",
+        "episodes",
+        False,
+        {"open_episodes": "being played", "waiting_episodes": "waiting to be learnt from", "episodes_there": "open"},
+    ),
+    (
+        "Dropped groups, and what that does to lengths",
+        "share",
+        True,
+        {"dropped": "dropped groups", "length_bias": "bias of the length"},
+    ),
 )
 _TOLD = {"device": "device", "updates": "updates", "warmup": "warm-up", "weights": "weights", "seconds": "seconds"}
 _HELD_OUT = {

@@ -315,6 +315,7 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "learner.engine_alarm": Unchanged("note", why="of whether a run stops"),
     "learner.old_logprobs": Matters("engine", COARSE),
     "order.kind": Matters("asynchronous"),
+    "order.consume": Unchanged(why="of how long each episode takes; test_ahead.py holds what a step learns from"),
     "order.staleness": Matters(3, {"order.kind": "asynchronous"}, first=1, steps=4),
     "placement.*": Unchanged(
         why="of where episodes run and tokens are drawn; test_hosted_run.py, test_sampled_run.py and test_ray_run.py "

@@ -7,14 +7,19 @@ from pydantic import Field
 
 from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import OnlyWith, Options
+from manyturn.trainers.play.schedule import Consume
 
 
 class OrderConfig(Options):
     kind: Literal["synchronous", "asynchronous"] = "synchronous"
     """Play a step's episodes and then learn from them, or play those of later steps meanwhile."""
     staleness: Annotated[int, OnlyWith("kind", "asynchronous", may_wait=True)] = Field(default=4, ge=1)
-    """Most steps between the weights that an episode begins with and those that learn from it. Nothing is dropped: an
-    episode that would be older begins later."""
+    """Most steps between the weights that an episode begins with and those that learn from it. An episode that would be
+    older begins later."""
+    consume: Annotated[Consume, OnlyWith("kind", "asynchronous", may_wait=True)] = "drawn"
+    """What a step learns from: the groups that were drawn for it (drawn); any that are complete, where one that would
+    be too old is waited for (any); the same, where such a group is dropped, which favours short episodes (drop). The
+    metrics dropped and length_bias say what any and drop have cost."""
 
     @property
     def is_asynchronous(self) -> bool:

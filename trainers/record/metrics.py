@@ -106,6 +106,11 @@ METRICS: dict[str, str] = {
     "rollout.concurrency or because no more may begin.",
     "open_episodes": "Queue: episodes being played when the step was done.",
     "waiting_episodes": "Queue: episodes of later steps that had ended by then, and wait for theirs.",
+    "dropped": "order.consume any and drop: share of groups that were dropped, of these and those learnt from. It is 0 "
+    "with any.",
+    "length_bias": "order.consume any and drop: mean turns of all episodes that were learnt from so far, over that of "
+    "these, of all that were dropped and of all that are overtaken by now, minus 1. What was dropped counts with the "
+    "turns that it had had, so that the bias is at least as large.",
     "redrawn_tokens": "Tokens of replies that began again because new weights came while they were drawn.",
     # --- hosts of environments, and samplers
     "lost_hosts": "Hosts that could not be reached when the line was written.",
@@ -116,6 +121,8 @@ METRICS: dict[str, str] = {
     "draws_there": "Mean number of replies that a sampler was asked for and owed, since the line before.",
     "idle_share": "Share of that time in which there was nothing there: no open episode, or no reply to draw.",
     # --- speed
+    "env_turn_seconds": "Mean seconds in which an environment answers a turn, errors left out.",
+    "slowest_env_seconds": "Seconds of the slowest of these answers in the step.",
     "rollout_seconds": "Seconds to play the step's episodes, or to wait for them in asynchronous order; in the "
     "warm-up, the demonstrations or the measurement's.",
     "rollout_cpu_seconds": "Seconds of the processor of this process meanwhile, all its threads together.",

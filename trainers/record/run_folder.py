@@ -164,6 +164,10 @@ class RunFolder:
         """
         return self.path / "journal" / f"step_{step:06d}_{round:02d}.jsonl"
 
+    def choice_file(self, step: int) -> Path:
+        """Where it is kept which groups a step learns from, where that does not follow from their tasks."""
+        return self.path / "journal" / f"step_{step:06d}_choice.jsonl"
+
     def forget_journals_after(self, step: int, round: int) -> None:
         """Remove the journals of later rounds and steps."""
         here = self.journal_file(step, round)

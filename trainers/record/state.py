@@ -12,7 +12,11 @@ class State:
         step: steps that are done.
         found: what the last step found out about its tasks, rows of ``TaskFeedback``; the next curriculum reads it.
             Where tasks are drawn ahead: what was found out since the last draw.
-        drawn: numbers of the tasks of the steps to come, a list for each, where they are drawn ahead.
+        drawn: numbers of the tasks of the steps to come, a list for each, where they are drawn ahead: from the first
+            step on for which a group was drawn that is left.
+        lag: how many steps lie between that step and the next one.
+        gone: groups of those steps that are not left, each by its step and its number.
+        lengths: episodes and turns, of what was learnt from and of what was dropped, where groups may overtake others.
         seen: contents of all tasks that were learnt from.
         explored: what the exploration before the first step did; empty where it is to come, or there is none.
         played: episodes, turns and tokens said, of exploration and of all steps together.
@@ -31,6 +35,9 @@ class State:
     step: int = 0
     found: list[list[Any]] = field(default_factory=list)
     drawn: list[list[int]] = field(default_factory=list)
+    lag: int = 0
+    gone: list[list[int]] = field(default_factory=list)
+    lengths: dict[str, list[int]] = field(default_factory=dict)
     memory: dict[str, Any] = field(default_factory=dict)
     validated: int = 0
     seen: set[str] = field(default_factory=set)
@@ -43,6 +50,17 @@ class State:
     config_changes: list[dict[str, Any]] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     batch_limits: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def first_left(self) -> int:
+        """The first step for which a group was drawn that is left."""
+        return self.step + 1 - self.lag
+
+    def draw_anew(self) -> None:
+        """Forget what was drawn ahead. Where groups have overtaken others, tasks are drawn for steps after those."""
+        if self.gone or self.lag:
+            self.lag -= len(self.drawn)
+        self.drawn, self.gone = [], []
 
     def count(self, episodes: int, turns: int, tokens: int) -> dict[str, int]:
         """More was played for training; returns how much it is by now, as metrics."""

@@ -6,12 +6,13 @@ again, and what was computed of their prompts is computed again. So a reply is o
 several, and the ledger has the version of each turn.
 
 ``Schedule`` says what may begin and what is learnt from. The tasks of step s + k + 1 are drawn when step s is done, by
-what it has found, so that which tasks a step plays does not depend on how long anything took.
+what it has found, so that which tasks are played does not depend on how long anything took, unless some are dropped.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -21,7 +22,7 @@ from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import settled
 from manyturn.envs.contract.task import Task
 from manyturn.trainers.play.rollouts import describe, plan_groups
-from manyturn.trainers.play.schedule import EpisodePlace, Schedule
+from manyturn.trainers.play.schedule import EpisodePlace, GroupPlace, Past, Schedule
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.state import State
 from manyturn.trainers.record.stopwatch import Stopwatch
@@ -45,11 +46,20 @@ class Ahead:
         self._allowed = max(1, int(run.patience.error_share * self._count))
         self._plans = dict[int, list[tuple[Task, EpisodeKey]]]()
         self._played = dict[int, dict[int, Episode]]()
-        self._journals = Journals(folder, state.step, self._count, self._allowed)
-        ended = {place: began for place, (began, _) in self._journals.found.items()}
+        self._journals = Journals(
+            folder,
+            Past(state.step, state.first_left, frozenset(GroupPlace(*group) for group in state.gone)),
+            self._count,
+            self._allowed,
+            rollout.tasks,
+            order.consume != "drawn",
+        )
         places = min(run.seats.limit, most_open(self._policy, run.seats.processes) or run.seats.limit)
-        self._schedule = Schedule(self._count, run.config.steps, order.staleness, places, state.step, ended)
-        self._open = set[asyncio.Task[None]]()
+        self._schedule = Schedule(
+            self._count, run.config.steps, order.staleness, places, self._journals.past, rollout.tasks, order.consume
+        )
+        self._open = dict[EpisodePlace, asyncio.Task[None]]()
+        self._attempts = dict[EpisodePlace, Episode]()  # that are being played
         self._failure: BaseException | None = None
         self._changed = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="learner")
@@ -68,10 +78,10 @@ class Ahead:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for task in self._open:
+        for task in (tasks := list(self._open.values())):
             task.cancel()
-        if self._open:
-            await asyncio.wait(self._open)
+        if tasks:
+            await asyncio.wait(tasks)
         self._thread.shutdown()
         self._journals.close()
         await self._drawing.__aexit__(kind, error, trace)
@@ -85,15 +95,20 @@ class Ahead:
             self._changed.clear()
             await self._changed.wait()
         waited = clock.lap("rollout")
-        episodes = [self._played[step][number] for number in range(self._count)]
         if step == 1:
-            await check_first_step(self._run, episodes)
-        return await _unbroken(self._learn(episodes, waited, clock))
+            await check_first_step(self._run, self._episodes(self._schedule.offer or ()))
+        return await _unbroken(self._learn(waited, clock))
 
-    async def _learn(self, episodes: list[Episode], waited: dict[str, float], clock: Stopwatch) -> dict[str, Any]:
-        run, state, places = self._run, self._state, self._schedule.learn()
-        step = places[0].step
-        numbers = {run.train[number].id: number for number in state.drawn[0]}
+    def _episodes(self, groups: Iterable[GroupPlace]) -> list[Episode]:
+        """Those of complete groups."""
+        places = [place for group in groups for place in self._schedule.members(group)]
+        return [self._played[place.step][place.number] for place in places]
+
+    async def _learn(self, waited: dict[str, float], clock: Stopwatch) -> dict[str, Any]:
+        run, state, step, first = self._run, self._state, self._state.step + 1, self._schedule.first
+        choice = self._schedule.learn()
+        episodes, drawn = self._episodes(choice.learnt), [state.drawn[s - first][n] for s, n in choice.learnt]
+        numbers = {run.train[number].id: number for number in drawn}
         lesson = Lesson(step, episodes, [True] * len(episodes), numbers, {episode.key: None for episode in episodes})
         memory = state.memory
 
@@ -101,15 +116,23 @@ class Ahead:
             updates = lesson.updates(run, memory)
             return updates, *lesson.learn(run, self._folder, updates, memory)
 
-        self._journals.sync(step)  # these episodes are counted on from now on
+        self._journals.choose(step, choice)  # these episodes are counted on from now on
+        overtakes = run.config.order.consume != "drawn"
+        if overtakes:
+            self._count_turns("learnt", episodes)
+            self._drop(choice.dropped)
         updates, learned, remembered = await asyncio.get_running_loop().run_in_executor(self._thread, update)
         found = state.found
         counted = lesson.settle(run, state, updates, remembered)
         state.found = found + state.found  # of earlier steps, where all draws were made before they were done
-        del state.drawn[0], self._plans[step], self._played[step]
         for trainee in run.trainees:
             await trainee.hand_over()
         told = self._schedule.learnt()
+        for over in range(first, self._schedule.first):
+            del state.drawn[0], self._plans[over], self._played[over]
+        state.lag, state.gone = step + 1 - self._schedule.first, sorted(map(list, self._schedule.gone))
+        if overtakes:
+            told["length_bias"] = self._length_bias()
         self._draw()
         self._begin()
         return {
@@ -127,8 +150,8 @@ class Ahead:
     def _draw(self) -> None:
         """Draw the tasks of all steps of which episodes may begin."""
         run, state, rollout = self._run, self._state, self._run.config.rollout
-        for step in range(state.step + 1, self._schedule.newest + 1):
-            number = step - state.step - 1
+        for step in range(self._schedule.first, self._schedule.newest + 1):
+            number = step - self._schedule.first
             if number == len(state.drawn):
                 tasks, memory = draw_tasks(run, step, rollout.tasks, state.found, state.memory)
                 state.drawn.append(tasks)
@@ -142,11 +165,12 @@ class Ahead:
         """Play whatever may begin."""
         while (place := self._schedule.next()) is not None:
             task = asyncio.get_running_loop().create_task(self._play(place))
-            self._open.add(task)
-            task.add_done_callback(self._closed)
+            self._open[place] = task
+            task.add_done_callback(partial(self._closed, place))
 
-    def _closed(self, task: asyncio.Task[None]) -> None:
-        self._open.discard(task)
+    def _closed(self, place: EpisodePlace, task: asyncio.Task[None]) -> None:
+        self._open.pop(place, None)
+        self._attempts.pop(place, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._failure = self._failure or error
         self._changed.set()
@@ -158,7 +182,8 @@ class Ahead:
             async with run.seats.take() as seat:
                 began = self._schedule.begins(place)
                 most = most_turns(run, place.step)
-                episode = await play(seat, self._policy, task, key, run.seats.instructions, most)
+                attempt = partial(self._attempts.__setitem__, place)
+                episode = await play(seat, self._policy, task, key, run.seats.instructions, most, attempt)
             again = settled(episode, attempts, run.patience)
             if again is None:
                 break
@@ -169,6 +194,32 @@ class Ahead:
         self._check(place.step, episode)
         self._schedule.ends(place)
         self._begin()
+
+    def _drop(self, groups: Sequence[GroupPlace]) -> None:
+        """End what is being played of groups that are not learnt from, and fill the places."""
+        self._count_turns("dropped", self._seen(groups))
+        for place in (place for group in groups for place in self._schedule.members(group)):
+            if task := self._open.get(place):
+                task.cancel()
+        self._begin()
+
+    def _seen(self, groups: Iterable[GroupPlace]) -> list[Episode]:
+        """What has been played of them so far."""
+        places = [place for group in groups for place in self._schedule.members(group)]
+        found = [self._played[place.step].get(place.number, self._attempts.get(place)) for place in places]
+        return [episode for episode in found if episode is not None]
+
+    def _count_turns(self, what: str, episodes: Sequence[Episode]) -> None:
+        count, turns = self._state.lengths.get(what, (0, 0))
+        more = sum(len(episode.turns) for episode in episodes)
+        self._state.lengths[what] = [count + len(episodes), turns + more]
+
+    def _length_bias(self) -> float:
+        """Of all that was learnt from so far; see ``METRICS``."""
+        overtaken = self._seen(self._schedule.overtaken)
+        counted = [*self._state.lengths.values(), (len(overtaken), sum(len(episode.turns) for episode in overtaken))]
+        (count, turns), all_count, all_turns = self._state.lengths["learnt"], *map(sum, zip(*counted, strict=True))
+        return turns / count / (all_turns / all_count) - 1 if turns else 0.0
 
     def _check(self, step: int, ended: Episode) -> None:
         """Raise TooManyErrors where a step, or the last episodes of all steps, have too many."""

@@ -1,12 +1,14 @@
 """The journals of episodes that are played ahead, one for each step, and what of them holds after a kill.
 
-A run goes on from its last checkpoint. The steps after it that had been learnt from have complete journals, and are
-learnt from again: on a CPU to the same bits, since an update follows from the episodes alone. So episodes of later
-steps are still of weights that this run has had, or will have. Where a journal is damaged the run comes to other
-weights than before; episodes that were drawn with those are played again.
+A run goes on from its last checkpoint. The steps after it that had been learnt from have complete journals, or a file
+that says which groups they chose, and are learnt from again: on a CPU to the same bits, since an update follows from
+the episodes alone. So episodes of later steps are still of weights that this run has had, or will have. Where a journal
+is damaged the run comes to other weights than before; episodes that were drawn with those are played again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from manyturn.agents.journal import Journal, JournalError
 from manyturn.agents.recorded import episode_from_plain, episode_to_plain
 from manyturn.agents.records import SCHEMA_VERSION
 from manyturn.envs.contract.task import Task
-from manyturn.trainers.play.schedule import EpisodePlace
+from manyturn.trainers.play.schedule import EpisodePlace, GroupPlace, Past, StepChoice
 from manyturn.trainers.record.run_folder import RunFolder
 
 _SETTINGS = {"order": "asynchronous", "schema_version": SCHEMA_VERSION}
@@ -26,28 +28,44 @@ class Journals:
     """Open journals of steps that are not learnt from yet.
 
     Args:
-        done: steps that are done.
+        past: steps that are done, and what is left of those that tasks were drawn for.
         count: episodes of a step.
         allowed: how many of them may end in an error.
+        groups: of a step.
+        chosen: whether a step learns from other groups than those that were drawn for it: which ones, is kept too.
 
     Attributes:
-        found: the episodes of later steps that are there, with the steps that were done when each began and ended.
+        found: the episodes that are there and left, with the steps that were done when each began and ended.
+        past: the same as was given, with these episodes, and with the choices that hold again.
     """
 
-    def __init__(self, folder: RunFolder, done: int, count: int, allowed: int):
-        self._folder, self._open = folder, dict[int, Journal]()
-        read = dict(_read(folder, done))
-        reached = done
-        while _is_complete(read.get(reached + 1, {}), count, allowed):
-            reached += 1
+    def __init__(self, folder: RunFolder, past: Past, count: int, allowed: int, groups: int = 1, chosen: bool = False):
+        self._folder, self._open, self._group = folder, dict[int, Journal](), count // groups
+        self._chosen = chosen
+        read = {
+            step: {n: entry for n, entry in entries.items() if self._group_of(step, n) not in past.gone}
+            for step, entries in _read(folder, past.first)
+        }
+        choices, reached = list[StepChoice](), past.done
+        if chosen:
+            choices = self._choices(past.done, read)
+            reached += len(choices)
+        else:
+            while _is_complete(read.get(past.first + reached - past.done, {}), count, allowed):
+                reached += 1
+        learnt = {group for choice in choices for group in choice.learnt}
         self._entries = dict[int, dict[int, dict[str, Any]]]()
         self.found = dict[EpisodePlace, tuple[int, int]]()
         for step, entries in read.items():
-            # What ended in an error is tried again, unless its step may have been learnt from with it.
+            # What ended in an error is tried again, unless a step may have been learnt from with it.
             kept = {
-                number: entry
-                for number, entry in entries.items()
-                if entry["done"][1] <= reached and (step <= reached or not _is_error(entry))
+                n: entry
+                for n, entry in entries.items()
+                if entry["done"][1] <= reached
+                and (
+                    not _is_error(entry)
+                    or (self._group_of(step, n) in learnt if chosen else step - past.first < reached - past.done)
+                )
             }
             if len(kept) < len(entries):
                 self._rewrite(step, kept)
@@ -55,6 +73,28 @@ class Journals:
             for number, entry in kept.items():
                 began, ended = entry["done"]
                 self.found[EpisodePlace(step, number)] = (began, ended)
+        self.past = replace(past, ended={place: began for place, (began, _) in self.found.items()}, choices=choices)
+
+    def _group_of(self, step: int, number: int) -> GroupPlace:
+        return GroupPlace(step, number // self._group)
+
+    def _choices(self, done: int, read: Mapping[int, Mapping[int, Any]]) -> list[StepChoice]:
+        """What the steps after ``done`` were learnt from, as far as it is there; later choices are forgotten."""
+        there = Counter(self._group_of(step, number) for step, entries in read.items() for number in entries)
+        files, choices = sorted(self._folder.choice_file(0).parent.glob("step_*_choice.jsonl")), list[StepChoice]()
+        for file in files:
+            step = int(file.stem.split("_")[1])
+            entries = _entries(file) if step == done + len(choices) + 1 else []
+            choice = (
+                StepChoice(*([GroupPlace(*group) for group in entries[0][name]] for name in StepChoice._fields))
+                if entries
+                else None
+            )
+            if choice is not None and all(there[group] == self._group for group in choice.learnt):
+                choices.append(choice)
+            else:
+                file.unlink(missing_ok=True)
+        return choices
 
     def _rewrite(self, step: int, entries: dict[int, dict[str, Any]]) -> None:
         path = self._folder.journal_file(step)
@@ -86,22 +126,30 @@ class Journals:
             entry = {**episode_to_plain(episode), "number": place.number, "done": [began, ended]}
             self._open[place.step].append(entry)
 
-    def sync(self, step: int) -> None:
-        """The step is complete: the disk has it before it is learnt from."""
+    def _sync(self, step: int) -> None:
         if journal := self._open.pop(step, None):
             with self._folder.writing():
                 journal.__exit__(None, None, None)
 
+    def choose(self, step: int, choice: StepChoice) -> None:
+        """The disk has what a step is learnt from before it is, and which groups these are where that is a choice."""
+        for drawn_for in sorted({group.step for group in choice.learnt}):
+            self._sync(drawn_for)
+        path = self._folder.choice_file(step)
+        if self._chosen and not path.exists():
+            with self._folder.writing(), Journal(path, _SETTINGS) as journal:
+                journal.append(choice._asdict())
+
     def close(self) -> None:
         for step in list(self._open):
-            self.sync(step)
+            self._sync(step)
 
 
-def _read(folder: RunFolder, done: int) -> Iterator[tuple[int, dict[int, dict[str, Any]]]]:
-    """The step and the entries, by number, of each journal of a later step."""
-    for path in sorted(folder.journal_file(0).parent.glob("step_*.jsonl")):
+def _read(folder: RunFolder, first: int) -> Iterator[tuple[int, dict[int, dict[str, Any]]]]:
+    """The step and the entries, by number, of each journal of a step from the first one on."""
+    for path in sorted(folder.journal_file(0).parent.glob("step_*_00.jsonl")):
         step = int(path.stem.split("_")[1])
-        if step > done:
+        if step >= first:
             yield step, {entry["number"]: entry for entry in _entries(path)}
 
 

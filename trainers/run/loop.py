@@ -125,7 +125,7 @@ async def train(
                 for told in filter(None, (made(settings, edits, state.step) for made in (schedule_note, epo_note))):
                     note(told)
                 if set(edits) - {"steps"}:
-                    state.drawn = []  # they may be of other tasks, or another order
+                    state.draw_anew()  # they may be of other tasks, or another order
                 state.config_changes.append({"step": state.step, "entries": {k: list(v) for k, v in edits.items()}})
                 folder.set_aside(state.step)
                 _save(run, state, folder)  # the accepted configuration is the run's, even where no step follows
@@ -265,7 +265,10 @@ def _mark(state: State) -> tuple[int, int, int, bool]:
 
 def _journaled(run: Run, state: State) -> int:
     """The last step whose journals a checkpoint of this state makes superfluous; exploration counts as step 0."""
-    return -1 if exploration.is_due(run, state) else state.step
+    if exploration.is_due(run, state):
+        return -1
+    is_over = state.step == run.config.steps  # then nothing is left of a step that was drawn in part
+    return state.first_left - (0 if is_over else 1)
 
 
 @watchdog.unhurried()

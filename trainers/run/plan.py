@@ -137,13 +137,18 @@ def _workload(found: Measured, steps: int, staleness: int, places: int, scale: f
     def like(step: int) -> Step:
         return found.steps[(step - 1) % len(found.steps)]
 
-    def play(place: EpisodePlace) -> float:
+    def play(place: EpisodePlace) -> float:  # in place of a group that is dropped, another one begins
         return like(place.step).play_S[place.number] * scale
 
     def learn(step: int) -> float:
         return like(step).learn_seconds + like(step).beside
 
-    return Workload(len(like(1).play_S), steps, staleness, places, play, learn)
+    episodes, config = len(like(1).play_S), found.config
+    if config.order.consume == "drawn":
+        return Workload(episodes, steps, staleness, places, play, learn)
+    return Workload(
+        episodes, steps, staleness, places, play, learn, groups=config.rollout.tasks, consume=config.order.consume
+    )
 
 
 def _scale(found: Measured) -> float:

@@ -5,6 +5,8 @@ import json
 import os
 import signal
 import time
+from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from short_runs import ended, episode_keys, finish, left_behind, missing_and_double, short_run, start
+from short_runs import ended, episode_keys, finish, left_behind, short_run, start
 from transformers import AutoModelForCausalLM
 
 from manyturn.agents.breaker import TooManyErrors
@@ -20,7 +22,8 @@ from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.journal import JournalError
 from manyturn.agents.records import read_turns
 from manyturn.agents.trajectories.kept_tokens import read_ledgers
-from manyturn.trainers.play.schedule import EpisodePlace
+from manyturn.report.run import run_head
+from manyturn.trainers.play.schedule import EpisodePlace, Past
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.run_folder import RunFolder, read_metrics, step_ledgers
 from manyturn.trainers.record.state import State
@@ -78,6 +81,35 @@ def test_no_turn_is_older_than_allowed_and_episodes_span_versions(played):
     assert max(line["staleness_max"] for line in found.values()) == 2
 
 
+def test_the_report_draws_staleness_queues_idle_shares_and_the_slowest_environment(played):
+    drawn = {curve["title"]: [series["name"] for series in curve["series"]] for curve in run_head(played).curves}
+    assert drawn["Staleness"] == ["mean of an episode", "of the oldest"]
+    assert drawn["Idle"] == ["learner", "places for episodes"]
+    assert drawn["Queues"] == ["being played", "waiting to be learnt from"]
+    assert drawn["Answers of the environment"] == ["mean of a turn", "the slowest"]
+
+
+@pytest.mark.parametrize("consume", ["any", "drop"])
+def test_groups_that_overtake_others_are_whole_in_time_and_the_cost_is_told(tmp_path, consume):
+    """Some turns are slow: ``any`` waits for them in the end, ``drop`` learns from others."""
+    world = {"env": {"id": ERRANDS, "args": {"seconds": 0.005, "tail": 2.0}, "workers": 6}}
+    order = {"kind": "asynchronous", "staleness": 1, "consume": consume}
+    rollout = {"tasks": 3, "group": 3, "concurrency": 9}
+    asyncio.run(train(ahead(steps=8, order=order, rollout=rollout, **world), tmp_path / "run"))
+    lines, keys = lines_of(tmp_path / "run"), episode_keys(tmp_path / "run")
+    assert len(lines) == 8 and len(keys) == len(set(keys)) == 8 * COUNT
+    groups = Counter(key[:2] for key in keys)
+    assert all(count % 3 == 0 for count in groups.values()), "members of a group are learnt from together"
+    assert max(line["staleness_max"] for line in lines.values()) <= 1
+    dropped = [line["dropped"] for line in lines.values()]
+    if consume == "any":
+        assert not any(dropped) and {stage for stage, *_ in keys} == {f"train/{step}" for step in range(1, 9)}
+        assert lines[8]["length_bias"] == 0, "all have been learnt from"
+    else:
+        assert max(dropped) > 0 and all(abs(line["length_bias"]) < 1 for line in lines.values())
+    assert not left_behind(tmp_path / "run")
+
+
 def test_log_probabilities_are_those_of_the_weights_that_the_ledger_names(played):
     steps, worst, seen = steps_of_versions(played), 0.0, set[int]()
     models = dict[int, Any]()
@@ -126,27 +158,32 @@ def _whole_lines(path: Path) -> list[str]:
 LEARNT = ("loss", "grad_norm", "approx_kl", "advantage_std", "version", "return", "turns", "drawn_tokens")
 
 
-def work_on(folder: Path) -> None:
+def work_on(folder: Path, consume: str = "drawn", checkpoint_every: int = 100) -> None:
     resume = (folder / "config.toml").is_file()
     few = {"tasks": 3, "group": 3, "concurrency": 5}  # places, for which held-out tasks wait too
     held_out = {"limit": 2, "every": 2, "every_limit": 8}
-    config = None if resume else ahead(steps=8, checkpoint_every=100, rollout=few, evaluation=held_out)
+    order = {"kind": "asynchronous", "staleness": 2, "consume": consume}
+    plan = {"steps": 8, "checkpoint_every": checkpoint_every, "rollout": few, "evaluation": held_out, "order": order}
+    config = None if resume else ahead(seconds=0.01 if consume == "drawn" else 0.02, **plan)
     asyncio.run(train(config, folder, resume=resume))
 
 
-def test_a_killed_run_learns_again_from_the_same_episodes_and_loses_none(tmp_path):
-    """Its last checkpoint is the first one: all steps that it had done come again, to the same bits."""
-    path = tmp_path / "run"
-    killed_after(path, lambda: work_on(path), 3)
+@pytest.mark.parametrize(("consume", "every"), [("drawn", 100), ("any", 100), ("any", 2), ("drop", 100), ("drop", 2)])
+def test_a_killed_run_learns_again_from_the_same_episodes_and_loses_none(tmp_path, consume, every):
+    """All steps that it had done since its last checkpoint, which may be the first one, come again to the same bits."""
+    path, work = tmp_path / "run", partial(work_on, consume=consume, checkpoint_every=every)
+    killed_after(path, partial(work, path), 3)
     before = {line["step"]: line for line in map(json.loads, _whole_lines(path))}
-    there = sum(file.read_text().count("\n") - 1 for file in (path / "journal").glob("*.jsonl"))
-    finish(path, work_on)
+    there = sum(file.read_text().count("\n") - 1 for file in (path / "journal").glob("*_00.jsonl"))
+    finish(path, work)
     after = lines_of(path)
-    assert len(before) >= 3 and there >= 3 * COUNT
+    assert len(before) >= 3 and (there >= 3 * COUNT or every < 100)
     for step, line in before.items():
         assert {name: line[name] for name in LEARNT} == {name: after[step][name] for name in LEARNT}
-    expected = [key for step in range(1, 9) for key in episode_keys(path) if key[0] == f"train/{step}"]
-    assert missing_and_double(episode_keys(path), expected) == (0, 0) and len(expected) == 8 * COUNT
+    found = episode_keys(path)
+    assert len(found) == len(set(found)) == 8 * COUNT, "one was lost or doubled"
+    if consume != "drop":
+        assert {stage for stage, *_ in found} == {f"train/{step}" for step in range(1, 9)}, "all that were drawn"
     assert max(line["staleness_max"] for line in after.values()) <= 2
     assert not left_behind(path)
 
@@ -161,14 +198,14 @@ def test_what_was_drawn_with_weights_that_do_not_come_again_is_played_again(tmp_
                 async with Ahead(run, State(), folder) as order:
                     for _ in range(3):
                         await order.step()
-            whole = Journals(folder, 0, COUNT, 1).found
+            whole = Journals(folder, Past(), COUNT, 1).found
             file = folder.journal_file(1)
             file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
-            left = Journals(folder, 0, COUNT, 1).found
-            assert Journals(folder, 0, COUNT, 1).found == left, "it is not taken back"
+            left = Journals(folder, Past(), COUNT, 1).found
+            assert Journals(folder, Past(), COUNT, 1).found == left, "it is not taken back"
             others = [(run.train[0], EpisodeKey(0, "train/2", run.train[0].id, 99))] * COUNT
             with pytest.raises(JournalError, match=r"is to be played.*Remove the folder"):
-                Journals(folder, 0, COUNT, 1).episodes(2, others)
+                Journals(folder, Past(), COUNT, 1).episodes(2, others)
             return {place: whole[place] for place in whole if place not in left}
 
     lost = asyncio.run(some_steps())
