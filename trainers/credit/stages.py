@@ -24,6 +24,8 @@ from manyturn.trainers.credit.turn_batch import BoolE, FloatK, FloatT, TurnBatch
 class StageConfig(Named):
     """Base of the configuration of a stage's function. A subclass narrows ``name`` to a Literal of one string."""
 
+    needs: ClassVar[frozenset[str]] = frozenset()
+    """Columns of the batch, over turns or tokens, without which the function cannot work."""
     uses: ClassVar[frozenset[str]] = frozenset()
     """Columns that it takes into account where they are there."""
     adds: ClassVar[frozenset[str]] = frozenset()
@@ -41,11 +43,6 @@ class StageConfig(Named):
     """What of a turn a modulation weighs it by, such as its entropy. A turn is weighed by one thing once."""
     chooses: ClassVar[bool] = True
     """Whether a curriculum prefers some tasks to others."""
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """Columns of the batch, over turns or tokens, without which the function cannot work with these options."""
-        return frozenset()
 
     @property
     def turn_discount(self) -> float | None:

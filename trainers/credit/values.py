@@ -35,7 +35,7 @@ class ValueConfig(StageConfig):
     """Episodes cut off by a limit go on with the value of their final observation; without it they end there."""
 
     @property
-    def needs(self) -> frozenset[str]:
+    def needs(self) -> frozenset[str]:  # type: ignore[override]
         return frozenset({"value", "final_value"} if self.bootstrap else {"value"})
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:

@@ -138,7 +138,7 @@ class Run:
     def told(self, of: Callable[[Trainee], T]) -> T | dict[str, T]:
         """One value, or one per policy name."""
         values = {trainee.name: of(trainee) for trainee in self.trainees}
-        return values.get(ONE_POLICY, values)  # type: ignore[arg-type]
+        return values[ONE_POLICY] if ONE_POLICY in values else values
 
 
 @asynccontextmanager

@@ -62,7 +62,7 @@ class SpoConfig(StageConfig):
     """Largest return that an episode can have."""
 
     @property
-    def needs(self) -> frozenset[str]:
+    def needs(self) -> frozenset[str]:  # type: ignore[override]
         return frozenset({"drift"} if self.forgetting == "adaptive" else ())
 
     @model_validator(mode="after")

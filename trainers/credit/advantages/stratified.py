@@ -49,7 +49,7 @@ class StratifiedConfig(GroupConfig):
     """Added to the standard deviations."""
 
     @property
-    def needs(self) -> frozenset[str]:
+    def needs(self) -> frozenset[str]:  # type: ignore[override]
         return frozenset(() if self.stratum == "turns" else {self.stratum})
 
     @field_validator("edges")

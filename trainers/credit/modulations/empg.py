@@ -37,16 +37,13 @@ EPS = 1e-8
 class EmpgConfig(StageConfig):
     name: Literal["empg"] = "empg"
     weighs_by: ClassVar[str | None] = "entropy"
+    needs: ClassVar[frozenset[str]] = frozenset({"entropy"})
     k: float = Field(default=1.0, ge=0)
     """How strongly a turn's own entropy takes from its weight."""
     k_f: float = Field(default=1.0, ge=0)
     """How strongly the next turn's entropy takes from the bonus."""
     zeta: float = Field(default=0.05, ge=0)
     """Bonus for leading to a turn of the least entropy."""
-
-    @property
-    def needs(self) -> frozenset[str]:
-        return frozenset({"entropy"})
 
 
 @MODULATIONS.register(EmpgConfig)

@@ -34,12 +34,9 @@ EPS = 1e-8  # equal entropies of replies of different length differ by rounding,
 class EntropyWeightConfig(StageConfig):
     name: Literal["entropy_weight"] = "entropy_weight"
     weighs_by: ClassVar[str | None] = "entropy"
+    needs: ClassVar[frozenset[str]] = frozenset({"entropy"})
     a: float = Field(default=0.2, ge=-1, le=1)
     """Weight per standard deviation of entropy; below 0 confident turns weigh more."""
-
-    @property
-    def needs(self) -> frozenset[str]:
-        return frozenset({"entropy"})
 
 
 @MODULATIONS.register(EntropyWeightConfig)

@@ -35,15 +35,12 @@ from manyturn.trainers.credit.turn_batch import FloatK, TurnBatch
 
 class IgpoRewardConfig(StageConfig):
     name: Literal["igpo"] = "igpo"
+    needs: ClassVar[frozenset[str]] = frozenset({"belief"})
     adds: ClassVar[frozenset[str]] = frozenset({"gain"})
     measure: Literal["probability", "log"] = "probability"
     """What is compared: probabilities, or their logarithms."""
     weight: float = Field(default=1.0, gt=0)
     """Factor of the gains."""
-
-    @property
-    def needs(self) -> frozenset[str]:
-        return frozenset({"belief"})
 
 
 @REWARDS.register(IgpoRewardConfig)

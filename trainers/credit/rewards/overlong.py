@@ -55,7 +55,7 @@ class OverlongConfig(StageConfig):
     """What has the length."""
 
     @property
-    def needs(self) -> frozenset[str]:
+    def needs(self) -> frozenset[str]:  # type: ignore[override]
         return frozenset({f"longest_{self.over}"} if self.max_tokens is None else ())
 
     @model_validator(mode="after")

@@ -60,7 +60,7 @@ class SpaConfig(StageConfig):
     """Whether the last turn gets the part of the outcome that the contributions leave over."""
 
     @property
-    def needs(self) -> frozenset[str]:
+    def needs(self) -> frozenset[str]:  # type: ignore[override]
         return frozenset({"contribution"} if self.form == "paper" else ())
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:

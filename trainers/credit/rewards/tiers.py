@@ -34,6 +34,7 @@ from manyturn.trainers.credit.turn_batch import FloatK, TurnBatch
 
 class TiersConfig(StageConfig):
     name: Literal["tiers"] = "tiers"
+    needs: ClassVar[frozenset[str]] = frozenset({"progress"})
     adds: ClassVar[frozenset[str]] = frozenset({"tier"})
     tiers: tuple[tuple[float, float], ...] = Field(
         default=((0.25, 0.1), (0.5, 0.3), (0.75, 0.6), (1.0, 1.0)), min_length=1
@@ -45,10 +46,6 @@ class TiersConfig(StageConfig):
     """Least difference between the outcomes of success and failure."""
     paid: Literal["end", "turns"] = "end"
     """At the last turn, or at each turn that moves the tier."""
-
-    @property
-    def needs(self) -> frozenset[str]:
-        return frozenset({"progress"})
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
