@@ -7,9 +7,9 @@ from typing import Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from manyturn import exits
 from manyturn.envs.contract.role_parts import PARTS
 from manyturn.envs.contract.turn import OUTCOME
+from manyturn.exits import BAD_INPUT, LEARNING_FAILED, code_of, innermost
 from manyturn.notebook_bar import notebook_bar
 from manyturn.outcome import print_outcome, say
 from manyturn.report.write import write_report
@@ -123,4 +123,4 @@ def _may_go_on(error: BaseException) -> bool:
     """Whether a run that this ended may get further when it is resumed: what it was given is not at fault."""
     if isinstance(error, Stopped | KeyboardInterrupt):
         return True
-    return exits.code_of(exits.innermost(error)) not in (exits.BAD_INPUT, exits.LEARNING_FAILED)
+    return code_of(innermost(error)) not in (BAD_INPUT, LEARNING_FAILED)
