@@ -12,6 +12,7 @@ as it came with it. The same command continues.
 import argparse
 import asyncio
 import json
+import shutil
 import tomllib
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -131,6 +132,7 @@ def main() -> None:
     verdicts = judged(runs)
     print(verdicts)
     write(chosen.out, about, {"plan": PLAN, "judged": verdicts, "runs": runs})
+    shutil.copy(root / f"seed-{first}" / "curve.png", chosen.out.with_suffix(".png"))
 
 
 if __name__ == "__main__":
