@@ -56,7 +56,7 @@ class Announced(BatchBarrier):
         return sum(member.asking for member in self.members) >= self.due
 
 
-class Described:
+class DescribedEngine:
     """The engine of a description, and the model that it was made for.
 
     Args:

@@ -20,7 +20,7 @@ from manyturn.trainers.credit.rollouts import Rollout, credit_rollouts
 _PLACES = ("trl.experimental.async_grpo.async_rollout_worker", "trl.trainer.async_grpo_trainer", "trl")
 
 
-class Call(NamedTuple):
+class ModelCall(NamedTuple):
     """A turn as the model's server computed it: ids of the prompt and of the reply, and a log-probability for each of
     the reply's."""
 
@@ -45,7 +45,7 @@ class TurnSamples(NamedTuple):
 
 def turn_samples(
     rollouts: Sequence[Rollout],
-    calls: Sequence[Sequence[Call]],
+    calls: Sequence[Sequence[ModelCall]],
     credit: CreditConfig,
     *,
     version: int,
@@ -92,7 +92,7 @@ def turn_samples(
     return TurnSamples(found, dict(earned.memory), dict(earned.diagnostics))
 
 
-def _check(number: int, rollout: Rollout, own: Sequence[Call]) -> None:
+def _check(number: int, rollout: Rollout, own: Sequence[ModelCall]) -> None:
     if rollout.tokens is not None or rollout.mask is not None:
         raise ValueError(f"rollout {number} has tokens of its own: leave them out, calls have them")
     for turn, call in enumerate(own):
@@ -103,7 +103,7 @@ def _check(number: int, rollout: Rollout, own: Sequence[Call]) -> None:
             )
 
 
-def _row(sample: type, call: Call, advantage: float, version: int, group: int, rollout: Rollout) -> Any:
+def _row(sample: type, call: ModelCall, advantage: float, version: int, group: int, rollout: Rollout) -> Any:
     said = [0] * len(call.prompt) + [1] * len(call.reply)
     return sample(
         prompt=[],

@@ -12,7 +12,7 @@ from starlette.websockets import WebSocket
 
 from manyturn.agents.engine import EngineError
 from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.samplers.described import Described
+from manyturn.agents.samplers.described import DescribedEngine
 from manyturn.agents.samplers.sampler_words import (
     LANGUAGE,
     PATH,
@@ -45,10 +45,10 @@ async def sample(device: str, place: Listening, said: Callable[[str], object]) -
 
     with contextlib.closing(listening(place.port, place.host)) as socket:
         keep_alive(socket)
-        await answer(Sampling(choose_device(device)).app(), socket, place, said)
+        await answer(SamplerServer(choose_device(device)).app(), socket, place, said)
 
 
-class Sampling(OneDriver):
+class SamplerServer(OneDriver):
     """Draws for one driver after the other, on one device."""
 
     path = PATH
@@ -73,17 +73,17 @@ class Sampling(OneDriver):
         finally:
             await made.engine.shutdown()
 
-    def _made(self, hello: Mapping[str, Any]) -> Described:
+    def _made(self, hello: Mapping[str, Any]) -> DescribedEngine:
         import torch
 
         torch.set_num_threads(int(hello["threads"]) or torch.get_num_threads())
-        return Described(hello, self._device)
+        return DescribedEngine(hello, self._device)
 
 
 class _Aboard:
     """What one driver asks for, as an async context manager that ends it."""
 
-    def __init__(self, made: Described, socket: WebSocket):
+    def __init__(self, made: DescribedEngine, socket: WebSocket):
         self._made, self._engine, self._socket = made, made.engine, socket
         tensors = dict(ModuleWeights(made.model).tensors())
         size = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())

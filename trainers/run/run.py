@@ -138,7 +138,9 @@ class Run:
     def told(self, of: Callable[[Trainee], T]) -> T | dict[str, T]:
         """One value, or one per policy name."""
         values = {trainee.name: of(trainee) for trainee in self.trainees}
-        return values[ONE_POLICY] if ONE_POLICY in values else values
+        if ONE_POLICY in values:
+            return values[ONE_POLICY]
+        return values
 
 
 @asynccontextmanager

@@ -22,14 +22,14 @@ def _trl() -> None:
 
 def played(skip=None):
     """Two episodes of each of two tasks, and their calls: each prompt is all that was read and said before."""
-    from manyturn.hosts.trl_async import Call
+    from manyturn.hosts.trl_async import ModelCall
 
     rollouts, calls = [], []
     for episode, (rewards, anchors) in enumerate(zip(REWARDS, ANCHORS, strict=True)):
         history, own = [1, 2 + episode // 2], []
         for turn in range(len(rewards)):
             reply = [10 + 10 * episode + turn] * (turn + 1)
-            own.append(Call(list(history), reply, [-0.25 * (turn + 1)] * len(reply)))
+            own.append(ModelCall(list(history), reply, [-0.25 * (turn + 1)] * len(reply)))
             history += [*reply, 7]
         rewards = [None, *rewards[1:]] if episode == skip else rewards
         rollouts.append(mc.Rollout(group=f"task {episode // 2}", rewards=rewards, anchors=anchors))
