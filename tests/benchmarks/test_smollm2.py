@@ -56,7 +56,7 @@ def test_it_runs_at_toy_size_and_goes_on_where_it_was(tmp_path):
 
     build_tiny(asyncio.run(words()), 0, 1024, torch.device("cpu"), width=16, layers=2, heads=2).save(tmp_path / "model")
     out, folder = tmp_path / "toy.json", tmp_path / "runs"
-    words_of = [str(folder), str(tmp_path / "model"), "--seeds", "1", "--toy", "--out", str(out)]
+    words_of = [str(folder), str(tmp_path / "model"), "--seeds", "1", "--toy", "--without-limit", "--out", str(out)]
     command = [sys.executable, str(BENCHMARK), *words_of]
     subprocess.run(command, check=True, timeout=240)
     [told] = json.loads(out.read_text())["runs"]
