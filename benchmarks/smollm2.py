@@ -31,6 +31,7 @@ from manyturn.envs.contract.layers import overlay
 from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.checkpoint import newest_checkpoint
+from manyturn.trainers.record.curve import draw_curve
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.record.summary import measured
 from manyturn.trainers.run.held_out import held_out
@@ -141,7 +142,7 @@ def main() -> None:
     verdicts = judged(runs)
     print(verdicts)
     write(chosen.out, about, {"plan": PLAN, "judged": verdicts, "runs": runs})
-    shutil.copy(root / f"seed-{first}" / "curve.png", chosen.out.with_suffix(".png"))
+    shutil.copy(draw_curve(root / f"seed-{first}", runs[0]), chosen.out.with_suffix(".png"))
 
 
 if __name__ == "__main__":
