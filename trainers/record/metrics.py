@@ -109,8 +109,8 @@ METRICS: dict[str, str] = {
     "dropped": "order.consume any and drop: share of groups that were dropped, of these and those learnt from. It is 0 "
     "with any.",
     "length_bias": "order.consume any and drop: mean turns of all episodes that were learnt from so far, over that of "
-    "these, of all that were dropped and of all that are overtaken by now, minus 1. What was dropped counts with the "
-    "turns that it had had, so that the bias is at least as large.",
+    "these, of all that were dropped and of all that are overtaken by now, minus 1. Of an episode that had not ended "
+    "when it was dropped it is taken that it would have gone on like the others that came so far.",
     "redrawn_tokens": "Tokens of replies that began again because new weights came while they were drawn.",
     # --- hosts of environments, and samplers
     "lost_hosts": "Hosts that could not be reached when the line was written.",

@@ -16,7 +16,8 @@ class State:
             step on for which a group was drawn that is left.
         lag: how many steps lie between that step and the next one.
         gone: groups of those steps that are not left, each by its step and its number.
-        lengths: episodes and turns, of what was learnt from and of what was dropped, where groups may overtake others.
+        lengths: where groups may overtake others: how many episodes had each number of turns, of those that were learnt
+            from (learnt), of these and those that were dropped after their end (ended), of those before it (cut).
         seen: contents of all tasks that were learnt from.
         explored: what the exploration before the first step did; empty where it is to come, or there is none.
         played: episodes, turns and tokens said, of exploration and of all steps together.

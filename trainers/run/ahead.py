@@ -21,6 +21,7 @@ from manyturn.agents.episode import Episode, most_open, play
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.gather import settled
 from manyturn.envs.contract.task import Task
+from manyturn.trainers.play.lengths import counted, mean_length
 from manyturn.trainers.play.rollouts import describe, plan_groups
 from manyturn.trainers.play.schedule import EpisodePlace, GroupPlace, Past, Schedule
 from manyturn.trainers.record.run_folder import RunFolder
@@ -119,7 +120,8 @@ class Ahead:
         self._journals.choose(step, choice)  # these episodes are counted on from now on
         overtakes = run.config.order.consume != "drawn"
         if overtakes:
-            self._count_turns("learnt", episodes)
+            for what in ("learnt", "ended"):
+                self._add(what, [len(episode.turns) for episode in episodes])
             self._drop(choice.dropped)
         updates, learned, remembered = await asyncio.get_running_loop().run_in_executor(self._thread, update)
         found = state.found
@@ -197,29 +199,30 @@ class Ahead:
 
     def _drop(self, groups: Sequence[GroupPlace]) -> None:
         """End what is being played of groups that are not learnt from, and fill the places."""
-        self._count_turns("dropped", self._seen(groups))
+        ended, cut = self._lengths(groups)
+        self._add("ended", ended)
+        self._add("cut", cut)
         for place in (place for group in groups for place in self._schedule.members(group)):
             if task := self._open.get(place):
                 task.cancel()
         self._begin()
 
-    def _seen(self, groups: Iterable[GroupPlace]) -> list[Episode]:
-        """What has been played of them so far."""
+    def _lengths(self, groups: Iterable[GroupPlace]) -> tuple[list[int], list[int]]:
+        """Turns of their episodes that have ended, and of those that are being played."""
         places = [place for group in groups for place in self._schedule.members(group)]
-        found = [self._played[place.step].get(place.number, self._attempts.get(place)) for place in places]
-        return [episode for episode in found if episode is not None]
+        ended = [self._played[place.step].get(place.number) for place in places]
+        played = [self._attempts.get(place) for place, end in zip(places, ended, strict=True) if end is None]
+        return [len(end.turns) for end in ended if end], [len(attempt.turns) for attempt in played if attempt]
 
-    def _count_turns(self, what: str, episodes: Sequence[Episode]) -> None:
-        count, turns = self._state.lengths.get(what, (0, 0))
-        more = sum(len(episode.turns) for episode in episodes)
-        self._state.lengths[what] = [count + len(episodes), turns + more]
+    def _add(self, what: str, lengths: Sequence[int]) -> None:
+        self._state.lengths[what] = counted(lengths, self._state.lengths.get(what, ()))
 
     def _length_bias(self) -> float:
         """Of all that was learnt from so far; see ``METRICS``."""
-        overtaken = self._seen(self._schedule.overtaken)
-        counted = [*self._state.lengths.values(), (len(overtaken), sum(len(episode.turns) for episode in overtaken))]
-        (count, turns), all_count, all_turns = self._state.lengths["learnt"], *map(sum, zip(*counted, strict=True))
-        return turns / count / (all_turns / all_count) - 1 if turns else 0.0
+        ended, cut = self._lengths(self._schedule.overtaken)
+        of = self._state.lengths
+        everything = mean_length(counted(ended, of["ended"]), counted(cut, of.get("cut", ())))
+        return mean_length(of["learnt"]) / everything - 1
 
     def _check(self, step: int, ended: Episode) -> None:
         """Raise TooManyErrors where a step, or the last episodes of all steps, have too many."""
