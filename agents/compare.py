@@ -218,10 +218,10 @@ def _compare(first: Evaluated, other: Evaluated, tasks: Mapping[str, str], parts
     scored = {}
     for metric in METRICS:
         scored[metric] = a, b = _both(*(values_over(side.rows, metric, tasks) for side in (first, other)))
-        found[metric] = _paired(a, b, proportion=metric != "return")
+        found[metric] = _paired(a, b, proportion=metric != "return" or is_share(a, b))
     for part in parts:
         a, b = _both(*(part_values(side.rows, part, tasks) for side in (first, other)))
-        found["parts"][part] = _paired(a, b, proportion=False)
+        found["parts"][part] = _paired(a, b, proportion=is_share(a, b))
     worst = "success" if scored["success"][0] else "return"
     a, b = scored[worst]
     return {

@@ -66,15 +66,18 @@ def mean_interval(values_by_task: Values, level: float = 0.95, *, proportion: bo
     return Interval(float(means_N.mean()), low, high, len(means_N), n_episodes)
 
 
-def is_share(values_by_task: Values) -> bool:
+def is_share(*values_by_task: Values) -> bool:
     """Whether values are all 0 or 1, and both occur, so that their mean is a share as success is.
 
-    Values that are all alike may be of any scale: a part that nobody has earned yet says nothing of its largest value.
+    Of a pair, both sides are looked at together. Values that are all alike may be of any scale: a part that nobody has
+    earned yet says nothing of its largest value.
 
     >>> is_share({"a": [0.0, 1.0], "b": [0.0]}), is_share({"a": [0.0]}), is_share({"a": [0.0, 1.0, -1.0]})
     (True, False, False)
+    >>> is_share({"a": [0.0]}, {"a": [1.0]})
+    True
     """
-    return {value for values in values_by_task.values() for value in values} == {0, 1}
+    return {value for side in values_by_task for values in side.values() for value in values} == {0, 1}
 
 
 def interval_ends(
@@ -92,7 +95,8 @@ def paired_difference(
     Pairing removes what makes tasks easy or hard for both (Miller 2024). Two tasks at least are needed for
     an interval. Differences that are all alike, d, give one of no width, however few they are; but if the values are
     successes, at most a share u = z^2 / (N + z^2) of tasks is otherwise, by Wilson's limit for 0 of N, and their
-    differences are between -1 and 1: the interval is d - u (1 + d) to d + u (1 - d).
+    differences are between -1 and 1: the interval is d - u (1 + d) to d + u (1 - d). An interval of successes is cut at
+    -1 and 1, beyond which no difference is.
 
     >>> paired_difference({"a": [1], "b": [1], "c": [0]}, {"a": [0], "b": [1], "c": [0]}).mean
     0.3333333333333333
@@ -108,6 +112,8 @@ def paired_difference(
         z_squared = float(ndtri((1 + level) / 2)) ** 2
         others = z_squared / (len(differences_N) + z_squared)
         low, high = mean - others * (1 + mean), mean + others * (1 - mean)
+    if proportion and low < high:  # not NaN
+        low, high = max(low, -1.0), min(high, 1.0)
     return Interval(mean, low, high, len(differences_N), n_episodes)
 
 

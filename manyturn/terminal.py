@@ -81,7 +81,9 @@ class TrainingReport:
     def __call__(self, line: dict[str, Any]) -> None:
         if line["phase"] == "begin":
             config = self._config
-            self._say(f"{config.env.id}, model {config.model.label}, seed {config.seed}; run folder {self._out}")
+            steps = f"{config.steps} step{'' if config.steps == 1 else 's'}"
+            about = f"{config.env.id}, model {config.model.label}, seed {config.seed}, {steps}"
+            self._say(f"{about}; run folder {self._out}")
             return
         if line["phase"] == "notice":
             self._say(f"note: {line['notice']}")

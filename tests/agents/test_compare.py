@@ -141,6 +141,7 @@ def test_reward_parts_are_compared_each_by_itself(tmp_path):
         assert one["parts"][part]["difference"] == pytest.approx(b[part]["mean"] - a[part]["mean"])
     both = sum(one["parts"][part]["difference"] for part in a)
     assert one["return"]["difference"] == pytest.approx(both), "parts sum to the reward"
+    assert one["parts"]["outcome"] == one["success"], "0 or 1 in every episode"
     assert one["parts"]["turn"]["p_holm"] == one["parts"]["turn"]["p"]
     assert "reward parts" in text and "part turn" in text
 
@@ -267,6 +268,14 @@ def test_equal_outcomes_on_few_tasks_do_not_prove_equality():
     assert mean == 0 and high == -low == pytest.approx(1.96**2 / (20 + 1.96**2), abs=1e-4)
     _, low, high, *_ = paired_difference(alike, {task: [0.0] for task in alike}, proportion=True)
     assert high == 1 and 0.6 < low < 0.7
+
+
+def test_no_difference_of_successes_may_be_larger_than_one():
+    none, most = {str(i): [0.0] for i in range(8)}, {str(i): [float(i > 1)] for i in range(8)}
+    assert paired_difference(most, none)[2] > 1, "of a return it may"
+    mean, low, high, *_ = paired_difference(most, none, proportion=True)
+    assert (mean, high) == (0.75, 1) and 0.3 < low < 0.5
+    assert paired_difference(none, most, proportion=True)[:3] == (-mean, -high, -low)
 
 
 def test_the_detectable_difference_is_found_in_four_of_five_times():

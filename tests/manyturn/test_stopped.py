@@ -44,7 +44,7 @@ def test_a_finished_run_is_continued_from_the_command_line(command, tiny_run, tm
     ended = command("train", "--resume", run, "--steps", 2)
     assert ended.code == 0, ended.err
     assert "note: the learning rate falls to learner.lr_end = 0.1" in ended.out and "step        2" in ended.out
-    assert ended.out.count(f"run folder {run}") == 1
+    assert ended.out.count(f", 2 steps; run folder {run}") == 1, "a log without a bar says how far it goes"
     assert "imitating" not in ended.out, "it had no warm-up"
     assert json.loads((run / "summary.json").read_text())["steps"] == 2
     refused = command("train", "--resume", run, "--steps", 1)
