@@ -86,9 +86,23 @@ def train(
     in a recipe, such as --learner.lr 1e-4 --credit.advantage grpo --steps 40. manyturn options lists them all, and
     manyturn options learner those of a section. --model.path DIR trains a Hugging Face model instead of a tiny one.
 
-    Sections: env, model, agent, roles, sampling, engine, warmup, order, placement, rollout, curriculum, credit,
-    objective, learner, value, progress, columns, evaluation, loggers.
-    Without a section: steps, seed, device, threads, checkpoint_every, keep_checkpoints, keep_tokens.
+    Sections, and the options that are set most:
+
+    - env: id, args, wrappers, workers, timeout
+    - model: path, dtype, width, layers
+    - agent: format, context, max-context, system
+    - sampling: temperature, max-tokens
+    - engine: max-batch, reproducible, cache-gb
+    - warmup: episodes, lr, until-success, max-updates, trajectories
+    - order: kind, staleness
+    - placement: kind, hosts, samplers
+    - rollout: tasks, group, max-turns
+    - credit: rewards, advantage, modulation
+    - objective: aggregation, kl, entropy, correction
+    - learner: lr, minibatch, epochs, micro-tokens, lora-rank
+    - value, progress: body, lr, hidden
+    - evaluation: split, limit, repeats, every
+    - no section: steps, seed, device, threads, checkpoint-every, roles, curriculum, columns, loggers
 
     Parameters
     ----------

@@ -13,6 +13,7 @@ from cyclopts import App
 from rich.console import Console
 
 from manyturn.cli import app
+from manyturn.option_pages import of_section
 from manyturn.trainers.recipe.config import RunConfig
 
 ROOT = Path(__file__).parents[2]
@@ -69,11 +70,16 @@ def test_readme_environment_trains_and_evaluates_without_an_edit(stranger, comma
     assert elsewhere.code == 0, elsewhere.err
 
 
-def test_help_of_train_names_every_section_and_no_flag_that_nobody_needs(stranger):
+def test_help_of_train_names_every_section_with_options_that_exist_and_no_flag_that_nobody_needs(stranger):
     told = manyturn("train", "--help", cwd=stranger).stdout
-    sections, _, alone = told.partition("Sections: ")[2].partition("\n\n")[0].partition("Without a section: ")
-    named = [name.strip(" .\n") for text in (sections, alone) for name in text.split(",")]
-    assert sorted(named) == sorted(RunConfig.model_fields)
+    lines = re.findall(r"•(.*?):(.*?)(?= •|╭)", " ".join(told.split()))
+    listed = {section: of.split(", ") for names, of in lines for section in names.strip().split(", ")}
+    listed = {section: [name.strip() for name in names] for section, names in listed.items()}
+    alone = {name.replace("-", "_") for name in listed.pop("no section")}
+    assert alone | listed.keys() == RunConfig.model_fields.keys() - {"keep_checkpoints", "keep_tokens"}
+    for section, names in listed.items():
+        known = {row.name for group in of_section(section, own=True) for row in group.rows}
+        assert {f"{section}.{name}".replace("-", "_") for name in names} <= known
     assert "--empty-recipe" not in told and "--no-accept-config" not in told and "[ENV]" in told
 
 
