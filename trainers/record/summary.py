@@ -41,7 +41,8 @@ def summarise_run(panel: dict[str, Any], figures: dict[str, dict[str, Any]], fac
     """
     before, after = figures["before"]["by_task"], figures["after"]["by_task"]
     shared = [task for task in before if task in after]
-    difference = paired_difference({task: after[task] for task in shared}, {task: before[task] for task in shared})
+    was, now = ({task: of[task] for task in shared} for of in (before, after))
+    difference = paired_difference(now, was, proportion=True)
     shown = {name: {k: v for k, v in found.items() if k != "by_task"} for name, found in figures.items()}
     ends = {"success": difference.mean, "ci_low": difference.low, "ci_high": difference.high}
     shown["difference"] = {name: None if math.isnan(value) else value for name, value in ends.items()}
