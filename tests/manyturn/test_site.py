@@ -146,11 +146,11 @@ def test_the_menu_leads_through_the_site(visit):
     assert page.url.endswith(":" + page.url.split(":")[2].split("/")[0] + "/")
 
 
-CONTRAST = """(selector) => {
+CONTRAST = """(element) => {
   const bright = (colour) => colour.match(/[\\d.]+/g).slice(0, 3).map(Number)
     .map((one) => one / 255).map((one) => one <= 0.04045 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4)
     .reduce((sum, one, i) => sum + one * [0.2126, 0.7152, 0.0722][i], 0);
-  const element = document.querySelector(selector), seen = (one) => getComputedStyle(one).backgroundColor;
+  const seen = (one) => getComputedStyle(one).backgroundColor;
   let below = element;
   while (below.parentElement && /, 0\\)$|transparent/.test(seen(below))) below = below.parentElement;
   const [low, high] = [bright(getComputedStyle(element).color), bright(seen(below))].sort((a, b) => a - b);
@@ -163,16 +163,19 @@ def test_dark_is_dark_legible_and_kept(visit):
 
     def shown() -> float:
         """How bright the page is; 4.5 is what people of weak sight need."""
-        found = [page.evaluate(CONTRAST, place) for place in (".md-typeset p", ".md-typeset pre code", ".md-typeset a")]
+        places = (".md-typeset p", ".md-typeset pre code", ".md-typeset a")
+        found = [page.locator(place).first.evaluate(CONTRAST) for place in places]  # which waits until it is there
         assert min(contrast for _, contrast in found) >= 4.5, found
         return found[0][0]
 
     assert shown() < 0.1
     page.locator("label[title=Light]").click()
     assert shown() > 0.9
+    home = page.url
     page.get_by_role("link", name="Guides", exact=True).first.click()
+    page.wait_for_url(lambda url: url != home)
     assert shown() > 0.9, "what a reader has chosen holds on the next page"
-    assert visit(LAPTOP, color_scheme="light").evaluate(CONTRAST, ".md-typeset p")[0] > 0.9
+    assert visit(LAPTOP, color_scheme="light").locator(".md-typeset p").first.evaluate(CONTRAST)[0] > 0.9
 
 
 def test_every_page_fits_a_phone(visit):
