@@ -169,4 +169,18 @@ def engines(installed: Iterable[Diagnosis]) -> list[Diagnosis]:
             use += "; set OPENAI_BASE_URL to its address, such as http://127.0.0.1:8000/v1"
         text = f"cannot be used: see extra {' and extra '.join(missing)}" if missing else use
         found.append(Diagnosis("note" if missing else "ok", f"engine {name}", text))
+    if "train" in whole:
+        found += _vllm()
     return found
+
+
+def _vllm() -> list[Diagnosis]:
+    """The engines whose package is vLLM, which is no extra: its builds need other versions than we do."""
+    from manyturn.agents.vllm.versions import installed
+    from manyturn.envs.contract.options import ConfigError
+
+    try:
+        here = Diagnosis("ok", "engine vllm", f"vLLM {installed()}, in processes of its own next to the learner")
+    except ConfigError as error:
+        here = Diagnosis("note", "engine vllm", str(error))
+    return [here, Diagnosis("ok", "engine vllm-server", "servers of vLLM's, which are named in engine.addresses")]

@@ -4,6 +4,7 @@ import importlib.metadata
 import io
 import shlex
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,28 @@ def test_the_use_of_every_extra_is_named():
     found = extras([f"package; extra == '{name}'" for name in names], installed())
     assert {line.subject for line in found} == {f"extra {name}" for name in names}
     assert not [line.subject for line in found if not line.text.endswith(")")]
+
+
+@pytest.mark.parametrize(
+    ("release", "status", "told"),
+    [
+        ("0.32.1+cpu", "ok", "vLLM 0.32.1+cpu"),
+        ("0.20.2", "note", "is not of the series 0.32"),
+        (None, "note", "not here"),
+    ],
+)
+def test_whether_vllm_can_be_used_is_said_with_the_release_that_is_here(monkeypatch, tmp_path, release, status, told):
+    if release is None and find_spec("vllm") is not None:
+        pytest.skip("vllm is installed here")
+    if release is not None:
+        info = tmp_path / f"vllm-{release}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {release}\n")
+        monkeypatch.syspath_prepend(str(tmp_path))
+    found = {line.subject: line for line in engines([Diagnosis("ok", "extra train", "")])}
+    assert found["engine vllm"].status == status and told in found["engine vllm"].text
+    assert found["engine vllm-server"].status == "ok", "its servers may be elsewhere"
+    assert not [line for line in engines([]) if "vllm" in line.subject]
 
 
 def test_an_old_python_is_a_problem():
