@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from uuid import uuid4
 
+from manyturn.agents.choices import Choices
 from manyturn.agents.engine import Engine, EngineError, Reply, Sampling
 from manyturn.agents.engine_config import EngineConfig
 from manyturn.agents.episode_key import EpisodeKey
@@ -42,6 +43,7 @@ class Drawer(Protocol):
         ends: frozenset[int],
         salt: str,
         adapters: Path | None,
+        choices: Choices | None = None,
     ) -> Drawn:
         """A reply to a prompt.
 
@@ -49,6 +51,7 @@ class Drawer(Protocol):
             ends: tokens that end a reply.
             salt: prompts with other salts share no cached prefix with it.
             adapters: folder of those to draw with.
+            choices: the replies that are possible; None: any.
 
         Raises:
             EngineError: there is no reply.
@@ -66,7 +69,7 @@ class CopyingEngine(Engine):
         folder: where the copy is kept; None: in a folder for temporary files.
 
     Attributes:
-        drawn_tokens, read_tokens: tokens drawn, and prompt tokens computed, since the engine was made.
+        drawn_tokens, read_tokens: tokens drawn or forced, and prompt tokens computed, since the engine was made.
     """
 
     def __init__(
@@ -104,17 +107,32 @@ class CopyingEngine(Engine):
         """A request to it brought no reply."""
 
     async def generate(self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling) -> Reply:
+        return await self._reply(key, turn, prompt_ids, sampling, None)
+
+    async def choose(
+        self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling, choices: Choices
+    ) -> Reply:
+        if choices.longest > sampling.max_tokens:
+            raise EngineError(f"a choice of {choices.longest} tokens, where a reply has at most {sampling.max_tokens}")
+        return await self._reply(key, turn, prompt_ids, sampling, choices)
+
+    async def _reply(
+        self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling, choices: Choices | None
+    ) -> Reply:
         if not prompt_ids:
             raise EngineError("an empty prompt")
         if not self._awake:
             raise EngineError("the engine sleeps: wake it first")
         if not self._whole:
             raise EngineError("the weights are half new, since the last load failed: load again")
+        if choices is not None and len(choices.replies) == 1:
+            return self._only(choices.replies[0])
         drawer, version, loads = await self._drawer(key), self.version, self._loads
         seed = key.noise_seed(turn) >> 1  # 63 bits, which it takes for a number with a sign
         try:
             # The salt keeps what other weights computed out, should anything of it be left.
-            drawn = await drawer.draw(prompt_ids, sampling, seed, self._ends, self._label(loads), self._folder.adapters)
+            salt, adapters = self._label(loads), self._folder.adapters
+            drawn = await drawer.draw(prompt_ids, sampling, seed, self._ends, salt, adapters, choices)
         except Exception as error:
             if loads == self._loads:  # otherwise it was broken off
                 self._failed(drawer, error)
@@ -126,6 +144,11 @@ class CopyingEngine(Engine):
         self.drawn_tokens += len(drawn.ids)
         self.read_tokens += len(prompt_ids) - drawn.cached
         return Reply(drawn.ids, drawn.logprobs, "stop" if drawn.ids[-1] in self._ends else "length", version)
+
+    def _only(self, ids: Sequence[int]) -> Reply:
+        """The one reply that there is: nothing has to be asked."""
+        self.drawn_tokens += len(ids)
+        return Reply(list(ids), [0.0] * len(ids), "stop", self.version)
 
     async def load(self, weights: Weights, version: int) -> None:
         self._whole = False

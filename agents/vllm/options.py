@@ -19,7 +19,7 @@ class VllmOptions(EngineConfig):
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(lora=True)
+        return Capabilities(lora=True, choices=True)
 
     def precision(self, on_gpu: bool) -> str:
         """The type, where auto is made out."""

@@ -1,4 +1,4 @@
-"""vLLM's own engine: how it is started, and what is asked of it. Nothing else here imports vLLM."""
+"""vLLM's own engine: how it is started, and what is asked of it. Only this file and ``limited.py`` import vLLM."""
 
 import asyncio
 import os
@@ -6,8 +6,10 @@ from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from manyturn.agents.choices import Choices
 from manyturn.agents.engine import EngineError, Sampling
 from manyturn.agents.vllm.copying_engine import Drawn
+from manyturn.agents.vllm.limits import PROCESSOR, limits
 from manyturn.agents.vllm.worker import EXTENSION
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ class Process:
         rank: int,
         cuda: bool,
     ):
-        quiet()
+        settle()
         from vllm.engine.arg_utils import AsyncEngineArgs  # pyright: ignore[reportMissingImports]
         from vllm.v1.engine.async_llm import AsyncLLM  # pyright: ignore[reportMissingImports]
 
@@ -51,6 +53,7 @@ class Process:
             kv_cache_memory_bytes=int(config.kv_gib * 2**30),
             max_num_seqs=config.max_batch,
             worker_extension_cls=EXTENSION,
+            logits_processors=[PROCESSOR],
             generation_config="vllm",
             enforce_eager=not cuda,
             # The build for CPUs dies of a prompt that is read in pieces while others are drawn with seeds of their own.
@@ -76,6 +79,7 @@ class Process:
         ends: frozenset[int],
         salt: str,
         adapters: Path | None,
+        choices: Choices | None = None,
     ) -> Drawn:
         """A reply; see ``Drawer``."""
         from vllm.sampling_params import RequestOutputKind, SamplingParams  # pyright: ignore[reportMissingImports]
@@ -90,6 +94,7 @@ class Process:
             stop_token_ids=sorted(ends),
             detokenize=False,
             output_kind=RequestOutputKind.FINAL_ONLY,
+            **limits(choices),
         )
         asked: Any = {"prompt_token_ids": list(prompt), "cache_salt": salt}
         last = None
@@ -160,11 +165,15 @@ def room_for(rank: int) -> int:
     return next(room for room in _RANKS if room >= rank)
 
 
-def quiet() -> None:
-    """Keep vLLM's log to errors, off the standard output, and its report on usage at home, unless somebody chose."""
+def settle() -> None:
+    """Keep vLLM's log to errors, off the standard output, and its report on usage at home, unless somebody chose.
+
+    Its first model runner is the CPU build's, and the one for which ``limited.py`` is written; the second takes others.
+    """
     for name, value in (
         ("VLLM_LOGGING_LEVEL", "ERROR"),
         ("VLLM_LOGGING_STREAM", "ext://sys.stderr"),
         ("VLLM_NO_USAGE_STATS", "1"),
+        ("VLLM_USE_V2_MODEL_RUNNER", "0"),
     ):
         os.environ.setdefault(name, value)

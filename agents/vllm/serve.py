@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from manyturn.agents.vllm.access import check_reach, token
-from manyturn.agents.vllm.process import quiet, room_for
+from manyturn.agents.vllm.limits import PROCESSOR
+from manyturn.agents.vllm.process import room_for, settle
 from manyturn.agents.vllm.versions import installed
 from manyturn.agents.vllm.worker import EXTENSION
 from manyturn.envs.contract.options import ConfigError
@@ -31,7 +32,8 @@ def words_for_vllm(folder: Path, told: argparse.Namespace, precision: str, cuda:
         *("--max-model-len=-1", "--dtype", precision, "--max-num-seqs", str(told.max_batch)),
         *("--kv-cache-memory-bytes", str(int(told.kv_gib * 2**30))),
         *("--logprobs-mode", "processed_logprobs", "--generation-config", "vllm"),
-        *("--worker-extension-cls", EXTENSION, "--enable-prefix-caching", "--seed", "0"),
+        *("--worker-extension-cls", EXTENSION, "--logits-processors", PROCESSOR),
+        *("--enable-prefix-caching", "--seed", "0"),
         *("--tokens-only", "--enable-prompt-tokens-details", "--disable-log-stats", "--disable-uvicorn-access-log"),
         *(adapters if told.lora_rank else []),
         *(["--enable-sleep-mode"] if cuda else ["--enforce-eager"]),
@@ -62,7 +64,7 @@ def serve(words: Sequence[str]) -> None:
     precision = VllmConfig(dtype=told.dtype).precision(cuda)
     # As the engine writes it, tensor by tensor, so that what arrives later has a place.
     folder = ModelFolder(load_pretrained(told.model, torch.device("cpu")).model, getattr(torch, precision))
-    quiet()
+    settle()
     os.environ.update(_ORDERS)
     sys.argv[1:] = words_for_vllm(folder.path, told, precision, cuda)
     from vllm.entrypoints.launchers.api_server.entry import main  # pyright: ignore[reportMissingImports]

@@ -7,9 +7,11 @@ from typing import Any
 
 import httpx
 
+from manyturn.agents.choices import Choices
 from manyturn.agents.engine import EngineError, EngineRefused, Sampling
 from manyturn.agents.vllm.access import VARIABLE, token
 from manyturn.agents.vllm.copying_engine import Drawn
+from manyturn.agents.vllm.limits import limits
 from manyturn.agents.vllm.versions import SERIES, fits
 
 START = "start it with python -m manyturn.agents.vllm.serve MODEL"
@@ -54,6 +56,7 @@ class Server:
         ends: frozenset[int],
         salt: str,
         adapters: Path | None,
+        choices: Choices | None = None,
     ) -> Drawn:
         """A reply; see ``Drawer``."""
         asked, weights = list(prompt), self.weights
@@ -67,6 +70,7 @@ class Server:
                 "ignore_eos": True,
                 "stop_token_ids": sorted(ends),
                 "detokenize": False,
+                **limits(choices),
             },
             "cache_salt": salt,
             "return_token_ids": True,

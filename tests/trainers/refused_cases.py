@@ -28,11 +28,6 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"agent.only_admissible": False},
     ),
     (
-        {"agent.only_admissible": True, "engine": "vllm"},
-        r"agent\.only_admissible limits replies token by token, which engine vllm cannot: take one that does",
-        {"engine": "transformers"},
-    ),
-    (
         {"roles": {"a": "expert", "b": "random"}},
         r"\[roles\] gives every role to expert and random, and no policy would learn: name one",
         {"roles": {"a": "expert", "b": "mine"}},

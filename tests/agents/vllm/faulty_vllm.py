@@ -21,14 +21,14 @@ class FaultyDrawer:
     def __init__(self, process: Drawer, fault: str):
         self.process, self.fault = process, fault
 
-    async def draw(self, prompt, sampling, seed, ends, salt, adapters):
+    async def draw(self, prompt, sampling, seed, ends, salt, adapters, choices):
         if self.fault == "temperature":
             sampling = Sampling(max_tokens=sampling.max_tokens)
         if self.fault == "stale_prefix":
             salt = "always"
         if self.fault == "no_adapters":
             adapters = None
-        return await self.process.draw(prompt, sampling, seed, ends, salt, adapters)
+        return await self.process.draw(prompt, sampling, seed, ends, salt, adapters, choices)
 
 
 class FaultyVllmEngine(VllmEngine):

@@ -13,11 +13,11 @@ import httpx
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
-from tiny_for_vllm import KEY, LONG, ask, changed, gap, tiny_for_vllm
+from tiny_for_vllm import KEY, LONG, ask, changed, choices_of, gap, limited_gap, tiny_for_vllm
 from vllm_servers import TOKEN, Served
 
 from manyturn.agents.agent import Agent, AgentConfig
-from manyturn.agents.engine import EngineError, EngineRefused, Sampling
+from manyturn.agents.engine import EngineError, EngineRefused, Reply, Sampling
 from manyturn.agents.engine_config import EngineContext, build_engine
 from manyturn.agents.episode import Episode
 from manyturn.agents.episode_key import EpisodeKey
@@ -108,6 +108,18 @@ def test_episodes_stay_with_their_server_and_are_drawn_with_the_learners_weights
             engine.close(key)
 
     run(turns())
+
+
+def test_a_reply_is_limited_to_commands_at_a_server_too(language, engine, run):
+    choices = choices_of(language, "go north", "go south", "go", "look", "take red key")
+
+    async def together() -> list[Reply]:
+        keys, sampling = [KEY._replace(member=member) for member in range(12)], Sampling(max_tokens=12)
+        return list(await asyncio.gather(*(engine.choose(key, 0, LONG, sampling, choices) for key in keys)))
+
+    replies = run(together())
+    assert max(limited_gap(language, reply, choices) for reply in replies) < 1e-3
+    assert len({tuple(reply.ids) for reply in replies}) > 2
 
 
 def test_a_server_that_dies_loses_no_episode_and_stops_the_run_with_what_to_do(servers, language, engine, run):

@@ -5,8 +5,10 @@ from typing import Any
 
 import torch
 
+from manyturn.agents.choices import Choices, ReplyChoices
 from manyturn.agents.engine import Engine, Reply, Sampling
 from manyturn.agents.episode_key import EpisodeKey
+from manyturn.agents.formats.free_text import FreeText, FreeTextConfig
 from manyturn.agents.language_model import LanguageModel, build_tiny
 from manyturn.agents.weights import ModuleWeights
 
@@ -42,3 +44,18 @@ def gap(language: LanguageModel, reply: Reply, prompt: Sequence[int] = LONG) -> 
         logits = language.model(input_ids=torch.tensor([[*prompt, *reply.ids]])).logits[0, len(prompt) - 1 : -1]
     ours = torch.log_softmax(logits, -1).gather(-1, torch.tensor(reply.ids)[:, None])[:, 0]
     return float((ours - torch.tensor(reply.logprobs)).abs().max())
+
+
+def choices_of(language: LanguageModel, *commands: str) -> Choices:
+    """What can be said where these commands are admissible."""
+    return ReplyChoices(FreeText(FreeTextConfig()), language.template).of(commands)
+
+
+def limited_gap(language: LanguageModel, reply: Reply, choices: Choices, heat: float = 1.0) -> float:
+    """Largest difference between a reply's log-probabilities and the learner's over what was possible."""
+    with torch.no_grad():
+        logits = language.model(input_ids=torch.tensor([[*LONG, *reply.ids]])).logits[0, len(LONG) - 1 : -1] / heat
+    allowed = choices.along(reply.ids)
+    assert allowed is not None, "it is none of the commands"
+    rows = zip(reply.ids, allowed, logits, reply.logprobs, strict=True)
+    return max(abs(float(row[token] - row[list(some)].logsumexp(-1)) - told) for token, some, row, told in rows)
