@@ -3,7 +3,8 @@
 Model, ledger and journal stay in this process; a host only resets and steps environments. When a host is gone, its
 open episodes go on at another: the same task, seed and actions give the same episode, so they are played once more up
 to where they were, and every answer is compared with the first one. So no policy is asked again, and weights are the
-same to the bit as if nothing had happened. An episode that goes another way there is lost, and never a reward.
+same to the bit as if nothing had happened. An episode that goes another way there is lost, and never a reward. One
+whose environment raised is tried again by whoever plays it, at another host where there is one with room.
 """
 
 import asyncio
@@ -29,6 +30,9 @@ from manyturn.envs.hosting.worker import WorkerError
 
 _MOVES = 3  # hosts that may be lost while they work on one episode, before it counts as an error
 _PAUSE, _LONGEST_PAUSE = 0.2, 5.0  # seconds between two attempts to reach a host
+_REMEMBERED = 4096  # episodes that failed somewhere, the last ones
+
+_Attempted = tuple[str, int]  # a task and a seed, which all attempts at one episode share
 
 
 class HostsLost(RuntimeError):
@@ -81,6 +85,7 @@ class HostedSeats(Seats):
         self._keepers: list[asyncio.Task[None]] = []
         self._free = [_HostedSeat(self) for _ in range(self.limit)]
         self._moved = 0
+        self._failed = dict[_Attempted, list[HostLink]]()  # where attempts at an episode failed, the last one last
         self._over: str | None = None  # why no host will come back
 
     async def __aenter__(self) -> "HostedSeats":
@@ -137,13 +142,19 @@ class HostedSeats(Seats):
 
     # ---- which host -----------------------------------------------------------------------------------------
 
-    async def place(self) -> HostLink:
-        """A host with room, that which has most of it; its episode is counted there. Raises HostsLost."""
+    async def place(self, episode: _Attempted) -> HostLink:
+        """A host with room for an episode, which is counted there. Raises HostsLost.
+
+        It is the one with most room, of those where the episode has not failed, or else has not for longest: a host
+        whose disk is full fails at once, and always has room.
+        """
         until = self._time() + self._wait
         while True:
             able = [link for link in self._links if link.fault is None and link.occupancy.now < link.limit]
             if able:
-                return min(able, key=lambda link: link.occupancy.now / link.limit)
+                failed = self._failed.get(episode, [])
+                since = {link: number for number, link in enumerate(failed, 1)}
+                return min(able, key=lambda link: (since.get(link, 0), link.occupancy.now / link.limit))
             if self._over is not None and all(link.fault is not None for link in self._links):
                 raise HostsLost(self._complaint())
             self._room.clear()
@@ -156,6 +167,12 @@ class HostedSeats(Seats):
     def has_room(self) -> None:
         """A place at a host has become free, or a host has come back."""
         self._room.set()
+
+    def has_failed(self, episode: _Attempted, link: HostLink) -> None:
+        """An attempt at an episode ended in an error at a host."""
+        self._failed.setdefault(episode, []).append(link)
+        if len(self._failed) > _REMEMBERED:
+            del self._failed[next(iter(self._failed))]
 
     def has_moved(self) -> None:
         """An episode goes on at another host."""
@@ -229,10 +246,12 @@ class _HostedSeat:
         self._said = list[tuple[str, dict[str, Any], str]]()  # what was asked so far, and the digest of each answer
         self._place: tuple[HostLink, int, int] | None = None  # a host, its connection's number, the episode's there
         self._moves, self.live = 0, False
+        self._episode: _Attempted = "", 0
 
     async def reset(self, task: Task, seed: int) -> Answer:
         self.leave()
         self._said, self._moves, self.live = [], 0, True
+        self._episode = task.id, seed
         return await self._ask("reset", task=task_to_wire(task), seed=seed)
 
     async def step(self, action: str) -> Answer:
@@ -270,6 +289,8 @@ class _HostedSeat:
                     if self._moves > _MOVES:
                         raise WorkerError(f"{self._moves} hosts were lost while they worked on it: {error}") from None
         except (EnvError, WorkerError):
+            if self._place is not None:
+                self._seats.has_failed(self._episode, self._place[0])
             self.leave()
             raise
         self._said.append((op, fields, known))
@@ -289,7 +310,7 @@ class _HostedSeat:
     async def _move(self) -> None:
         """Begin at a host that has room, and play there what was played before. Raises HostLost or WorkerError."""
         self._step_down()
-        link = await self._seats.place()
+        link = await self._seats.place(self._episode)
         self._place = link, link.times, link.begin()
         if self._said:
             self._seats.has_moved()

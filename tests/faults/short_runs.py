@@ -81,7 +81,7 @@ def start(work: Work) -> int:
     return child
 
 
-def ended(child: int, seconds: float = 120.0) -> int:
+def ended(child: int, seconds: float = 600.0) -> int:
     """The exit status of a process, negative for a signal; one that does not end is killed."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
