@@ -87,14 +87,14 @@ def main() -> None:
         seconds = time.monotonic() - began
         classes[name] = {**tally.plain(), "clean": tally.clean, "seconds": round(seconds, 1)}
         _print(name.removeprefix("fault_"), tally, seconds)
+        if told.json:  # after each, so that a run that is ended goes on with --only
+            counts = {"seed": told.seed, "classes": dict(sorted(classes.items())), "all": _all(classes).plain()}
+            _provenance().write(told.json, about, counts)
     total = _all(classes)
     _print("all", total, None)
     for note in total.notes:
         print(f"  {note}")
-    if told.json:
-        counts = {"seed": told.seed, "classes": dict(sorted(classes.items())), "all": total.plain()}
-        _provenance().write(told.json, about, counts)
-    sys.exit(not all(found["clean"] for found in classes.values()))
+    sys.exit(not classes or not all(found["clean"] for found in classes.values()))
 
 
 def _print(name: str, tally: Tally, seconds: float | None) -> None:
