@@ -86,6 +86,7 @@ class HostedSeats(Seats):
         self._free = [_HostedSeat(self) for _ in range(self.limit)]
         self._moved = 0
         self._failed = dict[_Attempted, list[HostLink]]()  # where attempts at an episode failed, the last one last
+        self._slowest = dict[HostLink, tuple[float, str]]()  # seconds and task of each host's slowest answer to a turn
         self._over: str | None = None  # why no host will come back
 
     async def __aenter__(self) -> "HostedSeats":
@@ -128,9 +129,9 @@ class HostedSeats(Seats):
                 seat.leave()
                 self._free.append(seat)
 
-    def figures(self) -> dict[str, float]:
+    def figures(self) -> dict[str, float | str]:
         """What is worth a line in the metrics, since this was asked last."""
-        found: dict[str, float] = {
+        found: dict[str, float | str] = {
             "lost_hosts": sum(link.fault is not None for link in self._links),
             "moved_episodes": self._moved,
         }
@@ -138,6 +139,9 @@ class HostedSeats(Seats):
         for number, link in enumerate(self._links, 1):
             there, idle = link.occupancy.shares()
             found |= {f"host_{number}/episodes_there": there, f"host_{number}/idle_share": idle}
+            if link in self._slowest:
+                seconds, task = self._slowest.pop(link)
+                found |= {f"host_{number}/slowest_env_seconds": seconds, f"host_{number}/slowest_task": task}
         return found
 
     # ---- which host -----------------------------------------------------------------------------------------
@@ -148,7 +152,7 @@ class HostedSeats(Seats):
         It is the one with most room, of those where the episode has not failed, or else has not for longest: a host
         whose disk is full fails at once, and always has room.
         """
-        until = self._time() + self._wait
+        until = self.clock() + self._wait
         while True:
             able = [link for link in self._links if link.fault is None and link.occupancy.now < link.limit]
             if able:
@@ -167,6 +171,10 @@ class HostedSeats(Seats):
     def has_room(self) -> None:
         """A place at a host has become free, or a host has come back."""
         self._room.set()
+
+    def has_answered(self, link: HostLink, seconds: float, task: str) -> None:
+        """A host has answered a turn."""
+        self._slowest[link] = max(self._slowest.get(link, (0.0, "")), (seconds, task))
 
     def has_failed(self, episode: _Attempted, link: HostLink) -> None:
         """An attempt at an episode ended in an error at a host."""
@@ -192,12 +200,12 @@ class HostedSeats(Seats):
 
     async def _reached(self, link: HostLink) -> None:
         """Connect to a host that may be about to start. Raises HostRefused, and HostsLost where it does not answer."""
-        until, pause = self._time() + self._wait, _PAUSE
+        until, pause = self.clock() + self._wait, _PAUSE
         while True:
             try:
                 return await link.connect()
             except HostLost as error:
-                if self._time() + pause > until:
+                if self.clock() + pause > until:
                     raise HostsLost(f"{error}; {self._start_one()}") from None
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
@@ -234,7 +242,8 @@ class HostedSeats(Seats):
             "config.toml may name others"
         )
 
-    def _time(self) -> float:
+    def clock(self) -> float:
+        """Seconds."""
         return asyncio.get_running_loop().time()
 
 
@@ -281,6 +290,7 @@ class _HostedSeat:
                 try:
                     if self._place is None or not self._place[0].is_as(self._place[1]):
                         await self._move()
+                    asked = self._seats.clock()
                     found, known = await self._answer(op, fields)
                     break
                 except HostLost as error:
@@ -294,6 +304,8 @@ class _HostedSeat:
             self.leave()
             raise
         self._said.append((op, fields, known))
+        if op == "step" and self._place is not None:
+            self._seats.has_answered(self._place[0], self._seats.clock() - asked, self._episode[0])
         return found
 
     async def _answer(self, op: str, fields: Mapping[str, Any]) -> tuple[Any, str]:

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from elsewhere import Wire
-from nodes import Calm, another, is_running, nodes, placed, work_on
+from nodes import MOST, Calm, another, is_running, nodes, placed, work_on
 from numpy.random import Generator
 from short_runs import ended, start
 from tally import Tally
@@ -33,7 +33,8 @@ def disturbed(count: int, seed: int, folder: Path, name: str, harm: Harm) -> Tal
             config = placed(urls[:2], urls[2:])
             child = start(lambda path=path, config=config: work_on(path, config))  # before there is an event loop
             wires = [Wire(node.url, listener) for node, listener in zip(found, listeners, strict=True)]
-            struck = asyncio.run(_storm(wires, child, path, rng, count - tally.injected, harm))
+            most = min(MOST, count - tally.injected)
+            struck = asyncio.run(_storm(wires, child, path, rng, most, harm))
             tally += calm.judge(path, ended(child), struck)
             if tally.lost:
                 break

@@ -1,8 +1,9 @@
 """The disk of one node is full for a while: of a host, whose environment keeps a file, or of the run's own.
 
-At a host the environment raises, and its episode is tried again at the other one, to the same weights. A run whose own
-disk is full ends with its own exit status, and goes on with the same nodes to the same weights. One of the samplers has
-no disk at all: it needs none. The kernel's limit on file sizes stands in for a full disk, as in ``fault_disk_full``.
+At a host the environment raises, and its episode is tried again at the other one, to the same weights. In one run it is
+the same host each time: an episode is tried three times at most. A run whose own disk is full ends with its own exit
+status, and goes on with the same nodes to the same weights. One of the samplers has no disk at all: it needs none. The
+kernel's limit on file sizes stands in for a full disk, as in ``fault_disk_full``.
 """
 
 import os
@@ -18,6 +19,7 @@ from scribe import REFUSED
 from short_runs import ended, start
 from tally import Tally
 
+from manyturn.agents.breaker import TooManyErrors
 from manyturn.envs.contract.keys import generator
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.run_folder import DiskFull
@@ -38,7 +40,7 @@ def run(count: int, seed: int, folder: Path) -> Tally:
             path, most = another(folder), count - tally.injected
             child, struck, own = start(lambda path=path: _work(path, config)), 0, False
             if has_begun(path, child):
-                struck = _strike(hosts, child, rng, most, refused)
+                struck = _strike(hosts[int(rng.integers(2))], child, rng, most, refused)
                 if own := struck < most and rng.random() < _OWN and is_running(child):
                     _set_disk(child, full=True)
             status = ended(child)
@@ -63,6 +65,8 @@ def _work(path: Path, config: RunConfig) -> None:
         work_on(path, config)
     except DiskFull:
         sys.exit(_STATUS)
+    except TooManyErrors:
+        sys.exit(5)
 
 
 def _finish(path: Path, config: RunConfig) -> None:
@@ -70,13 +74,12 @@ def _finish(path: Path, config: RunConfig) -> None:
         raise RuntimeError(f"the undisturbed run ended with status {status}")
 
 
-def _strike(hosts: list[Node], child: int, rng: Generator, most: int, refused: int) -> int:
-    """Fill the disk of one host after the other for a while; says how often something was refused there."""
-    struck, times = 0, int(rng.integers(2, 7))
+def _strike(host: Node, child: int, rng: Generator, most: int, refused: int) -> int:
+    """Fill the disk of a host several times for a while; says how often something was refused there."""
+    struck, times = 0, int(rng.integers(2, 10))
     for _ in range(times):
         if struck == most or not rest(child, rng.uniform(0.0, 0.3)):
             break
-        host = hosts[int(rng.integers(len(hosts)))]
         _met(refused)
         _set_disk(host.process, full=True)
         rest(child, rng.uniform(0.1, 1.0))

@@ -19,7 +19,8 @@ from manyturn.serving.server import Listening
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.run.loop import train
 
-SILENCE = 3.0  # seconds, after which a node that owes an answer counts as lost: more than a busy machine takes
+SILENCE = 5.0  # seconds, after which a node that owes an answer counts as lost: more than a busy machine takes
+MOST = 10  # strikes of one run: an episode that loses its node twelve times may well be an error
 _SECONDS = 300.0  # until a node has to listen, and a run to begin
 
 

@@ -74,9 +74,7 @@ def main() -> None:
     if unknown:
         parser.error(f"no class {unknown[0]}: there is {', '.join(CLASSES)}")
     about = _provenance().origin(told.json, ("manyturn",)) if told.json else {}
-    classes = _earlier(told)
-    if set(classes) - set(chosen):
-        about["command"] = f"python tests/faults/run.py{' --long' * told.long} --only CLASS, for one after the other"
+    found: dict[str, Any] = {}
     print(f"{'class':26}" + "".join(f"{name:>14}" for name in _COLUMNS) + f"{'seconds':>10}")
     for name in chosen:
         if package := missing(name):
@@ -85,16 +83,23 @@ def main() -> None:
         began = time.monotonic()
         tally = inject(name, told.long, told.seed)
         seconds = time.monotonic() - began
-        classes[name] = {**tally.plain(), "clean": tally.clean, "seconds": round(seconds, 1)}
+        found[name] = {**tally.plain(), "clean": tally.clean, "seconds": round(seconds, 1)}
         _print(name.removeprefix("fault_"), tally, seconds)
-        if told.json:  # after each, so that a run that is ended goes on with --only
-            counts = {"seed": told.seed, "classes": dict(sorted(classes.items())), "all": _all(classes).plain()}
-            _provenance().write(told.json, about, counts)
-    total = _all(classes)
+        if told.json:
+            _write(told, about, found)
+    total = _all(found)
     _print("all", total, None)
     for note in total.notes:
         print(f"  {note}")
-    sys.exit(not classes or not all(found["clean"] for found in classes.values()))
+    sys.exit(not found or not all(one["clean"] for one in found.values()))
+
+
+def _write(told: argparse.Namespace, about: dict[str, Any], found: dict[str, Any]) -> None:
+    """Write what there is by now, next to what others may have written meanwhile."""
+    classes = dict(sorted({**_earlier(told), **found}.items()))
+    if set(classes) - set(found):
+        about = {**about, "command": f"python tests/faults/run.py{' --long' * told.long} --only CLASS, for each"}
+    _provenance().write(told.json, about, {"seed": told.seed, "classes": classes, "all": _all(classes).plain()})
 
 
 def _print(name: str, tally: Tally, seconds: float | None) -> None:

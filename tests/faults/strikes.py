@@ -3,7 +3,7 @@
 import signal
 from pathlib import Path
 
-from nodes import SILENCE, Calm, Node, another, has_begun, nodes, placed, rest, work_on
+from nodes import MOST, SILENCE, Calm, Node, another, has_begun, nodes, placed, rest, work_on
 from numpy.random import Generator
 from short_runs import ended, start
 from tally import Tally
@@ -20,7 +20,7 @@ def stricken(count: int, seed: int, folder: Path, name: str, hosts: int = 0, sam
             path = another(folder)
             child, struck = start(lambda path=path: work_on(path, config)), 0
             if has_begun(path, child):
-                struck = _strike(found, child, rng, count - tally.injected)
+                struck = _strike(found, child, rng, min(MOST, count - tally.injected))
             tally += calm.judge(path, ended(child), struck)
             if tally.lost:
                 break
