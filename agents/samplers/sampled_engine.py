@@ -80,6 +80,7 @@ class SampledEngine(Engine):
         self._waiting: list[_Request] = []
         self._running: asyncio.Task[None] | None = None
         self._moved = 0
+        self._over: str | None = None  # why no sampler will come back
         self._barrier = context.barrier if config.capabilities.keeps_bits else None
         if self._barrier is not None:
             self._barrier.join(self)
@@ -142,6 +143,20 @@ class SampledEngine(Engine):
                 await sampler.hand_over(self._weights, self._loads)
         self._has_changed()
 
+    # ---- where samplers are -----------------------------------------------------------------------------------------
+
+    def has_address(self, number: int, url: str) -> None:
+        """A sampler is at this address now: what was at another one is gone, or soon will be."""
+        link = self.samplers[number].link
+        if link.url != url:
+            link.url = url
+            link.lose("it was started at another address")
+
+    def expect_no_more(self, why: str) -> None:
+        """Nobody starts samplers again: once none of them answers, the run need not wait."""
+        self._over = why
+        self._has_changed()
+
     # ---- which sampler --------------------------------------------------------------------------------------------
 
     async def _reached(self, sampler: Sampler) -> None:
@@ -152,9 +167,7 @@ class SampledEngine(Engine):
                 return await sampler.connect()
             except HostLost as error:
                 if _time() + pause > until:
-                    raise EngineLost(
-                        f"{error}; is it running? manyturn sampler --port N starts one, and placement.samplers names it"
-                    ) from None
+                    raise EngineLost(f"{error}; {self._start_one()}") from None
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
@@ -185,6 +198,8 @@ class SampledEngine(Engine):
             if able := [sampler for sampler in self.samplers if sampler.holds(self._loads)]:
                 return able
             gone = all(sampler.link.fault is not None for sampler in self.samplers)
+            if gone and self._over is not None:
+                raise EngineLost(self._complaint())
             until = (until or _time() + self._wait) if gone else None  # one that takes weights may take its time
             self._changed.clear()
             try:
@@ -195,9 +210,18 @@ class SampledEngine(Engine):
 
     def _complaint(self) -> str:
         states = "; ".join(f"{sampler.link.url}: {sampler.link.fault or 'has no weights'}" for sampler in self.samplers)
+        why = self._over or f"no sampler could draw within {self._wait:g} s"
+        return f"{why} ({states}): {self._go_on()}"
+
+    def _start_one(self) -> str:
+        """What to do about a sampler that does not answer."""
+        return "is it running? manyturn sampler --port N starts one, and placement.samplers names it"
+
+    def _go_on(self) -> str:
+        """What to do when the samplers are gone."""
         return (
-            f"no sampler could draw within {self._wait:g} s ({states}): start samplers at these addresses and go on "
-            "with manyturn train --resume RUN; placement.samplers in its config.toml may name others"
+            "start samplers at these addresses and go on with manyturn train --resume RUN; placement.samplers in its "
+            "config.toml may name others"
         )
 
     def _place(self, key: EpisodeKey, able: Sequence[Sampler]) -> Sampler:

@@ -3,7 +3,8 @@
 Model, ledger and journal stay in this process; a host only resets and steps environments. When a host is gone, its
 open episodes go on at another: the same task, seed and actions give the same episode, so they are played once more up
 to where they were, and every answer is compared with the first one. So no policy is asked again, and weights are the
-same to the bit as if nothing had happened. An episode that goes another way there is lost, and never a reward.
+same to the bit as if nothing had happened. An episode that goes another way there is lost, and never a reward. One
+whose environment raised is tried again by whoever plays it, at another host where there is one with room.
 """
 
 import asyncio
@@ -29,6 +30,9 @@ from manyturn.envs.hosting.worker import WorkerError
 
 _MOVES = 3  # hosts that may be lost while they work on one episode, before it counts as an error
 _PAUSE, _LONGEST_PAUSE = 0.2, 5.0  # seconds between two attempts to reach a host
+_REMEMBERED = 4096  # episodes that failed somewhere, the last ones
+
+_Attempted = tuple[str, int]  # a task and a seed, which all attempts at one episode share
 
 
 class HostsLost(RuntimeError):
@@ -81,6 +85,8 @@ class HostedSeats(Seats):
         self._keepers: list[asyncio.Task[None]] = []
         self._free = [_HostedSeat(self) for _ in range(self.limit)]
         self._moved = 0
+        self._failed = dict[_Attempted, list[HostLink]]()  # where attempts at an episode failed, the last one last
+        self._slowest = dict[HostLink, tuple[float, str]]()  # seconds and task of each host's slowest answer to a turn
         self._over: str | None = None  # why no host will come back
 
     async def __aenter__(self) -> "HostedSeats":
@@ -123,9 +129,9 @@ class HostedSeats(Seats):
                 seat.leave()
                 self._free.append(seat)
 
-    def figures(self) -> dict[str, float]:
+    def figures(self) -> dict[str, float | str]:
         """What is worth a line in the metrics, since this was asked last."""
-        found: dict[str, float] = {
+        found: dict[str, float | str] = {
             "lost_hosts": sum(link.fault is not None for link in self._links),
             "moved_episodes": self._moved,
         }
@@ -133,17 +139,26 @@ class HostedSeats(Seats):
         for number, link in enumerate(self._links, 1):
             there, idle = link.occupancy.shares()
             found |= {f"host_{number}/episodes_there": there, f"host_{number}/idle_share": idle}
+            if link in self._slowest:
+                seconds, task = self._slowest.pop(link)
+                found |= {f"host_{number}/slowest_env_seconds": seconds, f"host_{number}/slowest_task": task}
         return found
 
     # ---- which host -----------------------------------------------------------------------------------------
 
-    async def place(self) -> HostLink:
-        """A host with room, that which has most of it; its episode is counted there. Raises HostsLost."""
-        until = self._time() + self._wait
+    async def place(self, episode: _Attempted) -> HostLink:
+        """A host with room for an episode, which is counted there. Raises HostsLost.
+
+        It is the one with most room, of those where the episode has not failed, or else has not for longest: a host
+        whose disk is full fails at once, and always has room.
+        """
+        until = self.clock() + self._wait
         while True:
             able = [link for link in self._links if link.fault is None and link.occupancy.now < link.limit]
             if able:
-                return min(able, key=lambda link: link.occupancy.now / link.limit)
+                failed = self._failed.get(episode, [])
+                since = {link: number for number, link in enumerate(failed, 1)}
+                return min(able, key=lambda link: (since.get(link, 0), link.occupancy.now / link.limit))
             if self._over is not None and all(link.fault is not None for link in self._links):
                 raise HostsLost(self._complaint())
             self._room.clear()
@@ -156,6 +171,16 @@ class HostedSeats(Seats):
     def has_room(self) -> None:
         """A place at a host has become free, or a host has come back."""
         self._room.set()
+
+    def has_answered(self, link: HostLink, seconds: float, task: str) -> None:
+        """A host has answered a turn."""
+        self._slowest[link] = max(self._slowest.get(link, (0.0, "")), (seconds, task))
+
+    def has_failed(self, episode: _Attempted, link: HostLink) -> None:
+        """An attempt at an episode ended in an error at a host."""
+        self._failed.setdefault(episode, []).append(link)
+        if len(self._failed) > _REMEMBERED:
+            del self._failed[next(iter(self._failed))]
 
     def has_moved(self) -> None:
         """An episode goes on at another host."""
@@ -175,12 +200,12 @@ class HostedSeats(Seats):
 
     async def _reached(self, link: HostLink) -> None:
         """Connect to a host that may be about to start. Raises HostRefused, and HostsLost where it does not answer."""
-        until, pause = self._time() + self._wait, _PAUSE
+        until, pause = self.clock() + self._wait, _PAUSE
         while True:
             try:
                 return await link.connect()
             except HostLost as error:
-                if self._time() + pause > until:
+                if self.clock() + pause > until:
                     raise HostsLost(f"{error}; {self._start_one()}") from None
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
@@ -217,7 +242,8 @@ class HostedSeats(Seats):
             "config.toml may name others"
         )
 
-    def _time(self) -> float:
+    def clock(self) -> float:
+        """Seconds."""
         return asyncio.get_running_loop().time()
 
 
@@ -229,10 +255,12 @@ class _HostedSeat:
         self._said = list[tuple[str, dict[str, Any], str]]()  # what was asked so far, and the digest of each answer
         self._place: tuple[HostLink, int, int] | None = None  # a host, its connection's number, the episode's there
         self._moves, self.live = 0, False
+        self._episode: _Attempted = "", 0
 
     async def reset(self, task: Task, seed: int) -> Answer:
         self.leave()
         self._said, self._moves, self.live = [], 0, True
+        self._episode = task.id, seed
         return await self._ask("reset", task=task_to_wire(task), seed=seed)
 
     async def step(self, action: str) -> Answer:
@@ -262,6 +290,7 @@ class _HostedSeat:
                 try:
                     if self._place is None or not self._place[0].is_as(self._place[1]):
                         await self._move()
+                    asked = self._seats.clock()
                     found, known = await self._answer(op, fields)
                     break
                 except HostLost as error:
@@ -270,9 +299,13 @@ class _HostedSeat:
                     if self._moves > _MOVES:
                         raise WorkerError(f"{self._moves} hosts were lost while they worked on it: {error}") from None
         except (EnvError, WorkerError):
+            if self._place is not None:
+                self._seats.has_failed(self._episode, self._place[0])
             self.leave()
             raise
         self._said.append((op, fields, known))
+        if op == "step" and self._place is not None:
+            self._seats.has_answered(self._place[0], self._seats.clock() - asked, self._episode[0])
         return found
 
     async def _answer(self, op: str, fields: Mapping[str, Any]) -> tuple[Any, str]:
@@ -289,7 +322,7 @@ class _HostedSeat:
     async def _move(self) -> None:
         """Begin at a host that has room, and play there what was played before. Raises HostLost or WorkerError."""
         self._step_down()
-        link = await self._seats.place()
+        link = await self._seats.place(self._episode)
         self._place = link, link.times, link.begin()
         if self._said:
             self._seats.has_moved()

@@ -1,5 +1,5 @@
-"""Hosts that Ray places, restarts and finds, and ranks that it places; what is played goes over the wire of
-``hosted_seats.py``.
+"""Hosts that Ray places, restarts and finds; what is played goes over the wire of ``hosted_seats.py``. Samplers and
+ranks are placed along with them.
 
 Ray runs in a process of its own, the placer, for Ray ends the process that speaks with it when its head is gone. A
 keeper holds the placer and, where no cluster is named, all of Ray: nothing of it outlives this process.
@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, cast
 
 from manyturn.envs.contract.environments import guarded_arguments, is_file
 from manyturn.envs.hosting.hello import KEEPER
@@ -45,6 +45,8 @@ class RayHosts:
         wait, silence: as for ``Hosts``.
         ranks: processes that learn along with this one.
         port: where this one listens for them.
+        samplers: processes that draw tokens.
+        gpus: of a sampler, on a cluster that runs.
     """
 
     count: int = 1
@@ -59,6 +61,20 @@ class RayHosts:
     silence: float = 30.0
     ranks: int = 0
     port: int | None = None
+    samplers: int = 0
+    gpus: float = 0.0
+
+
+class PlacedSamplers(Protocol):
+    """Whoever draws with samplers that Ray has placed."""
+
+    def has_address(self, number: int, url: str) -> None:
+        """The sampler of this number is at this address now."""
+        ...
+
+    def expect_no_more(self, why: str) -> None:
+        """Nobody starts samplers again."""
+        ...
 
 
 class RaySeats(HostedSeats):
@@ -66,20 +82,25 @@ class RaySeats(HostedSeats):
 
     Args:
         name, kwargs, wrappers, limit: as for ``InlineSeats``. A file has to be at the same path on every node.
+
+    Attributes:
+        token: that hosts and samplers ask for.
+        sampler_urls: where samplers are, once they are placed.
+        drawing: who is to hear of it when they are elsewhere.
     """
 
     def __init__(self, name: str, kwargs: Mapping[str, Any] | None, wrappers: Sequence[Any], limit: int, ray: RayHosts):
-        token = secrets.token_hex(32)
-        super().__init__(name, kwargs, wrappers, limit, Hosts([""] * ray.count, token, ray.wait, ray.silence))
+        self.token = secrets.token_hex(32)
+        super().__init__(name, kwargs, wrappers, limit, Hosts([""] * ray.count, self.token, ray.wait, ray.silence))
         file, _, kind = name.rpartition(":")
         args = dict(kwargs or {})
         self._cluster = ray.cluster
         self._wanted = {
             **{
                 word: getattr(ray, word)
-                for word in ("count", "cluster", "cpus", "resources", "remote", "ranks", "port")
+                for word in ("count", "cluster", "cpus", "gpus", "resources", "remote", "ranks", "port", "samplers")
             },
-            "token": token,
+            "token": self.token,
             "started_in": str(Path.cwd()),
             "hosting": {
                 "env": f"{Path(file).resolve()}:{kind}" if is_file(name) else name,
@@ -92,6 +113,7 @@ class RaySeats(HostedSeats):
         }
         self._found, self._ready, self._state = set[int](), set[int](), "Ray has not answered"
         self._rank_end, self._has_rank_end = "", asyncio.Event()
+        self.sampler_urls, self.drawing = [""] * ray.samplers, cast("PlacedSamplers | None", None)
         self._placer: _Placer | None = None
 
     async def __aenter__(self) -> "RaySeats":
@@ -124,7 +146,12 @@ class RaySeats(HostedSeats):
 
     def _hear(self, message: Mapping[str, Any]) -> None:
         """Heed what the placer says."""
-        if "url" in message:
+        if "sampler" in message:
+            self.sampler_urls[message["sampler"]] = message["url"]
+            if self.drawing is not None:
+                self.drawing.has_address(message["sampler"], message["url"])
+            self._count_placed()
+        elif "url" in message:
             self._found.add(message["host"])
             self.has_address(message["host"], message["url"])
             self._count_placed()
@@ -139,14 +166,21 @@ class RaySeats(HostedSeats):
             self._lose(message["refused"], HostRefused)
 
     def _count_placed(self) -> None:
-        is_whole = len(self._found) == self._wanted["count"] and len(self._ready) == self._wanted["ranks"]
+        is_whole = all(there == wanted for there, wanted in self._parts().values())
         if is_whole and not self._placed.done():
             self._placed.set_result(None)
 
+    def _parts(self) -> dict[str, tuple[int, int]]:
+        """How many there are of each, and how many are wanted."""
+        wanted = self._wanted
+        return {
+            "hosts": (len(self._found), wanted["count"]),
+            "samplers": (sum(map(bool, self.sampler_urls)), wanted["samplers"]),
+            "ranks": (len(self._ready), wanted["ranks"]),
+        }
+
     def _placed_words(self) -> str:
-        hosts = f"{len(self._found)} of {self._wanted['count']} hosts"
-        ranks = self._wanted["ranks"]
-        return f"{hosts} and {len(self._ready)} of {ranks} ranks" if ranks else hosts
+        return " and ".join(f"{there} of {wanted} {what}" for what, (there, wanted) in self._parts().items() if wanted)
 
     def _lose_rank(self, why: str) -> None:
         if not self._placed.done():
@@ -158,6 +192,8 @@ class RaySeats(HostedSeats):
         """Ray places nothing any more; hosts that still answer are played at, unless ranks were lost with it."""
         if self._placed.done():
             self.expect_no_more(why)
+            if self.drawing is not None:
+                self.drawing.expect_no_more(why)
             if self._wanted["ranks"]:
                 self._lose_rank(why)
         else:

@@ -77,6 +77,7 @@ _CURVES = (
     ),
 )
 _TOLD = {"device": "device", "updates": "updates", "warmup": "warm-up", "weights": "weights", "seconds": "seconds"}
+_SLOWEST = 8  # tasks that are named
 _HELD_OUT = {
     "before": "success before",
     "after": "success after",
@@ -113,7 +114,11 @@ def run_head(run: Path) -> Head:
             warnings=_warnings(config, lines["train"], summary, evaluated),
             figures=_held_out(summary) if summary is not None else _latest(lines),
             curves=[_success(lines, summary), *_curves(lines["train"]), *_before(lines)],
-            tables=[*(evaluation_tables(evaluated, "Held-out ") if evaluated else []), _configuration(config)],
+            tables=[
+                *(evaluation_tables(evaluated, "Held-out ") if evaluated else []),
+                *_slowest(lines["train"]),
+                _configuration(config),
+            ],
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ReportError(
@@ -177,6 +182,22 @@ def _curves(lines: Sequence[Plain]) -> Iterator[Plain]:
     if parts:
         series = [_series(key.removeprefix(PARTS), lines, key) for key in parts]
         yield _curve("Parts of the return", "mean of an episode", False, series)
+
+
+def _slowest(lines: Sequence[Plain]) -> Iterator[Plain]:
+    """The tasks that were answered most slowly, each at its slowest, with the host where there are any."""
+    found: dict[tuple[str, str], tuple[float, int]] = {}
+    for owner, key in _keys(lines, "slowest_task"):
+        for line in lines:
+            if (task := line.get(key)) is not None:
+                seconds = line[f"{owner}/slowest_env_seconds" if owner else "slowest_env_seconds"]
+                found[task, owner] = max(found.get((task, owner), (0.0, 0)), (seconds, line["step"]))
+    if any(owner for _, owner in found):  # what all of them say is said by one of them
+        found = {key: at for key, at in found.items() if key[1]}
+    rows = sorted(((task, owner, *at) for (task, owner), at in found.items()), key=lambda row: -row[2])
+    if rows:
+        columns = {"task": "text", "host": "text", "seconds": "number", "step": "number"}
+        yield table("Slowest answers of the environment", columns, rows[:_SLOWEST])
 
 
 def _warmup(lines: Sequence[Plain]) -> Iterator[Plain]:

@@ -1,22 +1,23 @@
-"""The placer of ``RaySeats``: has Ray start hosts and ranks, says where they are, and ends them.
+"""The placer of ``RaySeats``: has Ray start hosts, samplers and ranks, says where they are, and ends them.
 
 Started as ``python -P -m manyturn.serving.ray_main``. The first line on standard input says what is wanted; its end
-ends all. Lines on standard output are addresses of hosts, ``{"host": 0, "url": "http://..."}``, each once more where
-Ray has started the host again, ``{"ready": 1}`` for a rank that can learn, ``{"rank": 1, "ended": TEXT}`` for one that
-cannot go on, ``{"state": TEXT}`` for what is waited for, and ``{"refused": TEXT}``.
+ends all. Lines on standard output are addresses of hosts, ``{"host": 0, "url": "http://..."}``, and of samplers,
+``{"sampler": 0, "url": "http://..."}``, each once more where Ray has started it again; ``{"ready": 1}`` for a rank that
+can learn, ``{"rank": 1, "ended": TEXT}`` for one that cannot go on, ``{"state": TEXT}`` for what is waited for, and
+``{"refused": TEXT}``.
 """
 
 import asyncio
 import logging
 import shutil
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 from manyturn.envs.hosting.hello import take_streams
 from manyturn.envs.hosting.wire import decode, encode
-from manyturn.serving.ray_host import OTHERS, RayHost, is_same_machine
+from manyturn.serving.ray_host import OTHERS, RayHost, RaySampler, is_same_machine
 from manyturn.serving.ray_rank import RayRank
 
 _PAUSE = 0.2  # seconds between two questions to an actor that Ray is starting again
@@ -56,7 +57,7 @@ def _join(ray: Any, wanted: Mapping[str, Any]) -> str | None:
     if wanted["cluster"] is None:
         ray.init(
             address="local",
-            num_cpus=wanted["count"] + wanted["ranks"],
+            num_cpus=wanted["count"] + wanted["samplers"] + wanted["ranks"],
             num_gpus=0,
             include_dashboard=False,
             object_store_memory=_STORE_BYTES,
@@ -78,14 +79,13 @@ def _join(ray: Any, wanted: Mapping[str, Any]) -> str | None:
 async def _place(
     ray: Any, wanted: Mapping[str, Any], home: str | None, until: Callable[[], object], say: Callable[..., None]
 ) -> None:
-    """Have hosts started, and started again, until ``until`` returns."""
+    """Have all of them started, and hosts and samplers started again, until ``until`` returns."""
     say(state=_state(ray, wanted))
-    kind = ray.remote(RayHost).options(
-        num_cpus=wanted["cpus"], resources=dict(wanted["resources"]), max_restarts=-1, scheduling_strategy="SPREAD"
-    )
-    hosts = [kind.remote(wanted["hosting"], wanted["token"], home) for _ in range(wanted["count"])]
+    hosts = _actors(ray, wanted, RayHost, "count", [wanted["hosting"]], home, resources=dict(wanted["resources"]))
+    samplers = _actors(ray, wanted, RaySampler, "samplers", [wanted["gpus"] > 0], home, num_gpus=wanted["gpus"])
     ranks = _ranks(ray, wanted, home)
-    watches = [asyncio.create_task(_watch(ray, number, host, say)) for number, host in enumerate(hosts)]
+    watches = [asyncio.create_task(_watch(ray, host, {"host": number}, say)) for number, host in enumerate(hosts)]
+    watches += [asyncio.create_task(_watch(ray, one, {"sampler": number}, say)) for number, one in enumerate(samplers)]
     first = ray.util.get_node_ip_address() if home is None else "127.0.0.1", wanted["port"]
     watches += [asyncio.create_task(_watch_rank(ray, n, rank, first, say)) for n, rank in enumerate(ranks, 1)]
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
@@ -98,17 +98,30 @@ async def _place(
     await ended.wait()
     for watch in watches:
         watch.cancel()
-    await asyncio.wait([asyncio.create_task(_end(host)) for host in hosts], timeout=_END_SECONDS)
-    for one in (*hosts, *ranks):
+    await asyncio.wait([asyncio.create_task(_end(one)) for one in (*hosts, *samplers)], timeout=_END_SECONDS)
+    for one in (*hosts, *samplers, *ranks):
         ray.kill(one)
 
 
-async def _watch(ray: Any, number: int, host: Any, say: Callable[..., None]) -> None:
-    """Say where a host is, each time that Ray has started it."""
+def _actors(
+    ray: Any, wanted: Mapping[str, Any], kind: type, count: str, told: Sequence[Any], home: str | None, **options: Any
+) -> list[Any]:
+    """So many of a kind, each of which Ray starts again when it has died.
+
+    Args:
+        told: what each is made with, but for token and home.
+        options: what Ray counts for each, apart from processors.
+    """
+    placed = ray.remote(kind).options(num_cpus=wanted["cpus"], max_restarts=-1, scheduling_strategy="SPREAD", **options)
+    return [placed.remote(*told, wanted["token"], home) for _ in range(wanted[count])]
+
+
+async def _watch(ray: Any, actor: Any, which: Mapping[str, int], say: Callable[..., None]) -> None:
+    """Say where a host or sampler is, each time that Ray has started it."""
     while True:
         try:
-            say(host=number, url=await host.address.remote())
-            await host.lasting.remote()
+            say(**which, url=await actor.address.remote())
+            await actor.lasting.remote()
         except ray.exceptions.ActorUnavailableError:
             await asyncio.sleep(_PAUSE)
         except ray.exceptions.RayError as error:
@@ -142,21 +155,23 @@ async def _watch_rank(ray: Any, number: int, rank: Any, address: tuple[str, int]
         say(rank=number, ended=_line_of(error))
 
 
-async def _end(host: Any) -> None:
-    await host.end.remote()
+async def _end(actor: Any) -> None:
+    await actor.end.remote()
 
 
 def _state(ray: Any, wanted: Mapping[str, Any]) -> str:
-    """What hosts want and what there is, for whoever waits in vain."""
+    """What each of them wants and what there is, for whoever waits in vain."""
     each = {"CPU": wanted["cpus"], **wanted["resources"]}
     there = ray.cluster_resources()
-    ranks = f", a rank {_amounts({'CPU': wanted['cpus']})}" if wanted["ranks"] else ""
-    has = _amounts({name: there.get(name, 0) for name in each})
-    return f"each wants {_amounts(each)}{ranks}, and the cluster has {has}"
+    own = {"CPU": wanted["cpus"]}
+    samplers = f", a sampler {_amounts({**own, 'GPU': wanted['gpus']})}" if wanted["samplers"] else ""
+    ranks = f", a rank {_amounts(own)}" if wanted["ranks"] else ""
+    has = _amounts({name: there.get(name, 0) for name in (*each, *(["GPU"] if wanted["gpus"] else []))})
+    return f"each wants {_amounts(each)}{samplers}{ranks}, and the cluster has {has}"
 
 
 def _amounts(amounts: Mapping[str, float]) -> str:
-    return " and ".join(f"{amount:g} {name}" for name, amount in amounts.items())
+    return " and ".join(f"{amount:g} {name}" for name, amount in amounts.items() if amount or name == "CPU")
 
 
 def _line_of(error: Exception) -> str:

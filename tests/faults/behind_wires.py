@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from elsewhere import Wire
-from nodes import Calm, is_running, nodes, placed, work_on
+from nodes import MOST, Calm, another, is_running, nodes, placed, work_on
 from numpy.random import Generator
 from short_runs import ended, start
 from tally import Tally
@@ -27,13 +27,14 @@ def disturbed(count: int, seed: int, folder: Path, name: str, harm: Harm) -> Tal
     calm, rng, tally = Calm(folder / "calm"), generator(name, seed), Tally()
     with nodes(2, 2) as found:
         while tally.injected < count:
-            path = folder / f"stormy-{tally.injected}"
+            path = another(folder)
             listeners = [socket.create_server(("127.0.0.1", 0)) for _ in found]
             urls = [f"http://127.0.0.1:{one.getsockname()[1]}" for one in listeners]
             config = placed(urls[:2], urls[2:])
             child = start(lambda path=path, config=config: work_on(path, config))  # before there is an event loop
             wires = [Wire(node.url, listener) for node, listener in zip(found, listeners, strict=True)]
-            struck = asyncio.run(_storm(wires, child, path, rng, count - tally.injected, harm))
+            most = min(MOST, count - tally.injected)
+            struck = asyncio.run(_storm(wires, child, path, rng, most, harm))
             tally += calm.judge(path, ended(child), struck)
             if tally.lost:
                 break

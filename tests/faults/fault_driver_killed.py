@@ -4,7 +4,7 @@ import os
 import signal
 from pathlib import Path
 
-from nodes import Calm, nodes, placed, rest, work_on
+from nodes import Calm, another, nodes, placed, rest, work_on
 from short_runs import ended, start
 from tally import Tally
 
@@ -19,7 +19,7 @@ def run(count: int, seed: int, folder: Path) -> Tally:
     with nodes(1, 1) as [host, sampler]:
         config = placed([host.url], [sampler.url])
         while tally.injected < count:
-            path, struck = folder / f"stormy-{tally.injected}", 0
+            path, struck = another(folder), 0
             child = start(lambda path=path: work_on(path, config))
             while struck < min(_MOST, count - tally.injected) and rest(child, rng.uniform(0.2, 2.5)):
                 os.kill(child, signal.SIGKILL)

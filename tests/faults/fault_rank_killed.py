@@ -5,7 +5,8 @@ import signal
 import socket
 from pathlib import Path
 
-from nodes import Calm, has_begun, placed, rest, work_on
+from nodes import Calm, another, has_begun, placed, rest, work_on
+from numpy.random import Generator
 from short_runs import ended, start
 from tally import Tally
 
@@ -13,27 +14,33 @@ from manyturn.envs.contract.keys import generator
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.run.ranked import follow
 
-SHORT, LONG = 1, 15
+SHORT, LONG = 1, 20
 _RANKS = 2
+_MOST = 3  # kills of one run: from one to the next it has to reach a checkpoint for ever to end
 
 
 def run(count: int, seed: int, folder: Path) -> Tally:
     config, rng, tally = placed((), (), steps=3, checkpoint_every=1), generator("rank", seed), Tally()
     calm = Calm(folder / "calm", work=lambda path: _finish(path, config))
-    for number in range(2 * count):  # some strikes come after the run
-        if tally.injected == count:
-            break
-        path, victim = folder / f"stormy-{number}", int(rng.integers(_RANKS))
+    while tally.injected < count:
+        path, struck, outlived = another(folder), 0, False
         ranks = _begun(path, config)
-        struck = has_begun(path, ranks[0]) and rest(ranks[0], rng.uniform(0.0, 1.5))
-        if struck:
+        while struck < min(_MOST, count - tally.injected) and not outlived and _runs_for(path, ranks, rng):
+            victim = int(rng.integers(_RANKS))
             os.kill(ranks[victim], signal.SIGKILL)
-        ends = [ended(rank, 60.0) for rank in ranks]
-        outlived = struck and ends[1 - victim] == -signal.SIGKILL  # after a minute
-        if struck:
-            _finish(path, config)
-        tally += calm.judge(path, int(outlived), int(struck), int(struck))
+            struck += 1
+            outlived = [ended(rank) for rank in ranks][1 - victim] == -signal.SIGKILL
+            ranks = _begun(path, config)
+        statuses = [status for rank in ranks if (status := ended(rank))]
+        tally += calm.judge(path, statuses[0] if statuses else int(outlived), struck, resumes=struck)
+        if tally.lost:
+            break
     return tally
+
+
+def _runs_for(path: Path, ranks: list[int], rng: Generator) -> bool:
+    """Whether a run has begun and goes on for a random while."""
+    return has_begun(path, ranks[0]) and rest(ranks[0], rng.uniform(0.0, 1.5))
 
 
 def _begun(path: Path, config: RunConfig) -> list[int]:

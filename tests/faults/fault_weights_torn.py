@@ -12,6 +12,7 @@ import torch
 from drawing import CLOSE, texts
 from elsewhere import Wire, sampling
 from guessing import open_files
+from nodes import SILENCE
 from tally import Tally
 
 from manyturn.agents.engine import Reply, Sampling
@@ -79,7 +80,7 @@ async def _run(count: int, seed: int, words: list[str]) -> Tally:
     context = EngineContext(sources[0].model, sources[0].template.end_ids, max_context=256)
     size = Packed(ModuleWeights(sources[0].model), 0).size * _TEXT
     async with sampling(2) as urls, Striking(urls[0]) as first, Striking(urls[1]) as second:
-        asked = Samplers([first.url, second.url], wait=60.0)
+        asked = Samplers([first.url, second.url], wait=300.0, silence=SILENCE)
         engine = SampledEngine(context, TransformersConfig(reproducible=False), asked)
         try:
             await engine.ready()

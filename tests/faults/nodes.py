@@ -19,17 +19,23 @@ from manyturn.serving.server import Listening
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.run.loop import train
 
-SILENCE = 1.0  # seconds, after which a node that owes an answer counts as lost
-_SECONDS = 60.0  # until a node has to listen, and a run to begin
+SILENCE = 5.0  # seconds, after which a node that owes an answer counts as lost: more than a busy machine takes
+MOST = 10  # strikes of one run: an episode that loses its node twelve times may well be an error
+_SECONDS = 300.0  # until a node has to listen, and a run to begin
 
 
 class Node:
-    """A host, or a sampler, in a process of its own at a port that stays the same."""
+    """A host, or a sampler, in a process of its own at a port that stays the same.
 
-    def __init__(self, kind: str):
+    Args:
+        env: the one environment of a host; None for any that is registered.
+    """
+
+    def __init__(self, kind: str, env: str | None = None):
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
         self.url, self._kind = f"http://127.0.0.1:{self.port}", kind
+        self._hosting = Hosting(env=env, workers=0)
         self.start()
 
     def start(self) -> None:
@@ -56,15 +62,15 @@ class Node:
     def _serve(self) -> None:
         place = Listening(port=self.port)
         if self._kind == "host":
-            asyncio.run(host(Hosting(workers=0), place, lambda url: None))
+            asyncio.run(host(self._hosting, place, lambda url: None))
         else:
             asyncio.run(sample("cpu", place, lambda url: None))
 
 
 @contextlib.contextmanager
-def nodes(hosts: int, samplers: int) -> Iterator[list[Node]]:
-    """So many of each, hosts first. Raises RuntimeError where a port is still open after their end."""
-    found = [Node("host") for _ in range(hosts)] + [Node("sampler") for _ in range(samplers)]
+def nodes(hosts: int, samplers: int, env: str | None = None) -> Iterator[list[Node]]:
+    """So many of each, hosts first; ``env`` as for ``Node``. Raises RuntimeError where a port stays open at the end."""
+    found = [Node("host", env) for _ in range(hosts)] + [Node("sampler") for _ in range(samplers)]
     try:
         yield found
     finally:
@@ -76,10 +82,15 @@ def nodes(hosts: int, samplers: int) -> Iterator[list[Node]]:
 
 def placed(hosts: Sequence[str], samplers: Sequence[str], **changes: Any) -> RunConfig:
     """A run in which most of the time is play."""
-    placement = {"kind": "static", "hosts": list(hosts), "samplers": list(samplers), "silence": SILENCE, "wait": 120.0}
+    placement = {"kind": "static", "hosts": list(hosts), "samplers": list(samplers), "silence": SILENCE, "wait": 300.0}
     maze = {"id": "manyturn/Maze-v0", "args": {"max_turns": 12}}
     elsewhere = {"placement": placement} if hosts or samplers else {}
     return short_run(**{**elsewhere, "env": maze, "warmup": {"episodes": 0}, "evaluation": {"limit": 2}, **changes})
+
+
+def another(folder: Path) -> Path:
+    """Where one more run can be."""
+    return folder / f"stormy-{len(list(folder.iterdir()))}"
 
 
 def work_on(path: Path, config: RunConfig) -> None:

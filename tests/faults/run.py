@@ -5,14 +5,17 @@
     python tests/faults/run.py --only env_raises    one class
 
 Each class is a module beside this file with ``SHORT`` and ``LONG``, how many faults to inject, and
-``run(count, seed, folder) -> Tally``. Every random choice derives from the seed.
+``run(count, seed, folder) -> Tally``; where it names a package in ``NEEDS``, it is left out without that. Every random
+choice derives from the seed. ``--only`` with ``--json`` adds to the counts that a file has of the same code.
 """
 
 import argparse
 import importlib
+import json
 import sys
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from tally import Tally
 HERE = Path(__file__).parent
 CLASSES = sorted(path.stem for path in HERE.glob("fault_*.py"))
 _COLUMNS = ("injected", "survived", "lost", "duplicated", "misattributed", "orphans", "bit_exact", "resumes")
+sys.path += [str(HERE.parents[1] / "benchmarks"), str(HERE.parent / "needs")]
 
 
 def inject(name: str, long: bool, seed: int) -> Tally:
@@ -30,9 +34,32 @@ def inject(name: str, long: bool, seed: int) -> Tally:
         return module.run(module.LONG if long else module.SHORT, seed, Path(folder))
 
 
+def missing(name: str) -> str:
+    """The package that a class needs and that is not here; empty if it has all."""
+    needed = getattr(importlib.import_module(name), "NEEDS", "")
+    found = find_spec(needed) if needed else None
+    return needed if needed and (found is None or found.origin is None) else ""  # a folder may have its name
+
+
 def _provenance() -> Any:
-    sys.path.insert(0, str(HERE.parents[1] / "benchmarks"))
     return importlib.import_module("provenance")
+
+
+def _earlier(told: argparse.Namespace) -> dict[str, Any]:
+    """The classes that a file has already, where only some are run and it is of the same code, size and seed."""
+    if not told.only or not told.json or not told.json.is_file():
+        return {}
+    found = json.loads(told.json.read_text())
+    same = found["seed"] == told.seed and ("--long" in found["command"]) == told.long
+    return found["classes"] if same and _provenance().same_code(found["commit"]) else {}
+
+
+def _all(classes: dict[str, Any]) -> Tally:
+    """The sum of classes as a file has them."""
+    total = Tally()
+    for found in classes.values():
+        total += Tally(**{name: found[name] for name in vars(total)})
+    return total
 
 
 def main() -> None:
@@ -47,20 +74,32 @@ def main() -> None:
     if unknown:
         parser.error(f"no class {unknown[0]}: there is {', '.join(CLASSES)}")
     about = _provenance().origin(told.json, ("manyturn",)) if told.json else {}
+    found: dict[str, Any] = {}
     print(f"{'class':26}" + "".join(f"{name:>14}" for name in _COLUMNS) + f"{'seconds':>10}")
-    found, total = {}, Tally()
     for name in chosen:
+        if package := missing(name):
+            print(f"{name.removeprefix('fault_'):26} left out: it needs the package {package}", flush=True)
+            continue
         began = time.monotonic()
         tally = inject(name, told.long, told.seed)
         seconds = time.monotonic() - began
-        found[name], total = {**tally.plain(), "clean": tally.clean, "seconds": round(seconds, 1)}, total + tally
+        found[name] = {**tally.plain(), "clean": tally.clean, "seconds": round(seconds, 1)}
         _print(name.removeprefix("fault_"), tally, seconds)
+        if told.json:
+            _write(told, about, found)
+    total = _all(found)
     _print("all", total, None)
     for note in total.notes:
         print(f"  {note}")
-    if told.json:
-        _provenance().write(told.json, about, {"seed": told.seed, "classes": found, "all": total.plain()})
-    sys.exit(not all(tally["clean"] for tally in found.values()))
+    sys.exit(not found or not all(one["clean"] for one in found.values()))
+
+
+def _write(told: argparse.Namespace, about: dict[str, Any], found: dict[str, Any]) -> None:
+    """Write what there is by now, next to what others may have written meanwhile."""
+    classes = dict(sorted({**_earlier(told), **found}.items()))
+    if set(classes) - set(found):
+        about = {**about, "command": f"python tests/faults/run.py{' --long' * told.long} --only CLASS, for each"}
+    _provenance().write(told.json, about, {"seed": told.seed, "classes": classes, "all": _all(classes).plain()})
 
 
 def _print(name: str, tally: Tally, seconds: float | None) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from forked import Forking
+from needs_host import host
 
 HERE = Path(__file__).parent
 CLASSES = sorted(path.stem for path in HERE.glob("fault_*.py"))
@@ -17,7 +18,9 @@ LONG = (  # belong to the slow tests
     "fault_gradient_nan",
     "fault_hostile_text",
     "fault_link_slow",
+    "fault_node_disk_full",
     "fault_rank_killed",
+    "fault_ray_head",
     "fault_signals",
     "fault_two_writers",
 )
@@ -29,6 +32,8 @@ LONG = (  # belong to the slow tests
 def test_every_fault_is_survived_and_nothing_is_lost(
     name: str, forked: Forking, tmp_path: Path, record_property
 ) -> None:
+    if name == "fault_ray_head":
+        host("ray")
     counts = tmp_path / "counts.json"
     ran = forked(HERE / "run.py", "--only", name, "--json", counts)
     assert counts.is_file(), ran.stdout + ran.stderr

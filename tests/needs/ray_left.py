@@ -12,17 +12,22 @@ from ray_nodes import ray_processes
 @contextlib.contextmanager
 def nothing_left() -> Iterator[None]:
     """What Ray has started and written is gone soon after."""
-    before = set(_of_ray())
+    before = of_ray()
     yield
+    assert not left_of_ray(before)
+
+
+def left_of_ray(before: set[str]) -> set[str]:
+    """What there is of Ray, after a while, that there was not before."""
     until = time.monotonic() + 30
-    while (left := set(_of_ray()) - before) and time.monotonic() < until:
+    while (left := of_ray() - before) and time.monotonic() < until:
         time.sleep(0.1)
-    assert not left
+    return left
 
 
-def _of_ray() -> list[str]:
+def of_ray() -> set[str]:
     """Processes of Ray, hosts and ranks, and folders of a run's own Ray; a cluster keeps idle workers of its own."""
-    actors = ("ray::RayHost", "ray::RayRank", "envs.hosting.worker_main")
+    actors = ("ray::RayHost", "ray::RaySampler", "ray::RayRank", "envs.hosting.worker_main")
     words = (*actors, "manyturn.serving.ray_main", "gcs_server", "raylet")
     folders = map(str, Path(tempfile.gettempdir()).glob("mt-ray-*"))
-    return [*(f"{word} {pid}" for word in words for pid in ray_processes(word)), *folders]
+    return {*(f"{word} {pid}" for word in words for pid in ray_processes(word)), *folders}

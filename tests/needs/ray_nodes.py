@@ -85,6 +85,11 @@ def above(pid: int) -> list[int]:
     return []
 
 
+def ray_processes_of(run: int, *words: str) -> list[int]:
+    """Those of these words that a run has started."""
+    return [one for one in ray_processes(*words) if run in above(one)]
+
+
 def placers(run: int) -> list[int]:
     """Ids of the processes that speak with Ray for a run."""
     return [one for one in _placing(run) if one not in ray_processes("keeper.py")]
@@ -96,6 +101,6 @@ def placers_keepers(run: int) -> list[int]:
 
 
 def _placing(run: int) -> list[int]:
-    found = [one for one in ray_processes("manyturn.serving.ray_main") if run in above(one)]
+    found = ray_processes_of(run, "manyturn.serving.ray_main")
     assert len(found) == 2
     return found

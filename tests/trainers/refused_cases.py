@@ -291,6 +291,21 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"env.workers": 0},
     ),
     (
+        {"placement": {"kind": "static", "samplers": 2}},
+        "placement.samplers = 2 has Ray place samplers, with kind = 'ray': name the addresses of those that",
+        {"placement.samplers": ["http://127.0.0.1:9101"]},
+    ),
+    (
+        {"placement": {"kind": "ray", "samplers": ["http://127.0.0.1:9101"]}},
+        "placement.samplers names addresses, and with kind = 'ray' Ray places samplers: say how many, or set kind to",
+        {"placement.samplers": 2},
+    ),
+    (
+        {"placement": {"kind": "ray", "cluster": "auto", "gpus": 1}},
+        "placement.gpus = 1 is of samplers: set placement.samplers as well, or leave it out",
+        {"placement.samplers": 2},
+    ),
+    (
         {"placement": {"kind": "static", "samplers": ["http://127.0.0.1:9101"]}, "learner.lora_rank": 2},
         "learner.lora_rank = 2 learns adapters, and placement.samplers takes whole models: set it to 0",
         {"learner.lora_rank": 0},

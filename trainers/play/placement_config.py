@@ -24,9 +24,10 @@ class PlacementConfig(Options):
     hosts: Annotated[tuple[str, ...], _STATIC] = ()
     """Addresses of hosts that manyturn host has started, such as http://127.0.0.1:9001. The token of all is that of the
     environment variable MANYTURN_TOKEN."""
-    samplers: Annotated[tuple[str, ...], _STATIC] = ()
-    """Addresses of samplers that manyturn sampler has started, such as http://127.0.0.1:9101: they run the engine and
-    draw all tokens, with weights that this process sends. The token is that of the hosts. Unset: the engine is here."""
+    samplers: Annotated[tuple[str, ...] | Annotated[int, Field(ge=1)], _HOSTS] = ()
+    """Samplers run the engine and draw all tokens, with weights that this process sends. With static: addresses of
+    those that manyturn sampler has started, such as http://127.0.0.1:9101, whose token is that of the hosts. With ray:
+    how many Ray places. Unset: the engine is here."""
     count: Annotated[int, _RAY] = Field(default=1, ge=1)
     """Hosts that Ray places, each with env.workers processes."""
     learners: Annotated[int, _RAY] = Field(default=1, ge=1)
@@ -36,7 +37,9 @@ class PlacementConfig(Options):
     """Ray's cluster: auto, for the one that this machine is in, or HOST:PORT of its head. Unset: one is started on this
     machine, and ends with the run."""
     cpus: Annotated[float, _CLUSTER] = Field(default=1.0, ge=0)
-    """Processors that Ray counts for a host, and for a rank, when it looks for a node."""
+    """Processors that Ray counts for a host, a sampler or a rank, when it looks for a node."""
+    gpus: Annotated[float, _CLUSTER] = Field(default=0.0, ge=0)
+    """GPUs that Ray counts for a sampler, and lets it see; 0: it draws on a CPU."""
     resources: Annotated[dict[str, float], _CLUSTER] = {}
     """Further resources that a node must have for a host, such as {containers = 1}; nodes are started with them."""
     remote: Annotated[bool, _CLUSTER] = False
@@ -53,9 +56,21 @@ class PlacementConfig(Options):
         """Processes that learn, of those that this section has started."""
         return self.learners if self.kind == "ray" else 1
 
+    @property
+    def sampler_urls(self) -> tuple[str, ...]:
+        """Of samplers that somebody else has started."""
+        return self.samplers if self.kind == "static" and isinstance(self.samplers, tuple) else ()
+
+    @property
+    def sampler_count(self) -> int:
+        """Of samplers that Ray places."""
+        return self.samplers if self.kind == "ray" and isinstance(self.samplers, int) else 0
+
     @field_validator("hosts", "samplers")
     @classmethod
-    def _are_addresses(cls, given: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+    def _are_addresses(cls, given: tuple[str, ...] | int, info: ValidationInfo) -> tuple[str, ...] | int:
+        if isinstance(given, int):
+            return given
         what = str(info.field_name).removesuffix("s")
         found = tuple(_address(one, what) for one in given)
         if double := [one for one, count in Counter(found).items() if count > 1]:
@@ -81,13 +96,37 @@ class PlacementConfig(Options):
         for name, amount in resources.items():
             if name in _RAYS_OWN:
                 raise ValueError(f"{name} is Ray's own: set placement.cpus, and name resources of your own here")
-            if amount <= 0 or (amount > 1 and not amount.is_integer()):
-                raise ValueError(f"{name} = {amount:g}: Ray takes a share of one, or whole ones")
+            if amount <= 0:
+                raise ValueError(f"{name} = {amount:g}: {_SHARES}")
+            _share_or_whole(name, amount)
         return resources
 
+    @field_validator("gpus")
+    @classmethod
+    def _are_gpus(cls, gpus: float) -> float:
+        return _share_or_whole("gpus", gpus)
+
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
-        if self.kind != "static":
-            return None
+        if self.kind == "static":
+            return self._refuse_static(run) or self._refuse_samplers(run)
+        return self._refuse_ray() or self._refuse_samplers(run) if self.kind == "ray" else None
+
+    def _refuse_ray(self) -> str | None:
+        if self.samplers and not self.sampler_count:
+            return (
+                "placement.samplers names addresses, and with kind = 'ray' Ray places samplers: say how many, or set "
+                "kind to 'static'"
+            )
+        if self.gpus and not self.samplers:
+            return f"placement.gpus = {self.gpus:g} is of samplers: set placement.samplers as well, or leave it out"
+        return None
+
+    def _refuse_static(self, run: Any) -> str | None:
+        if self.samplers and not self.sampler_urls:
+            return (
+                f"placement.samplers = {self.samplers} has Ray place samplers, with kind = 'ray': name the addresses "
+                "of those that manyturn sampler has started"
+            )
         if not self.hosts and not self.samplers:
             return (
                 "placement.kind = 'static' needs hosts: start some with manyturn host --port N, and name their "
@@ -98,7 +137,7 @@ class PlacementConfig(Options):
                 f"env.workers = {run.env.workers} has no effect at hosts that placement.hosts names: give --workers to "
                 "manyturn host, and leave it out here"
             )
-        return self._refuse_samplers(run)
+        return None
 
     def _refuse_samplers(self, run: Any) -> str | None:
         """What samplers cannot draw for."""
@@ -120,6 +159,16 @@ class PlacementConfig(Options):
                 "name, or leave samplers out"
             )
         return None
+
+
+_SHARES = "Ray takes a share of one, or whole ones"
+
+
+def _share_or_whole(name: str, amount: float) -> float:
+    """What Ray can count. Raises ValueError for anything else."""
+    if amount > 1 and not amount.is_integer():
+        raise ValueError(f"{name} = {amount:g}: {_SHARES}")
+    return amount
 
 
 def _address(url: str, what: str) -> str:

@@ -89,7 +89,8 @@ def describe(
     lengths = [n for episode in told for n in reply_lengths(episode)]
     earned = {role: [returns_by_role(episode, roles)[role] for episode in told] for role in roles if len(roles) > 1}
 
-    answers = [turn.seconds[1] for turn in turns]
+    answers = [(turn.seconds[1], episode.key.task) for episode in told for turn in episode.turns]
+    slowest = max(answers, default=(None, None))
 
     def mean(values: Sequence[float]) -> float | None:
         return float(np.mean(values)) if len(values) else None
@@ -106,8 +107,9 @@ def describe(
         "truncated": mean([episode.ending is Ending.TRUNCATED for episode in told]),
         "tampered": mean([episode.ending is Ending.TAMPERED for episode in told]),
         "errors": len(episodes) - len(told),
-        "env_turn_seconds": mean(answers),
-        "slowest_env_seconds": max(answers, default=None),
+        "env_turn_seconds": mean([seconds for seconds, _ in answers]),
+        "slowest_env_seconds": slowest[0],
+        "slowest_task": slowest[1],
         "retried": mean([episode.attempts > 1 for episode in episodes]),
         **{f"{role}/return": mean([r for r in returns if not math.isnan(r)]) for role, returns in earned.items()},
         **{f"{PARTS}{name}": mean(sums) for name, sums in _parts(told, part_names).items()},

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from typing import Any
 
 from manyturn.agents.engine import Engine
 from manyturn.agents.engine_config import EngineContext, build_engine
@@ -31,31 +32,45 @@ def seats_of(config: RunConfig, meeting: Meeting | None = None) -> Seats:
 
         if find_spec("ray") is None:  # it is imported in a process of its own
             raise ModuleNotFoundError(name="ray")
+    counted: dict[str, Any] = {}
+    if placement.cluster is not None:
+        counted = {"cpus": placement.cpus, "gpus": placement.gpus, "resources": placement.resources}
     asked = RayHosts(
         placement.count,
         placement.cluster,
-        placement.cpus,
-        placement.resources,
-        placement.remote,
-        env.workers,
-        env.timeout,
-        env.limits,
-        placement.wait,
-        placement.silence,
-        placement.ranks - 1,
-        None if meeting is None else meeting.port,
+        remote=placement.remote,
+        workers=env.workers,
+        timeout=env.timeout,
+        limits=env.limits,
+        wait=placement.wait,
+        silence=placement.silence,
+        ranks=placement.ranks - 1,
+        port=None if meeting is None else meeting.port,
+        samplers=placement.sampler_count,
+        **counted,
     )
     return RaySeats(env.id, env.args, env.wrappers, limit, asked)
 
 
-def engine_of(config: RunConfig, context: EngineContext) -> Engine:
-    """The engine, here or at samplers. Raises ImportError that names the extra where that is missing."""
+def engine_of(config: RunConfig, context: EngineContext, seats: Seats) -> Engine:
+    """The engine, here or at samplers. Raises ImportError that names the extra where that is missing.
+
+    Args:
+        seats: of this run, which have been entered: what places hosts places samplers too.
+    """
     placement = config.placement
-    if placement.kind != "static" or not placement.samplers:
+    if placement.sampler_count:
+        from manyturn.agents.samplers.ray_engine import RaySampledEngine
+        from manyturn.envs.hosting.ray_seats import RaySeats
+
+        assert isinstance(seats, RaySeats)
+        waits = placement.wait, placement.silence
+        return RaySampledEngine(context, config.engine, seats, *waits, config.threads)
+    if not placement.sampler_urls:
         return build_engine(config.engine, context)
     with _needing("hosts", placement.kind):
         from manyturn.agents.samplers.sampled_engine import SampledEngine, Samplers
-    at = Samplers(placement.samplers, _token(), placement.wait, placement.silence, config.threads)
+    at = Samplers(placement.sampler_urls, _token(), placement.wait, placement.silence, config.threads)
     return SampledEngine(context, config.engine, at)
 
 

@@ -173,7 +173,7 @@ async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks
 
             shares = lead(ranks, config, texts, len(roles))
         for (name, played), share in zip(roles.items(), shares, strict=True):
-            trainees.append(_trainee(name, played, config, device, barrier, texts, share, ranks))
+            trainees.append(_trainee(name, played, config, device, barrier, texts, share, ranks, seats))
             opened.push_async_callback(trainees[-1].engine.shutdown)
             await trainees[-1].engine.ready()
         window = max(200, rollout.tasks * rollout.group)
@@ -227,6 +227,7 @@ def _trainee(
     texts: list[str],
     share: Share | None,
     ranks: Ranks | None,
+    seats: Seats,
 ) -> Trainee:
     language, lora = policy_model(config, device, texts), bool(config.learner.lora_rank)
     ends = language.template.end_ids
@@ -240,7 +241,7 @@ def _trainee(
         barrier=barrier,
         own_weights=config.order.is_asynchronous,
     )
-    engine = engine_of(config, context)
+    engine = engine_of(config, context, seats)
     agent = Agent(
         config.agent, language.template, engine, config.sampling, name=config.env.id if name == ONE_POLICY else name
     )

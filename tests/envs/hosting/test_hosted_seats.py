@@ -22,6 +22,7 @@ from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.text_env import Unsupported
 from manyturn.envs.hosting.host import Answer, EnvError
 from manyturn.envs.hosting.host_link import HostRefused
+from manyturn.envs.hosting.host_words import error_to_wire
 from manyturn.envs.hosting.hosted_seats import HostedSeats, Hosts, HostsLost
 from manyturn.envs.hosting.seats import InlineSeats, Seats
 from manyturn.envs.hosting.wire import step_to_wire
@@ -214,6 +215,24 @@ def test_errors_of_an_environment_stay_its_own():
             assert (await seat.step("win")).success is True
 
     asyncio.run(raise_there())
+
+
+def test_a_host_where_every_episode_fails_does_not_draw_all_of_them_to_itself():
+    """Its disk is full, say: it fails at once, so that it always has most room."""
+    failed = {"error": error_to_wire(EnvError("No space left on device"))}
+
+    async def play_on():
+        full, errors, found = lying(lambda asked: [{"id": asked["id"], **failed}]), 0, []
+        async with full as first, hosting(env=FAULTY) as [url], seats_at(first, url) as seats:
+            for number in range(8):
+                try:
+                    found.append(await play(seats, number))
+                except EnvError:
+                    errors += 1
+                    found.append(await play(seats, number))
+        return found, errors
+
+    assert asyncio.run(play_on()) == (undisturbed(8), 8)
 
 
 def test_a_task_that_no_message_can_hold_ends_no_other_episode():

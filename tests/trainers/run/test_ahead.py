@@ -87,6 +87,11 @@ def test_the_report_draws_staleness_queues_idle_shares_and_the_slowest_environme
     assert drawn["Idle"] == ["learner", "places for episodes"]
     assert drawn["Queues"] == ["being played", "waiting to be learnt from"]
     assert drawn["Answers of the environment"] == ["mean of a turn", "the slowest"]
+    [slowest] = [table for table in run_head(played).tables if table["title"].startswith("Slowest")]
+    seconds = [row[2] for row in slowest["rows"]]
+    assert seconds == sorted(seconds, reverse=True)
+    assert seconds[0] == pytest.approx(max(line["slowest_env_seconds"] for line in lines_of(played).values()), rel=0.01)
+    assert all(task.startswith("train/") and not host for task, host, *_ in slowest["rows"])
 
 
 @pytest.mark.parametrize("consume", ["any", "drop"])

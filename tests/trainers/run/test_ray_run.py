@@ -21,7 +21,7 @@ if any(find_spec(name) is None for name in ("uvicorn", "wsproto", "websockets"))
 from elsewhere import hosting
 from needs_host import host as need
 from ray_left import nothing_left
-from ray_nodes import above, placers, placers_keepers, ray_nodes, ray_processes
+from ray_nodes import placers, placers_keepers, ray_nodes, ray_processes_of
 from short_runs import ended, episode_keys, figures, left_behind, missing_and_double, short_run, start
 
 from manyturn.envs.hosting.host_link import HostRefused
@@ -103,7 +103,7 @@ def struck(run: Path, strike: Callable[[int], object], config: RunConfig) -> int
 
 def kill(run: int, *words: str) -> None:
     """Kill the processes of this kind that a run has started."""
-    victims = [one for one in ray_processes(*words) if run in above(one)]
+    victims = ray_processes_of(run, *words)
     assert victims
     for one in victims:
         os.kill(one, signal.SIGKILL)
