@@ -95,7 +95,7 @@ class Seats(abc.ABC):
         """The tasks of a split."""
         return self._host.tasks(split)
 
-    def figures(self) -> Mapping[str, float]:
+    def figures(self) -> Mapping[str, float | str]:
         """What is worth a line in the metrics, since this was asked last."""
         return {}
 

@@ -2,7 +2,8 @@
 # A cluster of Ray on the nodes of a SLURM job, and the run on the first one: sbatch examples/clusters/slurm_ray.sh
 #
 # Needs manyturn[train,ray] on every node, in a folder that all nodes see, and port 6379 free on the first.
-# Without GPUs, --placement.learners N has N ranks learn as one; docs/ranks.md.
+# Without GPUs, --placement.learners N has N ranks learn as one; docs/ranks.md. Where nodes have GPUs,
+# --placement.samplers N --placement.gpus 1 has N samplers draw on one each, which we have not tried.
 #SBATCH --job-name=manyturn-ray
 #SBATCH --nodes=4
 #SBATCH --ntasks-per-node=1

@@ -8,6 +8,7 @@ kernel's limit on file sizes stands in for a full disk, as in ``fault_disk_full`
 
 import os
 import resource
+import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ from manyturn.trainers.record.run_folder import DiskFull
 SHORT, LONG = 4, 40
 _STATUS = 4
 _SCRIBE = f"{Path(__file__).with_name('scribe.py')}:Scribe"
+_PATIENCE = 20.0  # seconds in which something is written at a host
 _OWN = 0.4  # share of the runs whose own disk is struck in the end
 
 
@@ -80,11 +82,12 @@ def _strike(host: Node, child: int, rng: Generator, most: int, refused: int) -> 
     for _ in range(times):
         if struck == most or not rest(child, rng.uniform(0.0, 0.3)):
             break
-        _met(refused)
+        _drain(refused)
         _set_disk(host.process, full=True)
-        rest(child, rng.uniform(0.1, 1.0))
+        rest(child, _PATIENCE, wakes=lambda: _is_met(refused))
+        rest(child, rng.uniform(0.0, 1.0))
         _set_disk(host.process, full=False)
-        struck += _met(refused)
+        struck += _is_met(refused)
     return struck
 
 
@@ -95,9 +98,8 @@ def _set_disk(process: int, full: bool) -> None:
 
 @contextmanager
 def _refusals() -> Iterator[int]:
-    """What environments that are begun meanwhile write to when a disk refuses, to be read by ``_met``."""
+    """What environments that are begun meanwhile write to when a disk refuses, to be read."""
     there, here = os.pipe()
-    os.set_blocking(there, False)
     os.set_inheritable(here, True)
     os.environ[REFUSED] = str(here)
     try:
@@ -108,9 +110,11 @@ def _refusals() -> Iterator[int]:
         os.close(here)
 
 
-def _met(refused: int) -> bool:
-    """Whether a write has failed since this was asked last."""
-    try:
-        return bool(os.read(refused, 65536))
-    except BlockingIOError:
-        return False
+def _is_met(refused: int) -> bool:
+    """Whether a write has failed since the last ``_drain``."""
+    return bool(select.select([refused], [], [], 0)[0])
+
+
+def _drain(refused: int) -> None:
+    if _is_met(refused):
+        os.read(refused, 65536)

@@ -59,7 +59,7 @@ def ray_nodes(count: int, *words: str, second: str = "127.0.0.3") -> Iterator[st
 
 
 def _wait_for(said: Path, node: "subprocess.Popen[bytes]") -> None:
-    until = time.monotonic() + 120
+    until = time.monotonic() + 600
     while "Ray runtime started" not in (text := said.read_text(errors="replace")):
         if node.poll() is not None or time.monotonic() > until:
             raise RuntimeError(f"ray start ended, or took too long:\n{text}")

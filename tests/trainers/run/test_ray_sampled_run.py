@@ -30,7 +30,7 @@ def _ray() -> None:
 
 
 def placed(samplers: int, **placement: Any) -> RunConfig:
-    where = {"kind": "ray", "samplers": samplers, "wait": 200.0, **placement} if samplers else {}
+    where = {"kind": "ray", "samplers": samplers, "wait": 900.0, **placement} if samplers else {}
     return short_run(placement=where, evaluation={"limit": 2, "every": 2, "every_limit": 2}, steps=3)
 
 
@@ -63,20 +63,20 @@ def test_weights_with_two_samplers_on_a_cluster_of_three_nodes_are_those_of_loca
 
 
 def test_samplers_that_do_not_fit_the_cluster_end_the_run_with_what_there_is(cluster, tmp_path):
-    wants = r"1 of 1 hosts and 0 of 1 samplers within 25 s \(.*a sampler 1 CPU and 1 GPU, .* has 3 CPU"
+    wants = r"1 of 1 hosts and 0 of 1 samplers within 60 s \(.*a sampler 1 CPU and 1 GPU, .* has 3 CPU"
     with nothing_left(), pytest.raises(HostsLost, match=wants):
-        asyncio.run(train(placed(1, cluster=cluster, gpus=1.0, wait=25.0), tmp_path / "run"))
+        asyncio.run(train(placed(1, cluster=cluster, gpus=1.0, wait=60.0), tmp_path / "run"))
 
 
 def struck(run: Path, strike: Callable[[int], object]) -> int:
     """The exit status of a run that is struck after its warm-up; the strike is told the id of its process."""
     child = start(lambda: asyncio.run(train(placed(1), run)))
-    until = time.monotonic() + 400
+    until = time.monotonic() + 900
     while not (run / "checkpoints" / "step_000000").is_dir() and time.monotonic() < until:
         time.sleep(0.02)
     assert (run / "checkpoints" / "step_000000").is_dir() and not (run / "summary.json").exists()
     strike(child)
-    return ended(child)
+    return ended(child, 900)
 
 
 def kill(run: int, *words: str) -> None:
