@@ -234,6 +234,7 @@ class _Placer:
             # Its ports are open on every address of this machine, and whoever may speak there may run anything.
             environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
             environ |= {"RAY_gcs_rpc_server_reconnect_timeout_s": _HEAD_SECONDS}
+            environ |= {"RAY_worker_niceness": "0"}  # otherwise hosts and samplers wait for whatever else runs here
         try:
             process = await asyncio.create_subprocess_exec(
                 *(*KEEPER, str(os.getpid())),
