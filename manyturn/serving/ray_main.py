@@ -163,15 +163,15 @@ def _state(ray: Any, wanted: Mapping[str, Any]) -> str:
     """What each of them wants and what there is, for whoever waits in vain."""
     each = {"CPU": wanted["cpus"], **wanted["resources"]}
     there = ray.cluster_resources()
-    own = {"CPU": wanted["cpus"]}
-    samplers = f", a sampler {_amounts({**own, 'GPU': wanted['gpus']})}" if wanted["samplers"] else ""
+    own, seeing = {"CPU": wanted["cpus"]}, {"GPU": wanted["gpus"]} if wanted["gpus"] else {}
+    samplers = f", a sampler {_amounts({**own, **seeing})}" if wanted["samplers"] else ""
     ranks = f", a rank {_amounts(own)}" if wanted["ranks"] else ""
-    has = _amounts({name: there.get(name, 0) for name in (*each, *(["GPU"] if wanted["gpus"] else []))})
+    has = _amounts({name: there.get(name, 0) for name in (*each, *seeing)})
     return f"each wants {_amounts(each)}{samplers}{ranks}, and the cluster has {has}"
 
 
 def _amounts(amounts: Mapping[str, float]) -> str:
-    return " and ".join(f"{amount:g} {name}" for name, amount in amounts.items() if amount or name == "CPU")
+    return " and ".join(f"{amount:g} {name}" for name, amount in amounts.items())
 
 
 def _line_of(error: Exception) -> str:
