@@ -15,8 +15,9 @@ if any(find_spec(name) is None for name in ("uvicorn", "wsproto", "websockets"))
     pytest.skip("no samplers: pip install 'manyturn[hosts]'", allow_module_level=True)
 
 from needs_host import host as need
+from nodes import is_running
 from ray_left import nothing_left
-from ray_nodes import ray_nodes, ray_processes_of
+from ray_nodes import ray_nodes, ray_processes, ray_processes_of
 from short_runs import ended, episode_keys, figures, left_behind, missing_and_double, short_run, start
 
 from manyturn.envs.hosting.hosted_seats import HostsLost
@@ -68,31 +69,35 @@ def test_samplers_that_do_not_fit_the_cluster_end_the_run_with_what_there_is(clu
         asyncio.run(train(placed(1, cluster=cluster, gpus=1.0, wait=60.0), tmp_path / "run"))
 
 
-def struck(run: Path, strike: Callable[[int], object]) -> int:
+def struck(run: Path, strike: Callable[[int], object], **placement: Any) -> int:
     """The exit status of a run that is struck after its warm-up; the strike is told the id of its process."""
-    child = start(lambda: asyncio.run(train(placed(1), run)))
+    child = start(lambda: asyncio.run(train(placed(1, **placement), run)))
     until = time.monotonic() + 900
-    while not (run / "checkpoints" / "step_000000").is_dir() and time.monotonic() < until:
+    while not (run / "checkpoints" / "step_000000").is_dir() and time.monotonic() < until and is_running(child):
         time.sleep(0.02)
     assert (run / "checkpoints" / "step_000000").is_dir() and not (run / "summary.json").exists()
     strike(child)
     return ended(child, 900)
 
 
-def kill(run: int, *words: str) -> None:
-    """Kill the processes of this kind that a run has started."""
-    victims = ray_processes_of(run, *words)
+def kill(victims: list[int]) -> None:
     assert victims
     for one in victims:
         os.kill(one, signal.SIGKILL)
 
 
-def test_the_only_sampler_is_started_again_by_ray_and_the_weights_are_the_same(local, tmp_path):
+def test_the_only_sampler_is_started_again_by_ray_and_the_weights_are_the_same(local, cluster, tmp_path):
     run = tmp_path / "run"
     with nothing_left():
-        assert struck(run, lambda child: kill(child, "ray::RaySampler")) == 0
+        assert struck(run, lambda _: kill(ray_processes("ray::RaySampler")), cluster=cluster) == 0
     assert learnt(run) == learnt(local)
     assert missing_and_double(episode_keys(run), episode_keys(local)) == (0, 0) and not left_behind(run)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_no_sampler_is_left_of_a_run_that_is_killed_or_interrupted(number, cluster, tmp_path):
+    with nothing_left():
+        assert struck(tmp_path / "run", lambda child: os.kill(child, number), cluster=cluster) != 0
 
 
 def test_a_run_whose_ray_is_killed_ends_at_once_and_goes_on_to_the_same_weights(local, tmp_path, capfd):
@@ -100,7 +105,7 @@ def test_a_run_whose_ray_is_killed_ends_at_once_and_goes_on_to_the_same_weights(
 
     def strike(child: int) -> None:
         for words in (["gcs_server"], ["raylet", "--raylet_socket_name"], ["ray::RaySampler"], ["ray::RayHost"]):
-            kill(child, *words)
+            kill(ray_processes_of(child, *words))
 
     with nothing_left():
         assert struck(run, strike) == 1
@@ -110,9 +115,3 @@ def test_a_run_whose_ray_is_killed_ends_at_once_and_goes_on_to_the_same_weights(
         asyncio.run(train(None, run, resume=True))
     assert learnt(run)[0] == learnt(local)[0]
     assert missing_and_double(episode_keys(run), episode_keys(local)) == (0, 0) and not left_behind(run)
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_no_sampler_is_left_of_a_run_that_is_killed_or_interrupted(number, tmp_path):
-    with nothing_left():
-        assert struck(tmp_path / "run", lambda child: os.kill(child, number)) != 0
