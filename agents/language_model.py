@@ -3,8 +3,9 @@
 import json
 import os
 import signal
+import tempfile
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from transformers import (
 from manyturn.agents.model_config import ModelError
 from manyturn.agents.model_layers import check_layers
 from manyturn.agents.template import ChatTemplate
-from manyturn.agents.torch_models import move, output_head
+from manyturn.agents.torch_models import move, on_host, output_head
 
 _TEMPLATE_SECONDS = 10.0  # for a template that takes milliseconds
 END, USER, AGENT, SYSTEM = "<|end|>", "<|user|>", "<|agent|>", "<|system|>"
@@ -50,6 +51,24 @@ class LanguageModel:
         """Write weights (safetensors), configuration and tokenizer; of a model with adapters the adapters alone."""
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
+
+    def held(self) -> Callable[[Path], None]:
+        """As ``save``, for a thread of its own: writes the present weights, whatever becomes of them meanwhile.
+
+        They are copied to the host's memory, and so are the tokenizer's files, which nobody else may be using then.
+        """
+        weights, adapters = self.model.state_dict(), isinstance(self.model, PeftModel)
+        copied = on_host({name: value for name, value in weights.items() if not adapters or "lora_" in name})
+        with tempfile.TemporaryDirectory() as folder:
+            self.tokenizer.save_pretrained(folder)
+            files = {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+        def write(folder: Path) -> None:
+            self.model.save_pretrained(folder, state_dict=copied)
+            for name, content in files.items():
+                (folder / name).write_bytes(content)
+
+        return write
 
     def load_weights(self, folder: Path) -> None:
         """Put the weights of a folder written by ``save`` into this model."""

@@ -1,6 +1,6 @@
 """What the types of transformers leave open: a model's output head, its layers, and where its weights are."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -64,3 +64,20 @@ def move(model: "PreTrainedModel", target: "torch.device | torch.dtype | str") -
     from torch import nn
 
     nn.Module.to(model, target)
+
+
+def host_copy(tensor: "torch.Tensor") -> "torch.Tensor":
+    """A copy in the host's memory, without one on the tensor's own device."""
+    return tensor.detach().to("cpu", copy=True).contiguous()
+
+
+def on_host(tensors: "Mapping[str, torch.Tensor]") -> "dict[str, torch.Tensor]":
+    """Copies in the host's memory by name; names of one tensor are names of one copy too, as where weights are tied."""
+    copies = dict[tuple[Any, ...], Any]()
+    found = dict[str, Any]()
+    for name, tensor in tensors.items():
+        which = (tensor.device, tensor.dtype, tensor.data_ptr(), tensor.shape, tensor.stride())
+        if which not in copies:
+            copies[which] = host_copy(tensor)
+        found[name] = copies[which]
+    return found

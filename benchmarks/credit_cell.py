@@ -61,7 +61,7 @@ async def plant(config: RunConfig, source: Path, folder: Path) -> None:
         plain = {**state, "config": config.model_dump(mode="json"), "learner": run.only.learner.plain()}
         folder.mkdir(parents=True, exist_ok=True)
         save_checkpoint(
-            folder / "checkpoints", 0, {ONE_POLICY: (run.only.language, run.only.learner.tensors())}, plain, keep=1
+            folder / "checkpoints", 0, {ONE_POLICY: (run.only.language.save, run.only.learner.tensors())}, plain, keep=1
         )
     shutil.copy(source / "metrics.jsonl", folder / "metrics.jsonl")
     replace_text(folder / "config.toml", to_toml(config))  # last: with it the run has begun

@@ -7,6 +7,7 @@ from training_options import laid
 from two_steps import SMALL, TEACHING, TINY, Trained, apart
 
 from manyturn.recipes.stack import stacked
+from manyturn.trainers.record.checkpoint import read_tensors
 
 STEPS = 4
 RECIPE = laid(
@@ -32,8 +33,8 @@ def apart_after_all(one: Path, other: Path) -> float:
 def same_bits(one: Path, other: Path) -> bool:
     """Whether the weights and the learners' states at the end of two runs are equal."""
     folders = [run / f"checkpoints/step_{STEPS:06d}" for run in (one, other)]
-    for name in ("model/model.safetensors", "learner.safetensors"):
-        ours, theirs = (load_file(folder / name) for folder in folders)
+    for read in (lambda folder: load_file(folder / "model/model.safetensors"), read_tensors):
+        ours, theirs = (read(folder) for folder in folders)
         if ours.keys() != theirs.keys() or not all(ours[key].equal(value) for key, value in theirs.items()):
             return False
     return True

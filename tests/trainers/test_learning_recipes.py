@@ -68,7 +68,7 @@ async def plant(config: RunConfig, source: Path, folder: Path) -> None:
         }
         folder.mkdir()
         save_checkpoint(
-            folder / "checkpoints", 0, {ONE_POLICY: (run.only.language, run.only.learner.tensors())}, plain, keep=1
+            folder / "checkpoints", 0, {ONE_POLICY: (run.only.language.save, run.only.learner.tensors())}, plain, keep=1
         )
     shutil.copy(source / "metrics.jsonl", folder)
     (folder / "config.toml").write_text(to_toml(config))

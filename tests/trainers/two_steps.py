@@ -128,7 +128,7 @@ def apart(one: Trained, other: Trained) -> float:
 
 
 def _weights(checkpoint: Path) -> dict[str, torch.Tensor]:
-    files = sorted(file for file in checkpoint.rglob("*.safetensors") if not file.name.startswith("learner"))
+    files = sorted(file for file in checkpoint.rglob("*.safetensors") if file.parent.name.startswith("model"))
     return {f"{file.stem}/{key}": value for file in files for key, value in load_file(file).items()}
 
 

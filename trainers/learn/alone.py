@@ -1,6 +1,7 @@
 """What one process learns a policy with; ``ranks/leading.py`` has the same methods for rank 0 of several."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,9 @@ class Alone:
     def tensors(self) -> dict[str, torch.Tensor]:
         """The state of optimiser and reference, by name."""
         return self.updates.optimizer.tensors() | (self.reference.tensors() if self.reference is not None else {})
+
+    def write_shards(self, folder: Path, heads: Mapping[str, torch.Tensor]) -> None:
+        """One process has no shards."""
 
     def load(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """The inverse of ``tensors``."""

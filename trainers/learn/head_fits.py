@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from manyturn.agents.torch_models import host_copy
 from manyturn.envs.contract.keys import generator
 from manyturn.trainers.learn.head_config import HeadConfig
 from manyturn.trainers.learn.optimizer_state import load_optimizer, optimizer_tensors
@@ -63,7 +64,7 @@ class GradientFit:
 
     def tensors(self) -> Tensors:
         """Weights and the optimiser's state, by name."""
-        found = {f"{self._name}.weight.{key}": value.clone() for key, value in self.module.state_dict().items()}
+        found = {f"{self._name}.weight.{key}": host_copy(value) for key, value in self.module.state_dict().items()}
         return found | optimizer_tensors(f"{self._name}.optimizer", self._optimizer, list(self.module.parameters()))
 
     def load_tensors(self, tensors: Mapping[str, torch.Tensor]) -> None:
@@ -130,7 +131,7 @@ class LeastSquaresFit:
     def tensors(self) -> Tensors:
         """Sums and weights, by name."""
         found = {"products": self._products, "targets": self._sums, "weights": self._weights}
-        return {f"{self._name}.solved.{key}": value.clone() for key, value in found.items()}
+        return {f"{self._name}.solved.{key}": host_copy(value) for key, value in found.items()}
 
     def load_tensors(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """The inverse of ``tensors``; those of other names are left alone."""

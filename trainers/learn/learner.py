@@ -7,12 +7,14 @@ float32, bfloat16 only inside autocast).
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from manyturn.agents.language_model import LanguageModel
+from manyturn.agents.shard_files import WrittenShards
 from manyturn.trainers.learn.aggregate import Denominators
 from manyturn.trainers.learn.alone import Alone
 from manyturn.trainers.learn.before_update import BeforeUpdate, mismatch_of
@@ -208,6 +210,15 @@ class Learner:
         """The optimiser's state, the reference weights and the heads, by name."""
         self.put_together()  # the model's own weights are saved with them
         return self._learning.tensors() | head_tensors(self.heads)
+
+    def write_shards(self, folder: Path) -> WrittenShards | None:
+        """Have every rank write its share of ``tensors`` into a folder, from a copy and in a thread of its own.
+
+        Returns:
+            What waits for them; None in one process, and where some rank cannot see the folder.
+        """
+        self.put_together()
+        return self._learning.write_shards(folder, head_tensors(self.heads))
 
     def load_tensors(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """The inverse of ``tensors``, after the model's weights were loaded."""

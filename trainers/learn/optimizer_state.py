@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
+from manyturn.agents.torch_models import host_copy
+
 
 def complete(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor of which this may be one rank's shard (a DTensor); all ranks ask at once."""
@@ -23,9 +25,16 @@ def at_rank_0(tensor: torch.Tensor) -> torch.Tensor:
 def optimizer_tensors(
     prefix: str, optimizer: torch.optim.Optimizer, parameters: Sequence[torch.Tensor]
 ) -> dict[str, torch.Tensor]:
-    """Copies by the name ``prefix.number.field``, the number counting the parameters."""
+    """Copies of ``named_state`` in the host's memory, whole."""
+    return {name: host_copy(at_rank_0(value)) for name, value in named_state(prefix, optimizer, parameters).items()}
+
+
+def named_state(
+    prefix: str, optimizer: torch.optim.Optimizer, parameters: Sequence[torch.Tensor]
+) -> dict[str, torch.Tensor]:
+    """What an optimiser has, by the name ``prefix.number.field``, the number counting the parameters."""
     return {
-        f"{prefix}.{number}.{field}": at_rank_0(value.detach()).clone().contiguous()
+        f"{prefix}.{number}.{field}": value
         for number, parameter in enumerate(parameters)
         for field, value in optimizer.state.get(parameter, {}).items()
     }

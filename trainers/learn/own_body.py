@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 from transformers import PreTrainedModel
 
+from manyturn.agents.torch_models import host_copy
 from manyturn.trainers.learn.forward import BodyReader, Reading
 from manyturn.trainers.learn.frozen_states import FrozenStates
 from manyturn.trainers.learn.head_fits import Tensors, layers_on, own_tensors
@@ -101,8 +102,8 @@ class OwnBody:
 
     def tensors(self) -> Tensors:
         """Weights and the optimiser's state, by name."""
-        found = {f"{self._name}.own.{key}": value.clone() for key, value in self.module.state_dict().items()}
-        found |= {f"{self._name}.body.{n}": p.detach().clone().contiguous() for n, p in enumerate(self._copied)}
+        found = {f"{self._name}.own.{key}": host_copy(value) for key, value in self.module.state_dict().items()}
+        found |= {f"{self._name}.body.{n}": host_copy(p) for n, p in enumerate(self._copied)}
         return found | optimizer_tensors(f"{self._name}.optimizer", self._optimizer, self._trained)
 
     @torch.no_grad()

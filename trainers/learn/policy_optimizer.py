@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.optimizer_state import complete, load_optimizer, optimizer_tensors
+from manyturn.trainers.learn.optimizer_state import complete, load_optimizer, named_state, optimizer_tensors
 
 
 class LearningFailed(RuntimeError):
@@ -80,6 +80,10 @@ class PolicyOptimizer:
     def tensors(self) -> dict[str, torch.Tensor]:
         """Its state by name, for checkpoints."""
         return optimizer_tensors("optimizer", self.adamw, self.trained)
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """The same as it is held, which may be in a rank's shards."""
+        return named_state("optimizer", self.adamw, self.trained)
 
     def load_tensors(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """The inverse of ``tensors``; those of other names are left alone."""

@@ -58,7 +58,11 @@ class Reference:
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """The kept weights by name, for checkpoints."""
-        return {f"reference.{number}": at_rank_0(weights).contiguous() for number, weights in enumerate(self._kept)}
+        return {name: at_rank_0(weights).cpu().contiguous() for name, weights in self.state().items()}
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """The same as they are kept, which may be a rank's shards."""
+        return {f"reference.{number}": weights for number, weights in enumerate(self._kept)}
 
     def load_tensors(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """The inverse of ``tensors``; those of other names are left alone."""

@@ -7,14 +7,14 @@ import hashlib
 import importlib.metadata
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
 
-from manyturn.agents.language_model import LanguageModel
+from manyturn.agents.shard_files import WrittenShards, read_shards
 from manyturn.envs.contract.durable import clear_leftovers, sync
 
 MANIFEST = "manifest.json"
@@ -38,7 +38,7 @@ def file_hash(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-Saved = Mapping[str, tuple[LanguageModel, dict[str, torch.Tensor]]]
+Saved = Mapping[str, tuple[Callable[[Path], object], dict[str, torch.Tensor] | WrittenShards]]
 
 
 def beside(what: str, policy: str) -> str:
@@ -50,28 +50,56 @@ def beside(what: str, policy: str) -> str:
     return what if policy == ONE_POLICY else f"{what}-{policy}"
 
 
-def save_checkpoint(folder: Path, step: int, policies: Saved, state: dict[str, Any], keep: int) -> Path:
-    """Write ``folder/step_N`` and remove all but the newest ``keep``, and the end of a warm-up.
+def save_checkpoint(folder: Path, step: int, policies: Saved, state: Mapping[str, Any], keep: int) -> Path:
+    """As ``complete_checkpoint``, from the beginning."""
+    return complete_checkpoint(begin_checkpoint(folder, step), policies, state, keep)
+
+
+def begin_checkpoint(folder: Path, step: int) -> Path:
+    """A place for the files of ``folder/step_N``; what was begun before and is not complete goes."""
+    clear_leftovers(folder)
+    aside = folder / f".step_{step:06d}.writing"
+    aside.mkdir(parents=True)
+    return aside
+
+
+def shards_of(aside: Path, policy: str) -> Path:
+    """Where ranks write their shares of a policy's tensors."""
+    return aside / f"{beside('learner', policy)}.shards"
+
+
+def complete_checkpoint(
+    aside: Path, policies: Saved, state: Mapping[str, Any], keep: int, heed: Callable[[], None] = lambda: None
+) -> Path:
+    """Write the files, rename their folder to ``step_N``, and remove all but the newest ``keep``, and a warm-up's end.
 
     Args:
-        policies: name of each policy -> its model, and tensors such as the optimiser's state.
+        aside: what ``begin_checkpoint`` has made.
+        policies: name of each policy -> what writes its model, and tensors such as the optimiser's state, or what ranks
+            write of them into ``shards_of``.
         state: plain values that a resumed run needs.
+        heed: called from time to time; by an error it ends the writing, of which nothing counts then.
     """
-    target, aside = folder / f"step_{step:06d}", folder / f".step_{step:06d}.writing"
-    clear_leftovers(folder)
-    aside.mkdir(parents=True)
-    for name, (language, tensors) in policies.items():
-        language.save(aside / beside("model", name))
-        save_file(tensors, aside / f"{beside('learner', name)}.safetensors")
+    folder, target = aside.parent, aside.with_name(aside.name.removeprefix(".").removesuffix(".writing"))
+    for name, (write_model, tensors) in policies.items():
+        write_model(aside / beside("model", name))
+        heed()
+        if isinstance(tensors, WrittenShards):
+            tensors.complete(heed)
+        else:
+            save_file(tensors, aside / f"{beside('learner', name)}.safetensors")
+        heed()
     (aside / "state.json").write_text(json.dumps(state, indent=1))
     files = sorted(path for path in aside.rglob("*") if path.is_file())
     for path in files:
         sync(path)
+        heed()
     facts = {str(path.relative_to(aside)): {"sha256": file_hash(path), "bytes": path.stat().st_size} for path in files}
     manifest = {"format": FORMAT, "versions": _versions(), "files": facts}
     (aside / MANIFEST).write_text(json.dumps(manifest, indent=1))
     sync(aside / MANIFEST)
     sync(aside)
+    heed()
     if target.exists():
         shutil.rmtree(target)
     aside.rename(target)
@@ -140,7 +168,8 @@ def read_state(checkpoint: Path) -> dict[str, Any]:
 
 def read_tensors(checkpoint: Path, policy: str = ONE_POLICY) -> dict[str, torch.Tensor]:
     """The tensors of a policy in a checkpoint, without the model's weights."""
-    return load_file(checkpoint / f"{beside('learner', policy)}.safetensors")
+    shards = shards_of(checkpoint, policy)
+    return read_shards(shards) if shards.is_dir() else load_file(checkpoint / f"{shards.stem}.safetensors")
 
 
 def weights_hash(model: torch.nn.Module) -> str:

@@ -1,10 +1,12 @@
-"""How much memory this process has taken at most."""
+"""How much memory this process has taken at most, and what is left besides."""
 
 import resource
 import sys
 from pathlib import Path
 
 import torch
+
+from manyturn.agents.device_memory import main_memory
 
 _STATUS = Path("/proc/self/status")
 
@@ -17,9 +19,21 @@ def peak_memory() -> dict[str, float]:
     return found
 
 
+def spare_memory() -> float:
+    """Bytes of main memory that are free also while this process takes as much of it as it ever did."""
+    return main_memory()[1] - (_process() - (_status("VmRSS:") or 0.0))
+
+
 def _process() -> float:
     """Bytes. The system's other count begins with what the parent had when it started this process."""
-    for line in _STATUS.read_text(encoding="ascii").splitlines() if _STATUS.is_file() else ():
-        if line.startswith("VmHWM:"):
-            return float(line.split()[1]) * 1024
+    if (peak := _status("VmHWM:")) is not None:
+        return peak
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1.0 if sys.platform == "darwin" else 1024)
+
+
+def _status(name: str) -> float | None:
+    """Bytes that the system counts for this process; None where it does not say."""
+    for line in _STATUS.read_text(encoding="ascii").splitlines() if _STATUS.is_file() else ():
+        if line.startswith(name):
+            return float(line.split()[1]) * 1024
+    return None

@@ -14,11 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-
 from manyturn.envs.contract.durable import replace_text
 from manyturn.envs.contract.options import ConfigError
-from manyturn.envs.hosting.watchdog import watchdog
 from manyturn.trainers.learn.ranks.group import RANKS_DRAIN_SECONDS, Ranks, started_ranks
 from manyturn.trainers.recipe.changes import shown
 from manyturn.trainers.recipe.config import RunConfig
@@ -28,7 +25,6 @@ from manyturn.trainers.record.checkpoint import (
     beside,
     newest_checkpoint,
     read_state,
-    save_checkpoint,
     version_notice,
 )
 from manyturn.trainers.record.edits import edits_since, plain
@@ -46,6 +42,7 @@ from manyturn.trainers.run.held_out import conclude, figures
 from manyturn.trainers.run.longer import epo_note, lengthened, schedule_note
 from manyturn.trainers.run.oddities import oddities
 from manyturn.trainers.run.run import Run, open_run
+from manyturn.trainers.run.saving import Saving
 from manyturn.trainers.run.step import train_step
 from manyturn.trainers.run.warmup import validate, warm_up
 
@@ -119,7 +116,8 @@ async def train(
             if not resume or steps is not None:
                 folder.write_config(settings)
             tell({"phase": "begin"})
-            state = await stopping.run(_begin(run, folder, checkpoint, loggers, log, note, stopping.check))
+            saving = stack.enter_context(Saving(run, folder))
+            state = await stopping.run(_begin(run, folder, saving, checkpoint, loggers, log, note, stopping.check))
             state.config = plain(settings)
             if edits:
                 for told in filter(None, (made(settings, edits, state.step) for made in (schedule_note, epo_note))):
@@ -128,18 +126,18 @@ async def train(
                     state.draw_anew()  # they may be of other tasks, or another order
                 state.config_changes.append({"step": state.step, "entries": {k: list(v) for k, v in edits.items()}})
                 folder.set_aside(state.step)
-                _save(run, state, folder)  # the accepted configuration is the run's, even where no step follows
-            await _explore(run, state, folder, stopping, log, note)
+                saving.now(state)  # the accepted configuration is the run's, even where no step follows
+            await _explore(run, state, folder, saving, stopping, log, note)
             earlier, went_on = state.seconds, time.monotonic()
             async with _ordered(run, state, folder) as step:
                 try:
                     while state.step < settings.steps or _validation_is_due(run, state):
-                        await stopping.run(_advance(run, state, folder, log, step))
+                        await stopping.run(_advance(run, state, saving, log, step))
                         state.seconds = earlier + time.monotonic() - went_on
                         if not _validation_is_due(run, state) and _checkpoint_is_due(settings, state):
-                            _save(run, state, folder)
+                            saving.beside(state)
                 except Stopped:
-                    _save(run, state, folder, last=True)
+                    saving.now(state, last=True)
                     raise
             summary = await stopping.run(conclude(run, state, path))
             summary["seconds"] = round(earlier + time.monotonic() - went_on, 1)
@@ -149,13 +147,15 @@ async def train(
             return summary
 
 
-async def _explore(run: Run, state: State, folder: RunFolder, stopping: Stopping, log: Log, note: Notices) -> None:
+async def _explore(
+    run: Run, state: State, folder: RunFolder, saving: Saving, stopping: Stopping, log: Log, note: Notices
+) -> None:
     """The exploration before the first step, if it is to come, and the checkpoint after it."""
     if exploration.is_due(run, state):
         began = time.monotonic()
         await stopping.run(exploration.explore(run, state, folder, log, note))
         state.seconds += time.monotonic() - began
-        _save(run, state, folder)
+        saving.now(state)
 
 
 @asynccontextmanager
@@ -168,10 +168,10 @@ async def _ordered(run: Run, state: State, folder: RunFolder) -> AsyncIterator[S
         yield partial(train_step, run, state, folder)
 
 
-async def _advance(run: Run, state: State, folder: RunFolder, log: Log, step: Step) -> None:
+async def _advance(run: Run, state: State, saving: Saving, log: Log, step: Step) -> None:
     """A step, or the validation that follows it; if it is cancelled, nothing has changed."""
     if not _validation_is_due(run, state):
-        folder.check_room()
+        saving.check_room()
         line = await step()
         log({"phase": "train", "step": state.step, **line})
         return
@@ -210,6 +210,7 @@ def _refuse_edits(path: Path, checkpoint: Path | None, edits: Mapping[str, tuple
 async def _begin(
     run: Run,
     folder: RunFolder,
+    saving: Saving,
     checkpoint: Path | None,
     loggers: RunLoggers,
     log: Log,
@@ -228,7 +229,7 @@ async def _begin(
         note.said = state.notices
         _tell_of_memory(run, note)
         _rewind(run, folder, loggers, state.step, not exploration.is_due(run, state))
-        folder.saved(_journaled(run, state), _mark(state))
+        saving.resumed(state)
         return state
     folder.check_new()
     _tell_of_memory(run, note)
@@ -244,7 +245,7 @@ async def _begin(
         trainee.learner.begin_reinforcement()
     state.before = await figures(run, state, "before")
     state.seconds = time.monotonic() - began
-    _save(run, state, folder)
+    saving.now(state)
     return state
 
 
@@ -256,32 +257,3 @@ def _tell_of_memory(run: Run, note: Notices) -> None:
 def _rewind(run: Run, folder: RunFolder, loggers: RunLoggers, step: int, explored: bool = True) -> None:
     folder.rewind(step, explored)
     loggers.begin(folder.path, run.config.model_dump(mode="json"), read_metrics(folder.path))
-
-
-def _mark(state: State) -> tuple[int, int, int, bool]:
-    """What a new checkpoint is due for."""
-    return state.step, state.validated, len(state.config_changes), bool(state.explored)
-
-
-def _journaled(run: Run, state: State) -> int:
-    """The last step whose journals a checkpoint of this state makes superfluous; exploration counts as step 0."""
-    if exploration.is_due(run, state):
-        return -1
-    is_over = state.step == run.config.steps  # then nothing is left of a step that was drawn in part
-    return state.first_left - (0 if is_over else 1)
-
-
-@watchdog.unhurried()
-def _save(run: Run, state: State, folder: RunFolder, last: bool = False) -> None:
-    """Write a checkpoint; one that the disk refuses is left out once, unless it is the last."""
-    if folder.is_saved(_mark(state)):
-        return
-    state.batch_limits = run.batch_limits()
-    plain = {**state.plain(), **{beside("learner", t.name): t.learner.plain() for t in run.trainees}}
-    policies = {trainee.name: (trainee.language, trainee.learner.tensors()) for trainee in run.trainees}
-    try:
-        save_checkpoint(folder.checkpoints, state.step, policies, plain, run.config.keep_checkpoints)
-    except (OSError, SafetensorError) as error:
-        folder.not_saved(error, last or state.step in (0, run.config.steps))
-    else:
-        folder.saved(_journaled(run, state), _mark(state))

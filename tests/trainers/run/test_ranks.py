@@ -16,6 +16,7 @@ from torchrun import Torchrun
 from two_steps import ROUNDING
 
 import manyturn
+from manyturn.trainers.record.checkpoint import read_tensors
 
 SCARCE = Path(__file__).with_name("scarce_ranks.py")
 
@@ -57,6 +58,18 @@ class Runs:
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     return Runs(tmp_path_factory.mktemp("ranks"))
+
+
+def test_each_rank_writes_its_share_of_a_checkpoint_which_one_process_reads_whole(runs):
+    one, two = (run / f"checkpoints/step_{STEPS:06d}" for run in (runs.unbroken(1), runs.unbroken(2)))
+    files = {path.name for path in (two / "learner.shards").iterdir()}
+    assert files == {"rank-0.safetensors", "rank-1.safetensors", "index.json"}
+    assert (one / "learner.safetensors").is_file() and not (two / "learner.safetensors").exists()
+    sizes = [(two / f"learner.shards/rank-{rank}.safetensors").stat().st_size for rank in (0, 1)]
+    assert max(sizes) < 0.6 * (one / "learner.safetensors").stat().st_size, "a rank wrote what another one has"
+    ours, theirs = read_tensors(two), read_tensors(one)
+    assert {name: value.shape for name, value in ours.items()} == {name: value.shape for name, value in theirs.items()}
+    assert manyturn.load_policy(str(runs.unbroken(2))) is not None
 
 
 def test_two_ranks_end_on_the_weights_of_one(runs):

@@ -1,12 +1,15 @@
 """Rank 0's side of a policy that several ranks learn: it says what is to be done, and does its own share of it."""
 
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from transformers import PreTrainedModel
 
+from manyturn.agents.shard_files import WrittenShards
 from manyturn.trainers.learn.before_update import BeforeUpdate
 from manyturn.trainers.learn.forward import Reader, Watch
 from manyturn.trainers.learn.heads import head_tensors
@@ -65,6 +68,19 @@ class Leading:
     def tensors(self) -> dict[str, torch.Tensor]:
         """The optimiser's state, whole, by the names that one process gives it."""
         return self._all(RankMessage("state"))
+
+    def write_shards(self, folder: Path, heads: Mapping[str, torch.Tensor]) -> WrittenShards | None:
+        """Have every rank write its shard; rank 0 writes the heads too. None where some rank cannot see the folder."""
+        folder.mkdir()
+        probe = folder / f"seen-{time.monotonic_ns()}-{id(self)}"
+        probe.touch()
+        plain: dict[str, Any] = {"folder": str(folder.resolve()), "probe": probe.name}
+        is_seen = self._all(RankMessage("save", plain), RankMessage("save", plain, dict(heads)))
+        probe.unlink()
+        if is_seen:
+            return WrittenShards(folder, self._ranks.size)
+        folder.rmdir()
+        return None
 
     def load(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """Give every rank the policy's weights, and of a checkpoint's tensors what it needs."""

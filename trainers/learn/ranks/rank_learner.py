@@ -7,11 +7,13 @@ for, in rank 0 alone.
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import PreTrainedModel
 
+from manyturn.agents.shard_files import own_slices, write_shard
 from manyturn.trainers.learn.before_update import BeforeUpdate
 from manyturn.trainers.learn.epo import EntropyRange
 from manyturn.trainers.learn.forward import Reader, recompute_activations
@@ -50,7 +52,7 @@ class RankLearner:
     ):
         if config.gradient_checkpointing:
             recompute_activations(reader.model)
-        self._sharded = Sharded(reader.model, ranks, device)
+        self._ranks, self._sharded = ranks, Sharded(reader.model, ranks, device)
         self.optimizer = PolicyOptimizer(self._sharded, config)
         self.reference = Reference(self.optimizer.trained) if objective.kl else None
         self._passes = SharedPasses(ranks, self._sharded)
@@ -76,6 +78,8 @@ class RankLearner:
                 found = self._read(message)
             case "state":
                 found = self.optimizer.tensors() | (self.reference.tensors() if self.reference else {})
+            case "save":
+                found = self._save(message)
             case "load":
                 found = self._load(message, whole)
             case _:
@@ -100,6 +104,15 @@ class RankLearner:
         watches = {name: watch_called(name, heads) for name in plain["watches"]}
         with self.reference.in_place() if plain["reference"] and self.reference else nullcontext():
             return self._passes.read(self.updates.reader, samples, watches)
+
+    def _save(self, message: RankMessage) -> bool:
+        """Begin to write this rank's shard, unless some rank does not see the folder; whether all do."""
+        folder = Path(message.plain["folder"])
+        if self._ranks.most(int(not (folder / message.plain["probe"]).is_file())):
+            return False
+        state = self.optimizer.state() | (self.reference.state() if self.reference else {}) | message.tensors
+        write_shard(folder, own_slices(state, self._ranks.rank, self._ranks.size), self._ranks.rank)
+        return True
 
     @torch.no_grad()
     def _load(self, message: RankMessage, whole: PreTrainedModel | None) -> None:
