@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 LEARNING_BYTES = 12  # of a weight that is trained: its gradient and AdamW's two moments, in float32
+MOMENTS_BYTES = 8  # of these, what AdamW's moments take
 _CGROUP = Path("/sys/fs/cgroup")
 
 

@@ -1,6 +1,6 @@
 """What the ways of packing samples are worth to a whole run: success and seconds of the quickstart with each.
 
-    python benchmarks/packing.py                     3 seeds, about a quarter of an hour on a quiet machine
+    python benchmarks/packing.py                     3 seeds, about twenty minutes on a quiet machine
     python benchmarks/packing.py --seeds 1 --steps 2 --out toy.json
 
 Runs of one seed differ in ``learner.packing`` alone, and take turns. Gradients are the same up to rounding, so that

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from manyturn.agents.device_memory import cache_room, cgroup, main_memory, size, training_bytes
+from manyturn.agents.device_memory import MOMENTS_BYTES, cache_room, cgroup, main_memory, size, training_bytes
 
 _MODELS = (  # parameters, and numbers in the keys and values of a token
     ("0.15M (a tiny model)", 150_000, 256),
@@ -69,6 +69,8 @@ def fits(name: str, parameters: int, memory: float, on_gpu: bool, kept: int) -> 
         fix = f"--learner.lora_rank 16 keeps {size(adapters)} of frozen weights instead"
         fix += _beside(memory, adapters, on_gpu, kept)
         fix += f"; with learner.lora_layers, up to {size(_STATES)} more of hidden states (learner.states_gb)"
+        if on_gpu and (there := whole - MOMENTS_BYTES * parameters) <= _ROOM * memory:
+            fix += f"; or --learner.offload_optimizer true keeps {size(there)} there, the moments in main memory"
         return Diagnosis("note", f"fits {name}", f"{what}: too much for {where}; {fix}")
     return Diagnosis("note", f"fits {name}", f"{what}: too much for {where}, with LoRA too; take a larger machine")
 

@@ -4,7 +4,7 @@ import torch
 from transformers import PreTrainedConfig
 
 from manyturn.agents.decoding.page_pool import PAGE, CacheShape
-from manyturn.agents.device_memory import LEARNING_BYTES, cache_room, main_memory, size, training_bytes
+from manyturn.agents.device_memory import LEARNING_BYTES, MOMENTS_BYTES, cache_room, main_memory, size, training_bytes
 from manyturn.agents.engine_config import EngineContext
 from manyturn.envs.contract.options import ConfigError
 
@@ -81,6 +81,8 @@ def _beside(context: EngineContext, on_gpu: bool) -> float:
     trained = sum(p.numel() for p in context.model.parameters() if context.learns and p.requires_grad)
     others = sum(p.nbytes for p in context.model.parameters() if not (context.learns and p.requires_grad))
     training = training_bytes(trained, trained, on_gpu) + others + context.beside
+    if not context.moments:
+        training -= MOMENTS_BYTES * trained
     if context.rank_share is None or not context.learns:
         return training
     shards = training_bytes(sum(p.numel() for p in context.model.parameters()), trained, on_gpu=False)  # of float32

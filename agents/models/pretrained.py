@@ -76,7 +76,7 @@ class PretrainedModel(ModelConfig):
         }
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
-        if self.dtype == "bfloat16" and not run.learner.lora_rank:
+        if self.dtype == "bfloat16" and not (run.learner.lora_rank or run.learner.offload_optimizer):
             return "model.dtype = 'bfloat16' loses small updates: leave it at auto, or set learner.lora_rank"
         if self.head_dtype == "float32" and self.dtype != "bfloat16" and run.device == "cpu":
             return _NO_EFFECT

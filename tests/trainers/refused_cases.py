@@ -80,6 +80,21 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     ({"value": {}}, r"\[value\] has no effect: .*; leave it out", {"credit.advantage": "gae"}),
     (
+        {"learner.offload_optimizer": True, "device": "cpu"},
+        r"learner\.offload_optimizer has no effect on a CPU, .*: leave it out, or set device = 'cuda'",
+        {"learner.offload_optimizer": False},
+    ),
+    (
+        {"learner.compile": True, "learner.packing": "trie"},
+        r"would compile each layout of learner\.packing = 'trie' again: set learner\.packing = 'padding', or leave",
+        {"learner.packing": "padding"},
+    ),
+    (
+        {"learner.compile": True, "learner.gradient_checkpointing": True},
+        r"learner\.compile does not go together with learner\.gradient_checkpointing: leave one of them out",
+        {"learner.gradient_checkpointing": False},
+    ),
+    (
         {"learner.lora_rank": 4, "learner.lora_layers": [0, 1], "learner.states_gb": 2.0},
         r"learner\.states_gb has no effect: layer 0 learns, and there is nothing below it; leave it out",
         {"learner.lora_layers": [1, 2]},

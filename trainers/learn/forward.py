@@ -7,13 +7,15 @@ from typing import Any, Literal, NamedTuple
 import torch
 from transformers import PreTrainedModel
 
+from manyturn.agents.model_config import ModelError
 from manyturn.agents.torch_models import output_head
+from manyturn.trainers.learn.compiled_layers import CompiledLayers
 from manyturn.trainers.learn.frozen_states import FrozenStates
 from manyturn.trainers.learn.pass_budget import PassBudget
 from manyturn.trainers.learn.samples import Rows, Sample, micro_batches, padded
 from manyturn.trainers.learn.token_scores import free_scores, limited_scores
 from manyturn.trainers.learn.trie.attention import at_nodes, attend_by_tree, tree_inputs
-from manyturn.trainers.learn.trie.packing import LEAST, Packing
+from manyturn.trainers.learn.trie.packing import Packing, least_of
 from manyturn.trainers.learn.trie.passes import passes
 from manyturn.trainers.learn.trie.tree import Tree
 
@@ -89,11 +91,13 @@ def encoded(
     samples: Sequence[Sample],
     packing: Packing = "padding",
     frozen: FrozenStates | None = None,
+    most: int | None = None,
 ) -> tuple[torch.Tensor, Reading]:
     """One forward pass of a body without output head: token ids (B, T), and a reading without probabilities.
 
     Args:
         frozen: keeps what its lower layers compute.
+        most: see ``least_of``.
     """
 
     def together(rows: Sequence[torch.Tensor], padding: int = 0) -> torch.Tensor:
@@ -102,13 +106,14 @@ def encoded(
     ids = together([torch.from_numpy(sample.ids).long() for sample in samples])
     said = together([torch.from_numpy(sample.said).bool() for sample in samples])
     reply = together([torch.from_numpy(sample.reply).long() for sample in samples], -1)
-    tree = None if packing == "padding" else Tree.of([sample.ids for sample in samples], LEAST[packing])
+    rows = [sample.ids for sample in samples]
+    tree = None if packing == "padding" else Tree.of(rows, least_of(packing, rows, most))
     inputs = {"input_ids": ids} if tree is None else tree_inputs(tree, decoder.device)
     if frozen is None:
         hidden = decoder(**inputs, use_cache=False).last_hidden_state
     else:
-        rows = frozen.below(decoder, samples)
-        hidden = frozen.above(decoder, padded(rows) if tree is None else at_nodes(tree, rows), inputs)
+        below = frozen.below(decoder, samples)
+        hidden = frozen.above(decoder, padded(below) if tree is None else at_nodes(tree, below), inputs)
     node = None
     if tree is not None:
         hidden, node = hidden[0], together([torch.from_numpy(row) for row in tree.rows])
@@ -122,9 +127,10 @@ def read(
     temperature: float,
     packing: Packing = "padding",
     frozen: FrozenStates | None = None,
+    most: int | None = None,
 ) -> Reading:
     """One forward pass; the output head is applied where something was said and nowhere else."""
-    ids, body = encoded(model.get_decoder(), samples, packing, frozen)
+    ids, body = encoded(model.get_decoder(), samples, packing, frozen, most)
     row, column = place = body.said.nonzero(as_tuple=True)
     states, targets = body.hidden_at(row, column - 1), ids[place]
     if any(sample.allowed for sample in samples):
@@ -170,6 +176,7 @@ class Reader:
         temperature: of the distributions that log-probabilities and entropies are of, greater than 0.
         packing: how samples of different lengths share a pass.
         frozen: keeps what lower layers compute, for other passes over the same tokens.
+        compiled: what the model's layers are while a pass computes; None: as they are.
 
     Attributes:
         asked, computed: tokens of the samples that were read, and those that were computed for it.
@@ -182,6 +189,7 @@ class Reader:
         temperature: float,
         packing: Packing = "padding",
         frozen: FrozenStates | None = None,
+        compiled: CompiledLayers | None = None,
     ):
         if temperature <= 0:
             raise ValueError(
@@ -190,10 +198,15 @@ class Reader:
             )
         self.model, self.budget, self.temperature = model, budget, temperature
         self.packing: Packing = packing
-        self._frozen = frozen
+        self._frozen, self._compiled = frozen, compiled
         self.asked = self.computed = 0
         if packing != "padding":
-            attend_by_tree(self.body)
+            try:
+                attend_by_tree(self.body)
+            except ModelError:
+                if packing != "auto":
+                    raise
+                self.packing = "padding"
 
     @property
     def body(self) -> PreTrainedModel:
@@ -210,11 +223,11 @@ class Reader:
 
     def at(self, temperature: float) -> "Reader":
         """The same at another temperature."""
-        return Reader(self.model, self.budget, temperature, self.packing, self._frozen)
+        return Reader(self.model, self.budget, temperature, self.packing, self._frozen, self._compiled)
 
     def keeping_nothing(self) -> "Reader":
         """The same for tokens that are read once."""
-        return Reader(self.model, self.budget, self.temperature, self.packing)
+        return Reader(self.model, self.budget, self.temperature, self.packing, compiled=self._compiled)
 
     def readings(self, samples: Sequence[Sample], indices: Sequence[int]) -> Iterator[tuple[list[int], Reading]]:
         """Forward passes over the samples with these indices, in groups: the indices of each group and its reading."""
@@ -229,13 +242,18 @@ class Reader:
         if self.packing == "padding":
             found = micro_batches(rows, self.budget.tokens)
         else:
-            found = passes([sample.ids for sample in rows], self.budget.tokens, LEAST[self.packing])
+            ids = [sample.ids for sample in rows]
+            found = passes(ids, self.budget.tokens, least_of(self.packing, ids))
         return [[indices[i] for i in group] for group in found]
 
     def read(self, samples: Sequence[Sample]) -> Reading:
         """One forward pass over samples that fit into one."""
-        with precision(self.model):
-            return self._counted(samples, read(self.model, samples, self.temperature, self.packing, self._frozen))
+        compiled = contextlib.nullcontext() if self._compiled is None else self._compiled.in_place()
+        with precision(self.model), compiled:
+            return self._counted(samples, self._read(samples))
+
+    def _read(self, samples: Sequence[Sample]) -> Reading:
+        return read(self.model, samples, self.temperature, self.packing, self._frozen, self.budget.tokens)
 
     def _counted(self, samples: Sequence[Sample], reading: Reading) -> Reading:
         self.asked += sum(map(len, samples))
@@ -271,4 +289,7 @@ class BodyReader(Reader):
 
     def read(self, samples: Sequence[Sample]) -> Reading:
         with precision(self.model):
-            return self._counted(samples, encoded(self.model, samples, self.packing, self._frozen)[1])
+            return self._counted(samples, self._read(samples))
+
+    def _read(self, samples: Sequence[Sample]) -> Reading:
+        return encoded(self.model, samples, self.packing, self._frozen, self.budget.tokens)[1]

@@ -18,6 +18,7 @@ from manyturn.agents.shard_files import WrittenShards
 from manyturn.trainers.learn.aggregate import Denominators
 from manyturn.trainers.learn.alone import Alone
 from manyturn.trainers.learn.before_update import BeforeUpdate, mismatch_of
+from manyturn.trainers.learn.compiled_layers import CompiledLayers
 from manyturn.trainers.learn.forward import Place, Reader, Watch, recompute_activations
 from manyturn.trainers.learn.frozen_states import FrozenStates
 from manyturn.trainers.learn.head_choice import head_of
@@ -68,7 +69,8 @@ class Learner:
         if config.states_bytes and share is None:
             self.frozen = FrozenStates(self.model, config.lowest_layer, config.states_bytes)
         self.budget = PassBudget(config.micro_tokens)
-        self.reader = Reader(self.model, self.budget, temperature, config.packing, self.frozen)
+        compiled = CompiledLayers(self.model.get_decoder()) if config.compile else None
+        self.reader = Reader(self.model, self.budget, temperature, config.packing, self.frozen, compiled)
         self.memory = ObjectiveMemory(objective, steps)
         self.recomputes = False
         if config.gradient_checkpointing:

@@ -9,6 +9,11 @@ from manyturn.envs.contract.options import OnlyWith, Options
 from manyturn.trainers.learn.objective import OBJECTIVES
 from manyturn.trainers.learn.trie.packing import Packing
 
+OFFLOADS_NOTHING = (
+    "learner.offload_optimizer has no effect on a CPU, whose memory AdamW's moments are in anyway: leave it out, or "
+    "set device = 'cuda'"
+)
+
 
 class LearnerConfig(Options):
     lr: float = Field(default=5e-4, ge=0)
@@ -32,7 +37,8 @@ class LearnerConfig(Options):
     micro_tokens: int = Field(default=16384, ge=64)
     """Most tokens in one forward pass, padding included; gradients of a minibatch are accumulated."""
     packing: Packing = "padding"
-    """How samples go into a pass: padded to the longest, one after the other, or with common beginnings once."""
+    """How samples go into a pass: padded to the longest, one after the other, or with common beginnings once; auto
+    takes the last where it saves a tenth of the tokens, otherwise the second."""
     stop_kl: float | None = Field(default=None, gt=0)
     """Divergence at which a step makes no more updates: the mean over the episodes of a minibatch of how much less
     likely what was said has become, in nats; unset: all updates are made."""
@@ -53,6 +59,11 @@ class LearnerConfig(Options):
     gradient_checkpointing: bool | None = None
     """Recompute activations in the backward pass to save memory; unset: where an update would not fit without it, of
     runs in one process."""
+
+    compile: bool = False
+    """Have PyTorch compile the policy's layers for the learner's passes; takes a C++ compiler, on a GPU Triton too."""
+    offload_optimizer: bool = False
+    """Keep float32 weights and AdamW's moments in the host's memory, and make each update there; for GPUs."""
 
     @field_validator("lr_warmup")
     @classmethod
@@ -85,11 +96,30 @@ class LearnerConfig(Options):
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         return (
-            self._refuse_states()
+            self._refuse_offload(run.device)
+            or self._refuse_compile()
+            or self._refuse_states()
             or self._refuse_warmup(run.steps)
             or self._refuse_stop(run)
             or self._refuse_older_samples(run)
         )
+
+    def _refuse_offload(self, device: str) -> str | None:
+        if not self.offload_optimizer or device != "cpu":
+            return None
+        return OFFLOADS_NOTHING
+
+    def _refuse_compile(self) -> str | None:
+        if not self.compile:
+            return None
+        if self.packing != "padding":
+            return (
+                f"learner.compile would compile each layout of learner.packing = {self.packing!r} again: set "
+                "learner.packing = 'padding', or leave learner.compile out"
+            )
+        if self.gradient_checkpointing:
+            return "learner.compile does not go together with learner.gradient_checkpointing: leave one of them out"
+        return None
 
     def _refuse_states(self) -> str | None:
         if not self.gives_states or self.lora_layers is None or self.lowest_layer:

@@ -23,7 +23,7 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from manyturn.agents.decoding.memory import device_bytes
-from manyturn.agents.device_memory import size
+from manyturn.agents.device_memory import main_memory, size
 from manyturn.agents.torch_models import output_head
 from manyturn.envs.contract.options import ConfigError
 from manyturn.trainers.learn.forward import Reader, precision
@@ -35,6 +35,7 @@ from manyturn.trainers.learn.trie.tree import Tree
 
 _SAFE = 0.9  # of the tokens that would fit by proportion
 _WIDTHS, _INNER, _BLOCKS = 60, 16, 1e9  # numbers of a token and layer; bytes of the head's blocks: more than there are
+_HOST_BYTES = 16  # of a weight that is trained: itself, its gradient and AdamW's moments, in float32
 _CAUSAL = "manyturn_causal"
 AttentionInterface.register(_CAUSAL, sdpa_attention_forward)
 AttentionMaskInterface.register(_CAUSAL, lambda *_, **__: None)
@@ -68,7 +69,8 @@ def update_memory(learner: Learner, length: int) -> UpdateMemory:
     """
     tokens = learner.budget.tokens
     rows = max(1, tokens // length)
-    kept, passing = _kept(learner.model, bool(learner.reference)), passing_bytes(learner.reader, rows, length)
+    kept = _kept(learner.model, bool(learner.reference), moments=not learner.config.offload_optimizer)
+    passing = passing_bytes(learner.reader, rows, length)
     for head in learner.heads:
         if isinstance(head.fit, OwnBody):  # whose pass is held until the policy's goes backwards
             kept += _kept(head.fit.reader.model, False)
@@ -92,6 +94,7 @@ def check_fits(learner: Learner, length: int, beside: float) -> str | None:
         ConfigError: they cannot fit; it says what would.
     """
     config, total = learner.config, device_bytes(learner.model.device)
+    check_offloaded(learner)
     if _at_most(learner) + beside <= total:
         return None
     try:
@@ -99,7 +102,7 @@ def check_fits(learner: Learner, length: int, beside: float) -> str | None:
         if memory.peak + beside <= total:
             return None
         without = memory.peak + beside
-        if config.gradient_checkpointing is None:
+        if config.gradient_checkpointing is None and not config.compile:
             learner.recompute()
             memory = update_memory(learner, length)
     except RuntimeError as error:  # what a model does with numbers that are not there; the run itself may be fine
@@ -113,6 +116,8 @@ def check_fits(learner: Learner, length: int, beside: float) -> str | None:
     fits = int((total - memory.kept - beside) / memory.passing * config.micro_tokens * _SAFE)
     if fits >= length:
         fix = f"set learner.micro_tokens to {fits}"
+    elif config.compile:
+        fix = "leave learner.compile out, so that activations can be computed again"
     elif config.gradient_checkpointing is False:
         fix = "set learner.gradient_checkpointing to true"
     else:
@@ -132,10 +137,23 @@ def _at_most(learner: Learner) -> float:
     return models * (_kept(learner.model, True) + learner.budget.tokens * token + _BLOCKS)
 
 
-def _kept(model: torch.nn.Module, has_reference: bool) -> float:
+def _kept(model: torch.nn.Module, has_reference: bool, moments: bool = True) -> float:
+    """Weights, gradients, and where they are on the device too, AdamW's moments and the reference."""
     own = sum(weights.nbytes for weights in model.parameters())
     trained = sum(weights.nbytes for weights in model.parameters() if weights.requires_grad)
-    return own + trained * (4 if has_reference else 3)
+    return own + trained * (1 + 2 * moments + has_reference)
+
+
+def check_offloaded(learner: Learner) -> None:
+    """Raise ConfigError where the host has not the memory for what ``offload_optimizer`` keeps there."""
+    if not learner.config.offload_optimizer:
+        return
+    needed = _HOST_BYTES * sum(p.numel() for p in learner.model.parameters() if p.requires_grad)
+    if needed > (total := main_memory()[0]):
+        raise ConfigError(
+            f"learner.offload_optimizer keeps {size(needed)} in the host's memory, which has {size(total)}: leave it "
+            "out, or set learner.lora_rank to 16"
+        )
 
 
 def passing_bytes(reader: Reader, rows: int, length: int) -> float:

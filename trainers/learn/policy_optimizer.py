@@ -5,6 +5,8 @@ from typing import Any
 
 import torch
 
+from manyturn.agents.torch_models import host_copy
+from manyturn.trainers.learn.host_weights import HostWeights
 from manyturn.trainers.learn.learner_config import LearnerConfig
 from manyturn.trainers.learn.optimizer_state import complete, load_optimizer, named_state, optimizer_tensors
 
@@ -29,7 +31,9 @@ class PolicyOptimizer:
     def __init__(self, model: torch.nn.Module, config: LearnerConfig):
         self._config = config
         self.trained = [p for p in model.parameters() if p.requires_grad]
-        self.adamw = torch.optim.AdamW(self.trained, lr=config.lr, weight_decay=config.weight_decay, fused=True)
+        self._host = HostWeights(self.trained) if config.offload_optimizer else None
+        self._stepped = self.trained if self._host is None else self._host.own
+        self.adamw = torch.optim.AdamW(self._stepped, lr=config.lr, weight_decay=config.weight_decay, fused=True)
         self.updates = self.skipped = self._bad_in_a_row = 0
         self.lr = config.lr
 
@@ -47,13 +51,13 @@ class PolicyOptimizer:
         """
         norm = complete(torch.nn.utils.clip_grad_norm_(self.trained, self._config.max_grad_norm))
         if torch.isfinite(norm):
-            self.adamw.step()
+            self._step()
             self.updates += 1
             self._bad_in_a_row = 0
         else:
             self._bad_in_a_row += 1
             self.skipped += 1
-        self.adamw.zero_grad(set_to_none=True)
+        self.drop()
         if self._bad_in_a_row == 3:
             raise LearningFailed(
                 "three gradients in a row were not finite, so the run stops at its last checkpoint: begin another run "
@@ -63,11 +67,22 @@ class PolicyOptimizer:
 
     def drop(self) -> None:
         """Leave the accumulated gradient out."""
-        self.adamw.zero_grad(set_to_none=True)
+        for weights in (*self.trained, *self._stepped):
+            weights.grad = None
+
+    def _step(self) -> None:
+        if self._host is None:
+            self.adamw.step()
+            return
+        self._host.take_gradients()
+        self.adamw.step()
+        self._host.give()
 
     def forget(self) -> None:
-        """Begin again without momentum."""
+        """Begin again without momentum, from the weights as they are, whoever has changed them."""
         self.adamw.state.clear()
+        if self._host is not None:
+            self._host.follow()
 
     def plain(self) -> dict[str, Any]:
         """JSON values that a resumed run must go on from."""
@@ -79,7 +94,8 @@ class PolicyOptimizer:
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Its state by name, for checkpoints."""
-        return optimizer_tensors("optimizer", self.adamw, self.trained)
+        found = optimizer_tensors("optimizer", self.adamw, self._stepped)
+        return found | ({} if self._host is None else {n: host_copy(value) for n, value in self._host.state().items()})
 
     def state(self) -> dict[str, torch.Tensor]:
         """The same as it is held, which may be in a rank's shards."""
@@ -87,4 +103,6 @@ class PolicyOptimizer:
 
     def load_tensors(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """The inverse of ``tensors``; those of other names are left alone."""
-        load_optimizer("optimizer", self.adamw, self.trained, tensors)
+        if self._host is not None:
+            self._host.load(tensors)
+        load_optimizer("optimizer", self.adamw, self._stepped, tensors)

@@ -18,8 +18,13 @@ def checkpoint_bytes(learner: Learner) -> int:
         sum(weights.nbytes for model in (learner.model, *bodies) for weights in model.parameters() if counts(weights))
         for counts in (lambda weights: weights.requires_grad, lambda weights: True)
     )
-    reference = sum(weights.nbytes for weights in learner.model.parameters() if weights.requires_grad)
-    return (trained if learner.config.lora_rank else own) + 2 * trained + bool(learner.objective.kl) * reference
+    weights = [weights for weights in learner.model.parameters() if weights.requires_grad]
+    reference = sum(each.nbytes for each in weights)
+    masters = 0  # of offloaded weights in bfloat16 the host's, and their moments, are float32
+    if learner.config.offload_optimizer:
+        masters = sum((12 - 2 * each.itemsize) * each.numel() for each in weights if each.itemsize < 4)
+    whole = trained if learner.config.lora_rank else own
+    return whole + 2 * trained + masters + bool(learner.objective.kl) * reference
 
 
 def check_room(run: Run, folder: Path) -> None:

@@ -43,6 +43,11 @@ def lead(ranks: Ranks, config: RunConfig, texts: Sequence[str], policies: int) -
             f"learner.states_gb = {config.learner.states_gb:g} has no effect with {ranks.size} ranks, which keep no "
             "hidden states: leave it out, or train with one rank"
         )
+    if config.learner.compile:
+        raise ConfigError(
+            f"learner.compile does not go together with {ranks.size} ranks, which put layers together for each pass: "
+            "leave it out, or train with one rank"
+        )
     plain = {"config": config.model_dump(mode="json", exclude_none=True), "texts": list(texts), "policies": policies}
     ranks.tell(RankMessage(_BEGIN, plain))
     return [partial(_leading, ranks, config, texts, number) for number in range(policies)]

@@ -21,6 +21,7 @@ from manyturn.envs.contract.refusals import refuse_unfit
 from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.seats import Seats
 from manyturn.trainers.learn.learner import Learner, Share
+from manyturn.trainers.learn.learner_config import OFFLOADS_NOTHING
 from manyturn.trainers.learn.pass_memory import check_fits
 from manyturn.trainers.learn.ranks.group import Ranks
 from manyturn.trainers.learn.ranks.meeting import Meeting
@@ -152,6 +153,8 @@ async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks
         log: receives how far the model's vocabulary is, where that takes long.
     """
     device = choose_device(config.device)
+    if config.learner.offload_optimizer:
+        _check_offload(device, 1 if ranks is None else ranks.size)
     if config.threads:
         torch.set_num_threads(config.threads)
     rollout = config.rollout
@@ -179,6 +182,16 @@ async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks
         window = max(200, rollout.tasks * rollout.group)
         breaker = Breaker(rollout.error_share, window, window, _MORE_ERRORS)
         yield Run(config, seats, seats.tasks("train"), tuple(trainees), breaker)
+
+
+def _check_offload(device: torch.device, ranks: int) -> None:
+    if ranks > 1:
+        raise ConfigError(
+            f"learner.offload_optimizer does not go together with {ranks} ranks, which share AdamW's moments out "
+            "instead: leave it out, or train with one rank"
+        )
+    if device.type == "cpu":  # which device = "auto" has led to
+        raise ConfigError(OFFLOADS_NOTHING)
 
 
 def _meeting(config: RunConfig, device: torch.device, ranks: Ranks | None) -> Meeting:
@@ -237,6 +250,7 @@ def _trainee(
         lora,
         rank_share=None if ranks is None else ranks.share_of(device),
         beside=config.learner.states_bytes if ranks is None else 0.0,
+        moments=not config.learner.offload_optimizer,
         max_context=config.agent.max_context,
         barrier=barrier,
         own_weights=config.order.is_asynchronous,

@@ -105,7 +105,7 @@ def test_any_options_together_learn_what_samples_of_their_own_do(heads, monkeypa
         monkeypatch.setattr(token_scores, "AT_ONCE", 99 if in_blocks else 2**22)
         monkeypatch.setattr(vocabulary_blocks, "AT_ONCE", 99 if in_blocks else 2**22)
         theirs = learnt(learner(objective, heads, temperature, True, **trained, **options), samples)
-        for packing, micro_tokens in [("trie", 64), ("trie", 10_000), ("packed", 64)]:
+        for packing, micro_tokens in [("trie", 64), ("trie", 10_000), ("packed", 64), ("auto", 64)]:
             given = {**trained, **options, "packing": packing, "micro_tokens": micro_tokens}
             assert_alike(learnt(learner(objective, heads, temperature, True, **given), samples), theirs, 1e-9)
 
@@ -124,3 +124,47 @@ def test_in_float32_a_gradient_differs_by_rounding(trained):
         assert_alike(*({k: v for k, v in each.items() if "exp_avg_sq" not in k} for each in found), 1e-5)
 
     check()
+
+
+def sharing() -> list[Sample]:
+    """Rows of one turn each, with all that came before them; the first 20 tokens are the same in all."""
+    rng, samples = generator("sharing", 4), list[Sample]()
+    begin = rng.integers(4, 200, 20).tolist()
+    for episode in range(4):
+        ids = list(begin)
+        for turn in range(3):
+            said = rng.integers(4, 200, int(rng.integers(2, 6))).tolist()
+            is_said = np.arange(len(ids) + len(said)) >= len(ids)
+            ids = ids + said
+            row, reply = np.array(ids), np.where(is_said, turn, -1)
+            samples.append(Sample(episode, row, is_said, np.where(is_said, -5.0, 0.0), reply, 3))
+            ids = ids + rng.integers(4, 200, int(rng.integers(2, 5))).tolist()
+    return samples
+
+
+def two_updates(objective: Any, packing: str, double: bool) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """The first update's gradients and the weights after two."""
+    made, samples = learner(objective, "none", 1.0, double, packing=packing, epochs=2), sharing()
+    gradients = list[list[torch.Tensor]]()
+    made.begin_reinforcement()
+    weights = made.optimizer.trained
+    credit_T = generator("credits", 4).normal(size=sum(int(sample.said.sum()) for sample in samples))
+
+    def keep(*_: Any) -> None:
+        gradients.append([value.grad.clone() for value in weights if value.grad is not None])
+
+    made.optimizer.adamw.register_step_pre_hook(keep)
+    made.learn(made.read(samples), credit_T, 1.0, (0,))
+    return gradients[0], [value.detach() for value in weights]
+
+
+@pytest.mark.parametrize("objective", [{"name": "topr"}, {"name": "clip"}], ids=lambda objective: objective["name"])
+def test_weights_part_in_float32_only_where_adamw_divides_a_gradient_of_almost_0_by_itself(objective):
+    """Once 0.0015 of a weight with TOPR, which looked like a fault of the objective; it is the same with others."""
+    for double, bound, almost_0 in ((True, 1e-9, 0.0), (False, 1e-5, 1e-4)):
+        found = [two_updates(objective, packing, double) for packing in ("trie", "padding")]
+        largest = max(float(gradient.abs().max()) for gradient in found[1][0])
+        for first, ours, theirs in zip(found[1][0], found[0][1], found[1][1], strict=True):
+            clear = first.abs() >= almost_0 * largest
+            assert ((ours - theirs).abs()[clear] <= bound).all()
+            assert ((ours - theirs).abs() <= 2 * 1e-2).all(), "further than two updates at this rate may lead"
