@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from manyturn.envs.contract.registry import Memory
+from manyturn.hosts.told import with_same_parts
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.pipeline import credit as credit_of
 from manyturn.trainers.credit.response_mask import by_reply, learnt_mask
@@ -31,7 +32,10 @@ def algorithm(credit: CreditConfig) -> type[Any]:
 
     Raises:
         ImportError: the installed prime-rl has no place for credit of tokens, or there is none.
+        ValueError: a method does not fit.
     """
+    if "value" in credit.needs:
+        raise ValueError(f"{credit.needs['value']} learns a critic, and prime-rl has none: take another, such as gigpo")
     try:
         module, base = importlib.import_module(ALGORITHMS), importlib.import_module(f"{ALGORITHMS}.base")
         parent, assign, traces_of = module.Algorithm, module.assign_advantages, base.iter_trainable_traces
@@ -61,7 +65,7 @@ def token_credit(traces: Sequence[Any], credit: CreditConfig, memory: Memory) ->
     Raises:
         ValueError: a trace does not fit, or a method lacks something.
     """
-    earned = credit_of(batch_of([trace_rollout(trace) for trace in traces]), credit, memory)
+    earned = credit_of(batch_of(with_same_parts([trace_rollout(trace) for trace in traces])), credit, memory)
     learnt_E = learnt_mask(earned, np.ones((len(traces), 1), int))[:, 0]
     replies = by_reply(earned.advantage_T, earned.batch)
     values = [(np.concatenate(own) * learnt).tolist() for own, learnt in zip(replies, learnt_E.tolist(), strict=True)]

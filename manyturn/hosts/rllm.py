@@ -2,7 +2,8 @@
 
 rLLM groups the trajectories of a step by a hook, and then takes the ``advantage`` of their steps as it stands if
 ``rllm.algorithm.use_precomputed_advantage`` is true. Its registry of estimators carries one number for each trajectory,
-so it has no place for credit of turns. Contract: rLLM's repository of 2026-08-15, ``trainer/algorithms``.
+so it has no place for credit of turns. Its steps have none for further numbers: methods that need some, such as SPA,
+are refused. Contract: rLLM's repository of 2026-08-15, ``trainer/algorithms``.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,6 +34,8 @@ class CreditHook:
         grouping: Callable[..., list[Any]],
         rewards: Literal["steps", "trajectory"] = "steps",
     ):
+        for column, stage in credit.needs.items():
+            raise ValueError(f"{stage} needs {column!r}, for which steps of rLLM's have no place: take another method")
         self.credit, self.grouping, self.rewards = credit, grouping, rewards
         self.memory: Memory = {}
 

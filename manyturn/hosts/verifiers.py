@@ -26,6 +26,7 @@ from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.host import Answer, EnvError
 from manyturn.envs.hosting.seats import USUAL_TIMEOUT, Seats, open_seats
 from manyturn.exported import Exported, episode_seed
+from manyturn.hosts.told import told
 
 _AT_ONCE = 1024  # episodes of one process of verifiers, which bounds them itself
 
@@ -143,15 +144,10 @@ def _judge(trace: Any, turns: list[PlayedTurn], last: Answer) -> None:
     figures |= {} if last.progress is None else {"progress": last.progress}
     for name, value in figures.items():
         trace.record_metric(name, float(value))
-    told = [_plain(turn) for turn in turns]
-    trace.info["manyturn"] = {"turns": told, "ended": last.ended, "truncated": not last.terminated}
-    trace.info["credit"] = {
-        "rewards": [turn["reward"] for turn in told],
-        "anchors": [turn.before.anchor for turn in turns],
-        "understood": [turn["understood"] for turn in told],
-        "format_valid": [turn["format_valid"] for turn in told],
-        "truncated": not last.terminated,
-    }
+    plain = [_plain(turn) for turn in turns]
+    trace.info["manyturn"] = {"turns": plain, "ended": last.ended, "truncated": not last.terminated}
+    if turns:
+        trace.info["credit"] = told([(turn.before, turn.after) for turn in turns]) | {"truncated": not last.terminated}
 
 
 def _plain(turn: PlayedTurn) -> dict[str, Any]:

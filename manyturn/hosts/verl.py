@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from manyturn.envs.contract.registry import Memory
+from manyturn.hosts.told import with_same_parts
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.response_mask import learnt_mask, on_mask
 from manyturn.trainers.credit.rollouts import Rollout, credit_rollouts
@@ -56,7 +57,7 @@ class CreditEstimator:
                 f"{PLACE}, and put the turns into the agent loop's extra_fields[{COLUMN!r}]"
             )
         rollouts = [_rollout(index[row], mask_BT[row], dict(one)) for row, one in enumerate(told)]
-        earned = credit_rollouts(rollouts, self.credit, self.memory)
+        earned = credit_rollouts(with_same_parts(rollouts), self.credit, self.memory)
         self.memory = dict(earned.memory)
         placed_BT = on_mask(earned.advantage_T, earned.batch, mask_BT) * learnt_mask(earned, mask_BT)
         advantage_BT = torch.as_tensor(placed_BT, dtype=torch.float32, device=response_mask.device)

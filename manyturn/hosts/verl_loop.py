@@ -20,6 +20,7 @@ from verl.experimental.agent_loop.agent_loop import (  # pyright: ignore[reportM
 
 from manyturn.envs.hosting.host import Answer, EnvError, Host
 from manyturn.exported import Exported, task_of
+from manyturn.hosts.told import told
 
 Message = dict[str, Any]
 
@@ -89,21 +90,18 @@ class EpisodeLoop(AgentLoopBase):  # pyright: ignore[reportGeneralTypeIssues]
     ) -> AgentLoopOutput:
         kept = min(self._most, len(ids) - begins, len(mask))
         counts[-1] -= sum(counts) - sum(mask[:kept])  # what is longer than verl's limit is cut off the last reply
-        credit = {
-            "rewards": [after.reward for _, after in turns],
-            "anchors": [before.anchor for before, _ in turns],
-            "understood": [after.understood for _, after in turns],
-            "format_valid": [after.format_valid for _, after in turns],
-            "truncated": not turns[-1][1].terminated,
-            "tokens": counts,
-        }
+        rewards = [after.reward for _, after in turns]
         return AgentLoopOutput(
             prompt_ids=ids[:begins],
             response_ids=ids[begins : begins + kept],
             response_mask=mask[:kept],
             response_logprobs=logprobs[:kept] if logprobs else None,
-            reward_score=sum(credit["rewards"]),
+            reward_score=sum(rewards),
             num_turns=2 * len(turns),
             metrics={},
-            extra_fields={"credit": credit, "turn_scores": credit["rewards"], "tool_rewards": []},
+            extra_fields={
+                "credit": told(turns) | {"tokens": counts},
+                "turn_scores": rewards,
+                "tool_rewards": [],
+            },
         )

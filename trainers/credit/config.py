@@ -1,6 +1,7 @@
 """Which functions give credit to turns, and which of them do not go together."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import ValidationInfo, field_validator, model_validator
@@ -38,6 +39,17 @@ class CreditConfig(Options):
     @property
     def _stages(self) -> tuple[StageConfig, ...]:
         return (*self.rewards, self.advantage, *self.modulation)
+
+    @field_validator("rewards", "advantage", "modulation", mode="before")
+    @classmethod
+    def _is_no_regulariser(cls, value: Any) -> Any:
+        """EPO is a part of the loss: of trainers that take our credit, few have a place for it there."""
+        if any(_name(one) == "epo" for one in (value if isinstance(value, list | tuple) else [value])):
+            raise ValueError(
+                "epo is a term of the loss, no credit: set objective.epo in a run of ours, or give epo to TRL's "
+                "CreditGRPOTrainer; verl, SkyRL, prime-rl, rLLM and TRL's asynchronous trainer have no place for it"
+            )
+        return value
 
     @field_validator("rewards", "modulation")
     @classmethod
@@ -108,6 +120,11 @@ class CreditConfig(Options):
                 )
             there |= stage.adds
         return None
+
+
+def _name(value: Any) -> Any:
+    """What a value of a recipe names."""
+    return value.get("name") if isinstance(value, Mapping) else value
 
 
 def _of_turns() -> str:

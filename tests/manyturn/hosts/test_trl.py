@@ -1,6 +1,7 @@
 """TRL's real trainer: credit that does not reach the loss, or reaches it at the wrong tokens."""
 
 import json
+import math
 import re
 import runpy
 from dataclasses import replace
@@ -12,6 +13,8 @@ import pytest
 from needs_host import host
 
 import manyturn.credit as mc
+from manyturn.trainers.credit.response_mask import runs_of
+from manyturn.trainers.learn.epo import EpoConfig
 
 ROOT = Path(__file__).parents[3]
 GIGPO = {"name": "gigpo", "gamma": 0.95}
@@ -49,7 +52,7 @@ class Watched:
         self.remembered: list[dict[str, Any]] = []
         watched = self
 
-        look = changes.pop("look", None)
+        look, judge, shares = changes.pop("look", None), changes.pop("judge", None), changes.pop("shares", False)
 
         def play(prompts: list[str], trainer: Any) -> dict[str, Any]:
             if look is not None:
@@ -64,7 +67,9 @@ class Watched:
                     "step": draw.normal(size=turns).tolist(),
                 }
                 anchors = draw.integers(0, 3, turns).tolist()
-                played["rollout"][place] = replace(one, rewards=rewards, anchors=anchors, truncated=place == 0)
+                columns = {"contribution": draw.uniform(size=turns).tolist()} if shares else {}
+                told = {"rewards": rewards, "anchors": anchors, "columns": columns}
+                played["rollout"][place] = replace(one, truncated=place == 0, **told)
             watched.played.append(played)
             return played
 
@@ -75,6 +80,8 @@ class Watched:
 
             def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> Any:
                 loss = super()._compute_loss(model, inputs)
+                if judge is not None:
+                    judge(self, model, inputs, loss)
                 copied = {name: value.clone() for name, value in inputs.items() if isinstance(value, torch.Tensor)}
                 watched.learnt.append((copied, float(loss.detach())))
                 return loss
@@ -82,11 +89,13 @@ class Watched:
         options = {"num_generations": 4, "per_device_train_batch_size": 8, "max_steps": 2, "save_strategy": "no"}
         options |= {"bf16": False, "report_to": "none", "use_cpu": True, "disable_tqdm": True, "logging_steps": 1}
         credit, resumed = changes.pop("credit", mc.CreditConfig(**GATED)), changes.pop("resumed", None)
+        epo = changes.pop("epo", None)
         model = re.search(r'model="(.*?)"', page)[1]
         self.trainer = Recording(
             model=model,
             credit=credit,
             rollout_func=play,
+            epo=epo,
             train_dataset=names["Dataset"].from_dict({"prompt": [str(number) for number in range(8)]}),
             args=GRPOConfig(str(folder / "out"), **{**options, **changes}),
         )
@@ -183,6 +192,81 @@ def test_the_script_of_the_page_runs_as_it_stands(page, tmp_path, monkeypatch):
     (tmp_path / "page.py").write_text(page, encoding="utf-8")
     trainer = runpy.run_path("page.py")["trainer"]
     assert trainer.state.global_step == 2 and len(trainer.state.log_history) > 0
+
+
+def test_spas_shares_and_g_ras_gates_reach_the_tokens(page, tmp_path):
+    config = mc.CreditConfig(rewards=({"name": "gated", "gates": ({"threshold": 1},)}, "spa"), advantage=GIGPO)
+    assert compare(Watched(page, tmp_path, credit=config, shares=True), config) >= 8
+
+
+def entropies(trainer: Any, model: Any, inputs: dict[str, Any]) -> list[list[Any]]:
+    """Of each row, by turn, the entropy of each token at the sampling temperature, with its gradient."""
+    import torch
+
+    ids = torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], 1)
+    there = torch.cat([inputs["prompt_mask"], inputs["completion_mask"]], 1)
+    logits = model(input_ids=ids, attention_mask=there).logits[:, :-1][:, -inputs["completion_ids"].shape[1] :]
+    entropy = torch.distributions.Categorical(logits=logits / trainer.temperature).entropy()
+    masks = (inputs["completion_mask"] * inputs["tool_mask"]).tolist()
+    return [[entropy[row, begin:end] for begin, end in runs_of(mask)] for row, mask in enumerate(masks)]
+
+
+def test_epo_is_in_the_loss_and_in_its_gradient(page, tmp_path):
+    import torch
+    from trl import GRPOTrainer
+
+    config = EpoConfig(coef=0.5, alpha=0.7, kappa_l=0.99, kappa_r=1.001)
+    means, differences = list[float](), list[tuple[float, float]]()
+
+    def judge(trainer: Any, model: Any, inputs: dict[str, Any], loss: Any) -> None:
+        rows = [row for row in entropies(trainer, model, inputs) if row]
+        weight = 1 + math.exp(-len(means) / 1)  # a schedule of two steps
+        reference = np.mean(means) if means else None
+
+        def held(entropy: Any) -> Any:
+            if reference is None:
+                return -config.coef * entropy
+            out = (config.kappa_l * reference - entropy).relu() + (entropy - config.kappa_r * reference).relu()
+            return -config.coef * (entropy - weight * config.alpha * out)
+
+        wanted = torch.stack([torch.stack([held(turn).mean() for turn in row]).mean() for row in rows]).mean()
+        plain = GRPOTrainer._compute_loss(trainer, model, inputs)
+        parameters = list(model.parameters())
+        differences.append((float((loss - plain).detach()), float(wanted.detach())))
+        ours = torch.autograd.grad(loss - plain, parameters, retain_graph=True, allow_unused=True)
+        theirs = torch.autograd.grad(wanted, parameters, retain_graph=True, allow_unused=True)
+        for one, other in zip(ours, theirs, strict=True):
+            if other is not None:
+                assert one is not None
+                torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-6)
+        means.append(float(torch.cat([turn for row in rows for turn in row]).mean().detach()))
+
+    options = {"gradient_checkpointing": False, "learning_rate": 1e-3, "lr_scheduler_type": "constant"}
+    options |= {"save_strategy": "steps", "save_steps": 2}
+    run = Watched(page, tmp_path, epo=config, judge=judge, **options)
+    assert len(differences) == 2 and means[0] != means[1]
+    for got, wanted in differences:
+        assert got == pytest.approx(wanted, rel=1e-4)
+    first, second = run.trainer.state.log_history[:2]
+    assert first["epo/weight"] == 2 and "epo/reference" not in first
+    assert second["epo/reference"] == pytest.approx(means[0], rel=1e-5) and 0 < second["epo/outside"] <= 1
+    folder = Path(run.trainer.args.output_dir) / "checkpoint-2"
+    (tmp_path / "more").mkdir()
+    more = Watched(page, tmp_path / "more", epo=config, max_steps=3, resumed=str(folder), **options)
+    assert more.trainer.state.log_history[-2]["epo/reference"] == pytest.approx(np.mean(means), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("epo", "options", "said"),
+    [
+        ({}, {"entropy_coef": 0.01}, "entropy_coef = 0.01 rewards entropy, as EPO does itself by its coef"),
+        ({"form": "released"}, {}, "EPO's form = 'released' wants entropies before a generation's first update"),
+        ({"horizon": 9}, {}, "EPO's horizon = 9 is a schedule of 9 generations, of which a run of 2 sees the start"),
+    ],
+)
+def test_what_trl_cannot_do_of_epo_is_refused_by_its_name(page, tmp_path, epo, options, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        Watched(page, tmp_path, epo=EpoConfig(**epo), **options)
 
 
 @pytest.mark.parametrize(

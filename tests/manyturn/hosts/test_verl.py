@@ -122,8 +122,9 @@ def replies(output: Any) -> list[list[int]]:
 
 def told(steps: Sequence[Answer]) -> dict[str, Any]:
     """What credit has to be told of an episode that was played here."""
+    parts = sorted({"outcome", *(part for step in steps[1:] for part in step.parts)})
     return {
-        "rewards": [step.reward for step in steps[1:]],
+        "rewards": {part: [step.parts.get(part, 0.0) for step in steps[1:]] for part in parts},
         "anchors": [step.anchor for step in steps[:-1]],
         "understood": [step.understood for step in steps[1:]],
         "format_valid": [step.format_valid for step in steps[1:]],
@@ -188,7 +189,7 @@ def test_every_token_of_its_batch_has_the_credit_of_the_library(rows, place):
     take_place(GIGPO)
     data = compute_advantage(batch_of(outputs, ["a"] * 4), adv_estimator="gdpo", config=AlgoConfig())
     given = [output.extra_fields["credit"] for output in outputs]
-    assert given[0]["rewards"] == [step.reward for step in steps[1:]]
+    assert given[0]["rewards"] == {"outcome": [step.reward for step in steps[1:]]}
     earned = mc.credit_rollouts([mc.Rollout(group="a", **one) for one in given], GIGPO)
     wanted = mc.on_mask(earned.advantage_T, earned.batch, data.batch["response_mask"].numpy())
     np.testing.assert_allclose(data.batch["advantages"].numpy(), wanted, rtol=1e-6, atol=1e-7)
@@ -229,7 +230,7 @@ def test_a_response_that_is_cut_off_keeps_its_turns_and_its_tokens_apart(rows):
             len(output.response_ids) <= length
             and output.response_ids == whole.response_ids[:length][: len(output.response_ids)]
         )
-        assert credit["tokens"] == [len(reply) for reply in said] and len(credit["rewards"]) == len(said)
+        assert credit["tokens"] == [len(reply) for reply in said] and len(credit["rewards"]["outcome"]) == len(said)
         assert credit["truncated"]
 
 
