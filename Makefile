@@ -91,6 +91,15 @@ $(HOSTS)/skyrl/.installed: pyproject.toml setup.py
 	$(HOSTS)/skyrl/bin/python -m pip install --quiet skyrl-gym==0.4.0 datasets==5.2.0 'setuptools>=77' --editable . pytest pytest-timeout hypothesis
 	touch $@
 
+# SkyRL's trainer without what needs CUDA: the packages that its trainer's class and its generator import.
+$(HOSTS)/skyrl-trainer/.installed: pyproject.toml setup.py constraints.txt
+	@[ -n "$(PY312)" ] || { echo "SkyRL needs Python 3.12 or newer: make interop PY312=PYTHON"; exit 1; }
+	$(PY312) -m venv $(HOSTS)/skyrl-trainer
+	$(HOSTS)/skyrl-trainer/bin/python -m pip install --quiet --constraint constraints.txt torch
+	$(HOSTS)/skyrl-trainer/bin/python -m pip install --quiet --no-deps skyrl==0.4.0
+	$(HOSTS)/skyrl-trainer/bin/python -m pip install --quiet skyrl-gym==0.4.0 'transformers<=5.16.1' ray==2.57.0 accelerate aiohttp cloudpathlib datasets fastapi func_timeout hydra-core jaxtyping loguru omegaconf orjson peft==0.18.1 pybase64 tensordict torchdata uvicorn wandb 'setuptools>=77' --editable . pytest pytest-timeout hypothesis
+	touch $@
+
 # verl refuses Python 3.13, and imports three packages that it does not ask for.
 PY_VERL ?= $(firstword $(foreach one,$(PYTHON) python3.12 python3.11 $(wildcard $(HOME)/.pyenv/versions/3.*/bin/python),$(shell $(one) -c 'import sys; print("$(one)" if (3, 11) <= sys.version_info < (3, 13) else "")' 2>/dev/null)))
 $(HOSTS)/verl/.installed: pyproject.toml setup.py constraints.txt
@@ -129,13 +138,14 @@ $(HOSTS)/nemo-gym/.installed: pyproject.toml setup.py
 	touch $@
 
 # A pytest for each: what its host needs is there, or the tests fail.
-interop: $(HOSTS)/trl/.installed $(HOSTS)/trackers/.installed $(HOSTS)/openenv/.installed $(HOSTS)/nemo-gym/.installed $(HOSTS)/verifiers/.installed $(HOSTS)/skyrl/.installed $(HOSTS)/verl/.installed $(HOSTS)/harbor/.installed $(HOSTS)/ray/.installed $(HOSTS)/inspect/.installed
+interop: $(HOSTS)/trl/.installed $(HOSTS)/trackers/.installed $(HOSTS)/openenv/.installed $(HOSTS)/nemo-gym/.installed $(HOSTS)/verifiers/.installed $(HOSTS)/skyrl/.installed $(HOSTS)/skyrl-trainer/.installed $(HOSTS)/verl/.installed $(HOSTS)/harbor/.installed $(HOSTS)/ray/.installed $(HOSTS)/inspect/.installed
 	MANYTURN_REQUIRE_TRL=1 .ci/bare $(HOSTS)/trl/bin/python -m pytest -q tests/manyturn/hosts/test_trl.py tests/manyturn/hosts/test_trl_async.py tests/manyturn/hosts/test_trl_environment.py tests/manyturn/hosts/test_trl_learning.py tests/benchmarks/test_learner_peer.py
 	MANYTURN_REQUIRE_TRACKERS=1 .ci/bare $(HOSTS)/trackers/bin/python -m pytest -q tests/trainers/record/test_sinks.py
 	MANYTURN_REQUIRE_OPENENV=1 .ci/bare $(HOSTS)/openenv/bin/python -m pytest -q tests/manyturn/hosts/test_openenv.py tests/manyturn/hosts/test_openenv_in.py tests/manyturn/hosts/test_readers_of_trajectories.py
 	MANYTURN_REQUIRE_NEMO_GYM=1 .ci/bare $(HOSTS)/nemo-gym/bin/python -m pytest -q tests/manyturn/hosts/test_nemo_gym.py
 	MANYTURN_REQUIRE_VERIFIERS=1 .ci/bare $(HOSTS)/verifiers/bin/python -m pytest -q tests/manyturn/hosts/test_verifiers.py tests/manyturn/hosts/test_verifiers_in.py
 	MANYTURN_REQUIRE_SKYRL_GYM=1 .ci/bare $(HOSTS)/skyrl/bin/python -m pytest -q tests/manyturn/hosts/test_skyrl.py
+	MANYTURN_REQUIRE_SKYRL=1 .ci/bare $(HOSTS)/skyrl-trainer/bin/python -m pytest -q tests/manyturn/hosts/test_skyrl_trainer.py
 	MANYTURN_REQUIRE_VERL=1 .ci/bare $(HOSTS)/verl/bin/python -m pytest -q tests/manyturn/hosts/test_verl.py
 	MANYTURN_REQUIRE_HARBOR=1 .ci/bare $(HOSTS)/harbor/bin/python -m pytest -q tests/manyturn/hosts/test_harbor.py tests/manyturn/hosts/test_readers_of_trajectories.py
 	MANYTURN_REQUIRE_INSPECT=1 MANYTURN_REQUIRE_DATASETS=1 .ci/bare $(HOSTS)/inspect/bin/python -m pytest -q tests/manyturn/hosts/test_readers_of_trajectories.py tests/manyturn/hosts/test_inspect_viewer.py
