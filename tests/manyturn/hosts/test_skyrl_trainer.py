@@ -64,7 +64,9 @@ class Trained:
         tokenizer.chat_template = TEMPLATE
         cfg = SkyRLTrainConfig()
         cfg.trainer.algorithm.advantage_estimator = "manyturn"
-        cfg.generator.max_turns = 100
+        cfg.generator.max_turns, cfg.generator.n_samples_per_prompt = 100, len(scripts)
+        cfg.trainer.train_batch_size = cfg.trainer.policy_mini_batch_size = 1
+        cfg.generator.inference_engine.enable_ray_prometheus_stats = cfg.trainer.enable_ray_gpu_monitor = False
         for name, value in algorithm.items():
             setattr(cfg.trainer.algorithm, name, value)
         register(credit)
