@@ -168,7 +168,7 @@ def _told(output: Mapping[str, Any], uids: Sequence[str]) -> list[dict[str, Any]
     return [dict(one) for one in told]
 
 
-def _rollout(group: str, mask_T: NDArray[Any], told: dict[str, Any]) -> Rollout:
+def _rollout(group: Any, mask_T: Any, told: dict[str, Any]) -> Rollout:
     return Rollout(**({"group": group} | ({} if "tokens" in told else {"mask": mask_T}) | told))
 
 

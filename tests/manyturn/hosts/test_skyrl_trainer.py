@@ -84,7 +84,9 @@ class Trained:
         trainer = credit_trainer(RayPPOTrainer)(cfg, None, tokenizer, None, engine, generator)
         trainer.dispatch = SimpleNamespace(get_lcm_dp_size=lambda: len(scripts) + 1)  # so that there is padding
         output, uids = trainer.postprocess_generator_output(self.output, ["a"] * len(scripts))
-        self.data = trainer.compute_advantages_and_returns(trainer.convert_to_training_input(output, uids))
+        data = trainer.convert_to_training_input(output, uids)
+        data["values"] = None  # as its forward pass leaves it where there is no critic
+        self.data = trainer.compute_advantages_and_returns(data)
         self.told = [one["credit"] for one in self.output["env_metrics"]]
 
 
