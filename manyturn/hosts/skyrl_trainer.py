@@ -160,12 +160,13 @@ def _unfit(cfg: Any) -> str | None:
 
 def _told(output: Mapping[str, Any], uids: Sequence[str]) -> list[dict[str, Any]]:
     told = [(one or {}).get(COLUMN) for one in output.get("env_metrics") or [None] * len(uids)]
-    if any(one is None for one in told):
+    found = [dict[str, Any](one) for one in told if one is not None]
+    if len(found) < len(uids):
         raise ValueError(
             f"the environment says nothing of its turns: export it with manyturn, or return {COLUMN!r} from its "
             "get_metrics, with rewards and anchors of each turn"
         )
-    return [dict(one) for one in told]
+    return found
 
 
 def _rollout(group: Any, mask_T: Any, told: dict[str, Any]) -> Rollout:
