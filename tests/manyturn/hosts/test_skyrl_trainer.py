@@ -65,6 +65,7 @@ class Trained:
         cfg = SkyRLTrainConfig()
         cfg.trainer.algorithm.advantage_estimator = "manyturn"
         cfg.generator.max_turns, cfg.generator.n_samples_per_prompt = 100, len(scripts)
+        cfg.generator.max_input_length = 100_000
         cfg.trainer.train_batch_size = cfg.trainer.policy_mini_batch_size = 1
         cfg.generator.inference_engine.enable_ray_prometheus_stats = cfg.trainer.enable_ray_gpu_monitor = False
         for name, value in algorithm.items():
