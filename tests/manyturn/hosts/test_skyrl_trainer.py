@@ -6,6 +6,7 @@ replies are scripted, through the trainer's own methods to advantages and the ma
 
 import asyncio
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -99,6 +100,7 @@ def exported(command, monkeypatch, tmp_path):
     yield lambda env, *words: Package(command, monkeypatch, env, tmp_path, *words)
     for name in set(registry) - before:
         registry.pop(name)
+        sys.modules.pop(name.replace("-", "_"), None)
 
 
 @pytest.mark.parametrize(
