@@ -43,12 +43,6 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"credit.advantage": "turn_gae"},
     ),
     (
-        {"credit.advantage": "epo"},
-        "epo is a term of the loss, no credit: set objective.epo in a run of ours, or give epo to TRL's "
-        "CreditGRPOTrainer; verl, SkyRL, prime-rl, rLLM and TRL's asynchronous trainer have no place for it",
-        {"objective": {"name": "clip", "epo": {}}},
-    ),
-    (
         {"credit.modulation": ["empg", "entropy_weight"]},
         "empg and entropy_weight both weigh turns by their entropy",
         {"credit.modulation": ["empg"]},
