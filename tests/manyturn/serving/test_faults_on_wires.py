@@ -18,7 +18,7 @@ class Nemo:
     """A session of NeMo Gym's agent: a cookie."""
 
     def __init__(self, url: str):
-        self.client = httpx.AsyncClient(base_url=url)
+        self.client = httpx.AsyncClient(base_url=url, timeout=60)
 
     async def reset(self, seed: int) -> httpx.Response:
         return await self.client.post("/reset", json={"manyturn": {"seed": seed}})
@@ -36,7 +36,7 @@ class OpenEnv:
     """An episode of OpenEnv over HTTP: an id in each request."""
 
     def __init__(self, url: str):
-        self.client, self.episode = httpx.AsyncClient(base_url=url), ""
+        self.client, self.episode = httpx.AsyncClient(base_url=url, timeout=60), ""
 
     async def reset(self, seed: int) -> httpx.Response:
         answer = await self.client.post("/reset", json={"seed": seed})

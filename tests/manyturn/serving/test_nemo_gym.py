@@ -25,7 +25,7 @@ class Session:
     """A client with a cookie of its own, such as the agent has for each rollout."""
 
     def __init__(self, url):
-        self.client = httpx.AsyncClient(base_url=url)
+        self.client = httpx.AsyncClient(base_url=url, timeout=60)
 
     async def post(self, path, body, status=200):
         answer = await self.client.post(path, content=body if isinstance(body, bytes) else json.dumps(body))

@@ -213,7 +213,10 @@ def test_who_may_not_come_is_not_let_in(tools):
 
 def test_requests_over_http_name_their_episode(tools):
     async def play():
-        async with tools.serving(tools.faulty, "openenv") as (url, held), httpx.AsyncClient(base_url=url) as client:
+        async with (
+            tools.serving(tools.faulty, "openenv") as (url, held),
+            httpx.AsyncClient(base_url=url, timeout=60) as client,
+        ):
             begun = (await client.post("/reset", json={"seed": 2})).json()
             episode = begun["metadata"]["episode"]
             played = await client.post("/step", json={"action": {"text": "hello"}, "episode": episode})
@@ -239,7 +242,10 @@ def test_requests_over_http_name_their_episode(tools):
 
 def test_tasks_are_listed_as_they_are_begun(tools):
     async def play():
-        async with tools.serving(tools.faulty, "openenv") as (url, _), httpx.AsyncClient(base_url=url) as client:
+        async with (
+            tools.serving(tools.faulty, "openenv") as (url, _),
+            httpx.AsyncClient(base_url=url, timeout=60) as client,
+        ):
             assert (await client.get("/list_environments")).json() == ["Faulty"]
             kinds = (await client.get("/faulty/splits")).json()
             assert kinds[0] == {"name": "train", "type": "train"} and len(kinds) == 3
