@@ -15,7 +15,7 @@ from manyturn.agents.choices import Choices
 from manyturn.agents.vllm.limits import REPLIES
 
 if TYPE_CHECKING:
-    from vllm import SamplingParams  # pyright: ignore[reportMissingImports]
+    from vllm.sampling_params import SamplingParams  # pyright: ignore[reportMissingImports]
 
 
 class LimitedReplies(AdapterLogitsProcessor):
