@@ -65,7 +65,7 @@ class EntropyTerm:
         said_BT = reply_BT >= 0
         met = torch.stack([entropy_BT.detach()[said_BT].sum().double(), said_BT.sum().double()])
         self._met = met if self._met is None else self._met + met
-        mean = partial(turn_mean, reply=reply_BT, turns=None, episodes=episodes)  # pyright: ignore[reportArgumentType]
+        mean = partial(turn_mean, reply=reply_BT, turns=None, episodes=episodes)
         term, outside_BT = epo(self.config, entropy_BT, reply_BT, mean, self.now)
         return term, float(outside_BT[said_BT].mean()) if said_BT.any() else 0.0
 

@@ -182,7 +182,7 @@ def epo(
     return -config.coef * (mean(entropy) - now.weight * config.alpha * mean(penalty)), outside
 
 
-def turn_mean(x: "Tensor", reply: "Tensor", turns: "Tensor | None", episodes: int) -> "Tensor":
+def turn_mean(x: "Tensor", reply: "Tensor", turns: "Tensor | None", episodes: "int | Tensor") -> "Tensor":
     """These rows' share of the mean over the tokens of a turn, then over the turns of an episode, then over episodes.
 
     >>> import torch
