@@ -131,17 +131,19 @@ def test_search_leads_to_the_page_that_a_name_is_of(visit):
 
 
 def test_the_menu_leads_through_the_site(visit):
+    from playwright.sync_api import expect
+
     page = visit(LAPTOP)
     tabs = page.locator(".md-tabs__link").all_inner_texts()
     assert tabs == ["Home", "Guides", "Environments", "Methods", "Concepts", "Results", "Reference"]
     for tab in tabs:
         page.get_by_role("link", name=tab, exact=True).first.click()
-        assert page.locator(".md-tabs__item--active").inner_text() == tab
+        expect(page.locator(".md-tabs__item--active")).to_have_text(tab)  # which waits for the next page
         below = page.locator(".md-sidebar--primary .md-nav__item--active a.md-nav__link:visible")
         last = below.last.inner_text()
         below.last.click()
-        assert page.locator(".md-tabs__item--active").inner_text() == tab
-        assert page.locator(".md-nav__link--active:visible").first.inner_text() == last
+        expect(page.locator(".md-nav__link--active:visible").first).to_have_text(last)
+        expect(page.locator(".md-tabs__item--active")).to_have_text(tab)
     page.locator(".md-header .md-logo").click()
     assert page.url.endswith(":" + page.url.split(":")[2].split("/")[0] + "/")
 
