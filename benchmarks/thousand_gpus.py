@@ -29,7 +29,7 @@ STEPS, EPISODES, STALENESS = 8, (1024, 4096), (0, 1, 4)
 FIGURES = {"measured": "from", "assumed": "which is", "computed": "from"}  # each part with the head of its last column
 WORDS = """# A thousand GPUs, on paper
 
-Nobody has run manyturn on a thousand GPUs, and no GPU was there to measure with. This page says what such a run would
+Nobody has run manyturn on a thousand GPUs, and we had no GPU to measure with. This page says what such a run would
 need if some assumptions held, and which of its figures were measured. `python benchmarks/thousand_gpus.py` makes it
 from committed results, from `benchmarks/thousand_gpus.toml`, and from the simulator of the schedule. Change the
 assumptions there for a plan of your own. A smaller run is planned by its own first steps: [planning](planning.md).
