@@ -201,8 +201,7 @@ class TransformersEngine(Engine):
     async def choose(
         self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling, choices: Choices
     ) -> Reply:
-        if choices.longest > sampling.max_tokens:
-            raise EngineError(f"a choice of {choices.longest} tokens, where a reply has at most {sampling.max_tokens}")
+        choices.check_length(sampling.max_tokens)
         return await self._reply(key, turn, prompt_ids, sampling, choices)
 
     async def _reply(

@@ -1,9 +1,12 @@
-"""A small random model that knows the words of mazes, as a folder that any trainer loads."""
+"""A small random model that knows the words of mazes, as a folder that any trainer loads; packages for skyrl-gym."""
 
 import re
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from exported_skyrl import Package  # pyright: ignore[reportMissingImports]
 
 import manyturn as mt
 
@@ -44,3 +47,15 @@ def maze_model(tmp_path_factory) -> Path:
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture
+def exported_skyrl(command, monkeypatch, tmp_path) -> Iterator[Callable[..., Package]]:
+    """Exports an environment and installs its package, which skyrl-gym has forgotten after the test."""
+    from skyrl_gym.envs.registration import registry
+
+    before = set(registry)
+    yield lambda env, *words: Package(command, monkeypatch, env, tmp_path, *words)
+    for name in set(registry) - before:
+        registry.pop(name)
+        sys.modules.pop(name.replace("-", "_"), None)

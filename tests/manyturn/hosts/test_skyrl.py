@@ -3,11 +3,8 @@
 SkyRL's trainer is not run here. What its generator calls is: ``make`` with a row as ``extras``, ``init`` and ``step``.
 """
 
-import sys
-
 import pytest
 from expert_episode import episode  # pyright: ignore[reportMissingImports]
-from exported_skyrl import Package  # pyright: ignore[reportMissingImports]
 from needs_host import host  # pyright: ignore[reportMissingImports]
 from served import FAULTY, UNSCORABLE  # pyright: ignore[reportMissingImports]
 
@@ -20,20 +17,9 @@ def _skyrl() -> None:
     host("skyrl_gym")
 
 
-@pytest.fixture
-def exported(command, monkeypatch, tmp_path):
-    from skyrl_gym.envs.registration import registry
-
-    before = set(registry)
-    yield lambda env, *words: Package(command, monkeypatch, env, tmp_path, *words)
-    for name in set(registry) - before:
-        registry.pop(name)
-        sys.modules.pop(name.replace("-", "_"), None)
-
-
 @pytest.mark.parametrize("env", [f"manyturn/{name}-v0" for name in ("Desk", "Shop", "Household")])
-def test_it_plays_our_episodes(env, exported):
-    package = exported(env, "--env.wrappers", '[{name = "turn_cost", cost = 0.01}]')
+def test_it_plays_our_episodes(env, exported_skyrl):
+    package = exported_skyrl(env, "--env.wrappers", '[{name = "turn_cost", cost = 0.01}]')
     assert len(package.rows) == 3
     for number, (row, task) in enumerate(zip(package.rows, package.world.tasks("test"), strict=True)):
         actions, steps = episode(package.world, task, bool(number % 2))
@@ -51,8 +37,8 @@ def test_it_plays_our_episodes(env, exported):
         theirs.close()
 
 
-def test_the_generators_limit_of_turns_truncates(exported):
-    package = exported("manyturn/Household-v0")
+def test_the_generators_limit_of_turns_truncates(exported_skyrl):
+    package = exported_skyrl("manyturn/Household-v0")
     theirs = package.made(package.rows[0], max_turns=2)
     theirs.init(package.rows[0]["prompt"])
     assert not theirs.step("look")["done"]
@@ -60,16 +46,16 @@ def test_the_generators_limit_of_turns_truncates(exported):
     assert last["done"] and last["metadata"]["truncated"] and last["observations"] == []
 
 
-def test_a_fault_of_the_environment_is_no_reward(exported):
-    package = exported(FAULTY)
+def test_a_fault_of_the_environment_is_no_reward(exported_skyrl):
+    package = exported_skyrl(FAULTY)
     theirs = package.made(package.rows[0])
     theirs.init(package.rows[0]["prompt"])
     with pytest.raises(EnvError, match="broken on purpose"):
         theirs.step("raise")
 
 
-def test_a_reward_that_is_not_known_is_no_reward(exported):
-    package = exported(UNSCORABLE)
+def test_a_reward_that_is_not_known_is_no_reward(exported_skyrl):
+    package = exported_skyrl(UNSCORABLE)
     theirs = package.made(package.rows[0])
     theirs.init(package.rows[0]["prompt"])
     with pytest.raises(EnvError, match="is not known"):
@@ -77,8 +63,8 @@ def test_a_reward_that_is_not_known_is_no_reward(exported):
             pass
 
 
-def test_a_row_of_another_export_is_refused(exported):
-    package = exported("manyturn/Maze-v0")
+def test_a_row_of_another_export_is_refused(exported_skyrl):
+    package = exported_skyrl("manyturn/Maze-v0")
     for changes in ({"content": "0" * 32}, {"task": "test/easy/none"}):
         with pytest.raises(PanelError, match="is none of this export"):
             package.made(package.rows[0], **changes)
@@ -86,10 +72,10 @@ def test_a_row_of_another_export_is_refused(exported):
         package.made({"env_class": package.rows[0]["env_class"]})
 
 
-def test_the_rows_are_read_as_skyrl_reads_them(exported, tmp_path):
+def test_the_rows_are_read_as_skyrl_reads_them(exported_skyrl, tmp_path):
     from datasets import load_dataset
 
-    package = exported("manyturn/Maze-v0")
+    package = exported_skyrl("manyturn/Maze-v0")
     file = str(tmp_path / "package" / "data" / "test.jsonl")
     rows = load_dataset("json", data_files=file, cache_dir=str(tmp_path / "cache"))["train"].to_list()
     assert rows == package.rows

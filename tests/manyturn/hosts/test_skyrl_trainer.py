@@ -6,7 +6,6 @@ replies are scripted, through the trainer's own methods to advantages and the ma
 
 import asyncio
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -92,17 +91,6 @@ class Trained:
         self.told = [one["credit"] for one in self.output["env_metrics"]]
 
 
-@pytest.fixture
-def exported(command, monkeypatch, tmp_path):
-    from skyrl_gym.envs.registration import registry
-
-    before = set(registry)
-    yield lambda env, *words: Package(command, monkeypatch, env, tmp_path, *words)
-    for name in set(registry) - before:
-        registry.pop(name)
-        sys.modules.pop(name.replace("-", "_"), None)
-
-
 @pytest.mark.parametrize(
     "credit",
     [
@@ -114,8 +102,8 @@ def exported(command, monkeypatch, tmp_path):
     ],
     ids=["gigpo", "gated", "left_out"],
 )
-def test_every_token_of_its_batch_has_the_credit_of_the_library(exported, credit):
-    package = exported("manyturn/Maze-v0", "--env.wrappers", '[{name = "turn_cost", cost = 0.01}]')
+def test_every_token_of_its_batch_has_the_credit_of_the_library(exported_skyrl, credit):
+    package = exported_skyrl("manyturn/Maze-v0", "--env.wrappers", '[{name = "turn_cost", cost = 0.01}]')
     [task, *_] = package.world.tasks("test")
     actions, steps = episode(package.world, task, False)
     scripts = [actions, ["nonsense", *actions], ["go nowhere"] * 200, actions]
@@ -139,14 +127,14 @@ def test_every_token_of_its_batch_has_the_credit_of_the_library(exported, credit
     assert learnt[2].any() == (credit.truncated == "as_ended")
 
 
-def test_its_own_check_of_options_takes_the_registered_name_and_its_trainer_refuses_others(exported):
+def test_its_own_check_of_options_takes_the_registered_name_and_its_trainer_refuses_others(exported_skyrl):
     from skyrl.backends.skyrl_train.utils.ppo_utils import AdvantageEstimatorRegistry
 
     from manyturn.hosts.skyrl_trainer import register
 
     estimator = register(GIGPO)
     assert AdvantageEstimatorRegistry.get("manyturn") is estimator
-    package = exported("manyturn/Maze-v0")
+    package = exported_skyrl("manyturn/Maze-v0")
     with pytest.raises(ValueError, match="use_kl_in_reward = True changes rewards that credit does not read"):
         Trained(package, [["x"] * 200] * 2, GIGPO, use_kl_in_reward=True)
 
