@@ -13,10 +13,10 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "packing.py"
 @pytest.mark.slow
 def test_runs_of_one_seed_begin_alike_and_differ_in_packing(tmp_path):
     out = tmp_path / "packing.json"
-    command = [sys.executable, str(BENCHMARK), "--seeds", "1", "--steps", "1", "--out", str(out)]
+    command = [sys.executable, str(BENCHMARK), "--seeds", "1", "--steps", "1", "--jobs", "2", "--out", str(out)]
     subprocess.run(command, check=True, timeout=280)
     runs = {run["packing"]: run for run in json.loads(out.read_text())["runs"]}
-    assert set(runs) == {"padding", "packed", "trie"}
+    assert set(runs) == {"padding", "packed", "trie", "auto"}
     successes = [run["before"] for run in runs.values()]
     assert min(successes) > 0.2 and max(successes) - min(successes) < 0.3  # the warm-up packs too, and rounds otherwise
     assert all(run["learn_cpu_seconds"] > 0 for run in runs.values())
