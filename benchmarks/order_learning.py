@@ -1,10 +1,12 @@
 """What a policy learns from as many episodes in asynchronous order as in synchronous order, on the maze.
 
-    nice -n 10 python benchmarks/order_learning.py RUN-FOLDER      about seven minutes on a core
+    nice -n 10 python benchmarks/order_learning.py RUN-FOLDER               eight steps, about seven minutes on a core
+    nice -n 10 python benchmarks/order_learning.py RUN-FOLDER --run long    forty steps, about 25 minutes
     python benchmarks/order_learning.py RUN-FOLDER --toy --out toy.json
 
-The recipe is ``quickstart``, shortened. ``order_learning.toml`` says what is expected. The same command continues. What
-a run in asynchronous order draws depends on how long everything takes: its figures are not to the bit those of another.
+The recipe is ``quickstart``, shortened. ``order_learning.toml`` says what is expected of each. The same command
+continues. What a run in asynchronous order draws depends on how long everything takes: its figures are not to the bit
+those of another.
 """
 
 import argparse
@@ -28,14 +30,14 @@ from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.run.loop import train
 
 FILE = Path(__file__).resolve().with_name("order_learning.toml")
-OUT = RESULTS / "order_learning.json"
+OUTS = {"short": RESULTS / "order_learning.json", "long": RESULTS / "order_learning_long.json"}
 ARMS = ("synchronous", "asynchronous")
 _FEW = {"episodes": 20, "max_updates": 2, "check_every": 1, "check_episodes": 4, "must_succeed": False}
 TOY = {"warmup": _FEW, "rollout": {"tasks": 2, "group": 2}}
 
 
 class OrderPlan(NamedTuple):
-    """``order_learning.toml``."""
+    """A table of ``order_learning.toml``."""
 
     date: str
     first_seed: int
@@ -46,6 +48,10 @@ class OrderPlan(NamedTuple):
     margin: float
     expected: str
     why: str
+
+
+def plan_of(name: str) -> OrderPlan:
+    return OrderPlan(**tomllib.loads(FILE.read_text(encoding="utf-8"))[name])
 
 
 def config_of(plan: OrderPlan, arm: str, seed: int, toy: bool = False) -> RunConfig:
@@ -108,22 +114,24 @@ def judged(plan: OrderPlan, lines: list[dict[str, Any]]) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where warm-ups and lines lie")
+    parser.add_argument("--run", choices=OUTS, default="short")
     parser.add_argument("--toy", action="store_true", help="sizes that show that it runs, and nothing else")
-    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--out", type=Path)
     chosen = parser.parse_args()
-    if chosen.toy and chosen.out == OUT:
+    if chosen.toy and not chosen.out:
         parser.error("toy sizes are no result: give --out")
-    about = origin(chosen.out, ("torch", "transformers", "gymnasium", "numpy"), run_folder=chosen.folder)
-    plan = OrderPlan(**tomllib.loads(FILE.read_text(encoding="utf-8")))
+    out = chosen.out or OUTS[chosen.run]
+    about = origin(out, ("torch", "transformers", "gymnasium", "numpy"), run_folder=chosen.folder)
+    plan = plan_of(chosen.run)
     if chosen.toy:
         plan = plan._replace(seeds=2, steps=2, staleness=1, tasks=2)
     transformers_logging.disable_progress_bar()
-    root = chosen.folder.resolve() / about["commit"]
+    root = chosen.folder.resolve() / about["commit"] / chosen.run
     seeds = range(plan.first_seed, plan.first_seed + plan.seeds)
     lines = [run(root, plan, arm, seed, chosen.toy) for seed in seeds for arm in ARMS]
     result = judged(plan, lines)
     print(result)
-    write(chosen.out, about, {"plan": plan._asdict(), "result": result, "runs": lines})
+    write(out, about, {"plan": plan._asdict(), "result": result, "runs": lines})
 
 
 if __name__ == "__main__":

@@ -3,21 +3,21 @@
 import json
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-from order_learning import FILE, OrderPlan, config_of, judged
+from order_learning import config_of, judged, plan_of
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "order_learning.py"
-PLAN = OrderPlan(**tomllib.loads(FILE.read_text()))
+PLAN = plan_of("short")
 
 
-def test_arms_differ_in_their_order_alone():
-    calm, ahead = (config_of(PLAN, arm, 10).model_dump(mode="json") for arm in ("synchronous", "asynchronous"))
+@pytest.mark.parametrize("plan", ["short", "long"])
+def test_arms_differ_in_their_order_alone(plan):
+    calm, ahead = (config_of(plan_of(plan), arm, 10).model_dump(mode="json") for arm in ("synchronous", "asynchronous"))
     assert (calm.pop("order")["kind"], ahead.pop("order")["kind"]) == ("synchronous", "asynchronous")
     assert calm == ahead
 
@@ -39,7 +39,7 @@ def test_a_verdict_is_that_of_its_interval(differences, shown):
 @pytest.mark.slow
 def test_it_runs_at_toy_size(tmp_path):
     out = tmp_path / "toy.json"
-    command = [sys.executable, str(BENCHMARK), str(tmp_path / "runs"), "--toy", "--out", str(out)]
+    command = [sys.executable, str(BENCHMARK), str(tmp_path / "runs"), "--run", "long", "--toy", "--out", str(out)]
     subprocess.run(command, check=True, timeout=280)
     told = json.loads(out.read_text())
     assert {(line["arm"], len(line["training"])) for line in told["runs"]} == {("synchronous", 2), ("asynchronous", 2)}
