@@ -310,7 +310,7 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "learner.max_grad_norm": Matters(0.01),
     "learner.minibatch": Matters(4),
     "learner.epochs": Matters(2),
-    "learner.packing": Unchanged("trie", why="of how sequences go through the model"),
+    "learner.packing": Unchanged("padding", why="of how sequences go through the model"),
     "learner.micro_tokens": Unchanged(64, why="of how much is computed at once"),
     "learner.engine_alarm": Unchanged("note", why="of whether a run stops"),
     "learner.old_logprobs": Matters("engine", COARSE),
@@ -328,7 +328,7 @@ OPTIONS: dict[str, Matters | Unchanged] = {
         0.0, {**DEEP, "learner.lora_layers": [1, 2]}, why="of what is kept, and what is computed again"
     ),
     "learner.gradient_checkpointing": Unchanged(True, why="of what is kept for the backward pass"),
-    "learner.compile": Unchanged(True, why="of how layers are computed"),
+    "learner.compile": Unchanged(True, {"learner.packing": "padding"}, why="of how layers are computed"),
     "learner.offload_optimizer": Unchanged(why="of where AdamW's moments are, which on a CPU is refused"),
     "value": Matters({"lr": 0.1, "clip": None}, {"credit.advantage": "turn_gae"}, first={"fit": "least_squares"}),
     "value.fit": Matters("gradient", {"value": {"lr": UNSET, "clip": UNSET}}, first="least_squares"),

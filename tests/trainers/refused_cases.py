@@ -85,12 +85,12 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"learner.offload_optimizer": False},
     ),
     (
-        {"learner.compile": True, "learner.packing": "trie"},
-        r"would compile each layout of learner\.packing = 'trie' again: set learner\.packing = 'padding', or leave",
+        {"learner.compile": True},
+        r"would compile each layout of learner\.packing = 'auto' again: set learner\.packing = 'padding', or leave",
         {"learner.packing": "padding"},
     ),
     (
-        {"learner.compile": True, "learner.gradient_checkpointing": True},
+        {"learner.compile": True, "learner.packing": "padding", "learner.gradient_checkpointing": True},
         r"learner\.compile does not go together with learner\.gradient_checkpointing: leave one of them out",
         {"learner.gradient_checkpointing": False},
     ),

@@ -36,7 +36,7 @@ class LearnerConfig(Options):
     """Passes over the episodes of a step."""
     micro_tokens: int = Field(default=16384, ge=64)
     """Most tokens in one forward pass, padding included; gradients of a minibatch are accumulated."""
-    packing: Packing = "padding"
+    packing: Packing = "auto"
     """How samples go into a pass: padded to the longest, one after the other, or with common beginnings once; auto
     takes the last where it saves a tenth of the tokens, otherwise the second."""
     stop_kl: float | None = Field(default=None, gt=0)

@@ -27,7 +27,9 @@ LAYERS = 3
 
 def made(compiled: bool, **options: Any) -> Learner:
     language = build_tiny(["go north"], 0, 64, torch.device("cpu"), width=16, layers=LAYERS, heads=2)
-    config = LearnerConfig.model_validate({"minibatch": 64, "lr": 1e-3, "compile": compiled, **options})
+    config = LearnerConfig.model_validate(
+        {"minibatch": 64, "lr": 1e-3, "compile": compiled, "packing": "padding", **options}
+    )
     learner = Learner(language, config, OBJECTIVES.parse("clip"), 1.0)
     learner.begin_reinforcement()
     return learner
@@ -85,6 +87,6 @@ def test_what_is_missing_is_said_before_a_run_begins():
     check_compiles(torch.device("cpu"))
 
 
-@pytest.mark.parametrize("more", [{"packing": "packed"}, {"gradient_checkpointing": True}])
+@pytest.mark.parametrize("more", [{}, {"packing": "padding", "gradient_checkpointing": True}])
 def test_what_would_compile_each_pass_again_is_refused(more):
     assert "leave" in str(LearnerConfig(compile=True, **more)._refuse_compile())

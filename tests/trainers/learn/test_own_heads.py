@@ -138,7 +138,8 @@ def test_a_critic_of_its_own_is_in_a_checkpoint():
 def test_a_head_goes_where_a_rank_computes_and_not_where_its_copy_of_the_policy_is(config):
     """Heads of the other ranks stayed on the CPU, where no pass of a rank with a GPU could use them."""
     there = torch.device("meta")
-    made = head_of(config, model().model, LearnerConfig(), PassBudget(64), device=there)
+    learner = LearnerConfig(packing="padding")  # others try a pass, which has no numbers there
+    made = head_of(config, model().model, learner, PassBudget(64), device=there)
     width = model().model.config.get_text_config().hidden_size
     assert made.fit.predict(torch.zeros(2, width, device=there)).device == there, "weights elsewhere would raise"
     if isinstance(made.fit, OwnBody):

@@ -131,7 +131,12 @@ def small(name: str) -> RunConfig:
         "sampling": {"max_tokens": 4},
         "warmup": {"episodes": 0},
         "rollout": {"tasks": 24} if rollout.get("group") == 1 else {"tasks": 3, "group": 3},
-        "learner": {"minibatch": 9, **({"lr_warmup": 0.1} if "lr_warmup" in recipe.get("learner", {}) else {})},
+        # The trial of a packing is read too, and rows that share tokens are not each read alone.
+        "learner": {
+            "minibatch": 9,
+            "packing": "padding",
+            **({"lr_warmup": 0.1} if "lr_warmup" in recipe.get("learner", {}) else {}),
+        },
         "evaluation": {"limit": 1, "every": 0, "greedy": False},
         "steps": 2,
         "checkpoint_every": 2,

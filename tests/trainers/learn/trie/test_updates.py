@@ -52,7 +52,7 @@ def learnt(samples: list[Sample], objective: Any, *heads: Any, **options: Any) -
 
 def assert_the_same(samples: list[Sample], *given: Any, packed: bool = False, **options: Any) -> None:
     """However many tokens fit into a pass: 64 cut most steps."""
-    theirs, told = learnt(samples, *given, **options)
+    theirs, told = learnt(samples, *given, packing="padding", **options)
     if told.get("rejected_tokens") == 1:
         return  # there was no update
     del told["engine_gap"]  # of the first pass alone
