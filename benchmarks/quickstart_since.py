@@ -1,10 +1,11 @@
 """The quickstart of an earlier commit and of this one, in turns on one machine: seconds and success of each.
 
     python benchmarks/quickstart_since.py                    seeds 0, 1 and 2, about a quarter of an hour
-    python benchmarks/quickstart_since.py --before 759f4a8 --seeds 1
+    python benchmarks/quickstart_since.py --seeds 1 --steps 1 --out toy.json
 
 Both run the recipe as their own commit has it, with the packages that are installed now: what differs is our code and
-our recipe, and both are told. The earlier commit comes from this checkout's history.
+our recipe, and both are told. The earlier commit comes from this checkout's history. ``quickstart_since.toml`` says
+which it is, and what is expected.
 """
 
 import argparse
@@ -14,13 +15,15 @@ import resource
 import subprocess
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 from provenance import RESULTS, ROOT, origin, write
 
 OUT = RESULTS / "quickstart_since.json"
+PLAN = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
 def run(tree: Path, seed: int, steps: int | None, folder: Path) -> dict[str, Any]:
@@ -55,10 +58,18 @@ def middle(runs: list[dict[str, Any]], name: str) -> float:
     return median(each[name] for each in runs)
 
 
+def judged(plan: dict[str, Any], runs: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """What the runs of all seeds show: mean difference of success, share of CPU time, and whether that was expected."""
+    rise = fmean(now["after"] - then["after"] for then, now in zip(runs["earlier"], runs["now"], strict=True))
+    used = {which: sum(each["cpu_seconds"] for each in found) for which, found in runs.items()}
+    share = used["now"] / used["earlier"]
+    as_expected = rise >= -plan["margin"] and share <= plan["share"]
+    return {"difference": round(rise, 4), "share": round(share, 3), "as_expected": as_expected}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--before", default="759f4a8", help="the earlier commit")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=PLAN["seeds"])
     parser.add_argument("--steps", type=int, help="of each run; default: the recipe's own")
     parser.add_argument("--out", type=Path, default=OUT)
     chosen = parser.parse_args()
@@ -69,7 +80,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         tree = folder / "earlier"
-        subprocess.run(["git", "worktree", "add", "--quiet", "--detach", tree, chosen.before], cwd=ROOT, check=True)
+        subprocess.run(["git", "worktree", "add", "--quiet", "--detach", tree, PLAN["before"]], cwd=ROOT, check=True)
         try:
             for seed in range(chosen.seeds):
                 for which, code in (("earlier", tree), ("now", ROOT)):
@@ -82,7 +93,9 @@ def main() -> None:
     }
     for which, row in rows.items():
         print(f"{which:8} {row['seconds']:.0f} s  CPU {row['cpu_seconds']:.0f} s  success {row['after']:.3f}")
-    write(chosen.out, about, {"earlier": chosen.before, "medians": rows, "runs": runs})
+    result = judged(PLAN, runs)
+    print(result)
+    write(chosen.out, about, {"plan": PLAN, "medians": rows, "result": result, "runs": runs})
 
 
 if __name__ == "__main__":

@@ -7,7 +7,19 @@ from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+from quickstart_since import PLAN, judged
+
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    ("after", "cpu_seconds", "expected"), [(0.94, 60.0, True), (0.9, 60.0, False), (0.95, 70.0, False)]
+)
+def test_less_success_or_too_little_time_saved_is_not_as_expected(after, cpu_seconds, expected):
+    runs = {"earlier": [{"after": 0.95, "cpu_seconds": 100.0}], "now": [{"after": after, "cpu_seconds": cpu_seconds}]}
+    assert judged(PLAN, runs)["as_expected"] is expected
 
 
 @pytest.mark.slow
