@@ -40,7 +40,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "adapters on the upper half": {"lora_rank": 16, "lora_layers": (4, 8)},
     "a reference policy": {"kl": {"coef": 0.01}},
     "a critic of its own": {"critic": True, "micro_tokens": 2048},
-    "packed": {"packing": "packed"},
+    "padded": {"packing": "padding"},
 }
 LENGTH, ROWS = 512, 32
 # The C library keeps what is freed in small pieces, and gives back only what it has mapped by itself.
