@@ -30,13 +30,14 @@ SETTLED = {
     "grading.md": "1.0",
     "migration.md": "0.01 0.1 0.4",
     "models.md": "2.3",
+    "other-trainers.md": "3.12 3.13",
     "ready-made-runs.md": "0.38",
     "sandboxes.md": "458,752",
     "serving.md": "2,048",
     "software.md": "0.1 0.3",
     "training.md": "0.01 0.2 1.5",
     "trajectories.md": "1.8",
-    "vllm.md": "0.32 5.19",
+    "vllm.md": "0.32 5.17 5.19",
 }
 
 

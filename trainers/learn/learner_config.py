@@ -35,7 +35,8 @@ class LearnerConfig(Options):
     epochs: int = Field(default=1, ge=1)
     """Passes over the episodes of a step."""
     micro_tokens: int = Field(default=16384, ge=64)
-    """Most tokens in one forward pass, padding included; gradients of a minibatch are accumulated."""
+    """Most tokens in one forward pass, those that sequences share counted once, and padding included; gradients of a
+    minibatch are accumulated."""
     packing: Packing = "auto"
     """How samples go into a pass: padded to the longest, one after the other, or with common beginnings once; auto
     takes the last where it saves a tenth of the tokens, otherwise the second."""
