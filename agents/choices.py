@@ -14,7 +14,6 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-from manyturn.agents.engine import EngineError
 from manyturn.agents.reply_format import ReplyFormat
 from manyturn.agents.template import ChatTemplate
 
@@ -77,11 +76,6 @@ class Choices:
     def longest(self) -> int:
         """Tokens of the longest reply."""
         return max(map(len, self.replies))
-
-    def check_length(self, most: int) -> None:
-        """Raises EngineError where a reply has more tokens than ``most``."""
-        if self.longest > most:
-            raise EngineError(f"a choice of {self.longest} tokens, where a reply has at most {most}")
 
     def along(self, ids: Sequence[int]) -> list[Allowed] | None:
         """What was possible at each token of a reply; None if that is none of them."""

@@ -48,6 +48,12 @@ class Sampling(Options):
         return "sampling.temperature = 0 draws all episodes of a task alike, with nothing to learn from: set it to 1"
 
 
+def check_fits(choices: "Choices", sampling: Sampling) -> None:
+    """Raises EngineError where a choice is longer than a reply may be."""
+    if choices.longest > sampling.max_tokens:
+        raise EngineError(f"a choice of {choices.longest} tokens, where a reply has at most {sampling.max_tokens}")
+
+
 class Reply(NamedTuple):
     """What the engine drew.
 

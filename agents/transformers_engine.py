@@ -25,7 +25,7 @@ from manyturn.agents.decoding.decoder import Decoder
 from manyturn.agents.decoding.memory import cache_shape, pages_for, ran_out
 from manyturn.agents.decoding.page_pool import PAGE, PagePool
 from manyturn.agents.decoding.row import Row
-from manyturn.agents.engine import Capabilities, Engine, EngineError, EngineRefused, Reply, Sampling
+from manyturn.agents.engine import Capabilities, Engine, EngineError, EngineRefused, Reply, Sampling, check_fits
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.weights import Weights
 from manyturn.envs.contract.keys import generator
@@ -201,7 +201,7 @@ class TransformersEngine(Engine):
     async def choose(
         self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling, choices: Choices
     ) -> Reply:
-        choices.check_length(sampling.max_tokens)
+        check_fits(choices, sampling)
         return await self._reply(key, turn, prompt_ids, sampling, choices)
 
     async def _reply(

@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, help="of each run; default: the recipe's own")
     parser.add_argument("--jobs", type=int, default=1, help="runs side by side; compare their CPU seconds")
-    parser.add_argument("--out", type=Path, help="default: benchmarks/results/packing-RECIPE.json")
+    parser.add_argument("--out", type=Path, help="default: packing-RECIPE.json, among the results")
     chosen = parser.parse_args()
     if min(chosen.seeds, chosen.jobs, 1 if chosen.steps is None else chosen.steps) < 1:
         parser.error("nothing to compare: --seeds, --steps and --jobs are at least 1")

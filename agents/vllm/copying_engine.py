@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from uuid import uuid4
 
 from manyturn.agents.choices import Choices
-from manyturn.agents.engine import Engine, EngineError, Reply, Sampling
+from manyturn.agents.engine import Engine, EngineError, Reply, Sampling, check_fits
 from manyturn.agents.engine_config import EngineConfig
 from manyturn.agents.episode_key import EpisodeKey
 from manyturn.agents.vllm.model_folder import ModelFolder
@@ -112,7 +112,7 @@ class CopyingEngine(Engine):
     async def choose(
         self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling, choices: Choices
     ) -> Reply:
-        choices.check_length(sampling.max_tokens)
+        check_fits(choices, sampling)
         return await self._reply(key, turn, prompt_ids, sampling, choices)
 
     async def _reply(

@@ -201,7 +201,7 @@ def test_what_was_drawn_with_weights_that_do_not_come_again_is_played_again(tmp_
             async with open_run(ahead(steps=8)) as run:
                 run.only.learner.begin_reinforcement()
                 async with Ahead(run, State(), folder) as order:
-                    for _ in range(3):
+                    for _ in range(5):  # the last of them learns from nothing that older weights have drawn
                         await order.step()
             whole = Journals(folder, Past(), COUNT, 1).found
             file = folder.journal_file(1)
