@@ -137,7 +137,7 @@ def verify_panel_file(
 
 
 class Comparison(dict[str, Any]):
-    """What was found, as plain values; a notebook shows it as tables. See ``agents.compare.compare``."""
+    """Result of a comparison as plain values; see ``agents/evaluation/paired_comparison.py``. A notebook shows tables."""
 
     def show(self, console: Console | None = None) -> None:
         """Print the tables of ``manyturn compare``."""

@@ -1,4 +1,4 @@
-"""Which policy a word on the command line means."""
+"""Policies by the words that name them on the command line."""
 
 import difflib
 import re
@@ -249,7 +249,7 @@ def _quiet_libraries() -> None:
 
 
 def _is_path(word: str) -> bool:
-    """Whether a word that names nothing on the disk was meant to: an id of the hub is NAME or OWNER/NAME."""
+    """True if a word was meant as a path although nothing is there: an id of the hub is NAME or OWNER/NAME."""
     first, slash, _ = word.partition("/")
     return first in ("", ".", "..", "~") or word.count("/") > 1 or bool(slash and Path(first).is_dir())
 

@@ -1,4 +1,4 @@
-"""What a run will take, as a table."""
+"""Table of the time and memory that a run will take."""
 
 import json
 from collections.abc import Sequence
@@ -100,7 +100,7 @@ def _show(run: Path, found: Measured, steps: int, rows: Sequence[Planned], conso
 
 
 def _memory(run: Path) -> list[str]:
-    """What the run's process took at most, once it has ended."""
+    """Peak memory of the run's process, after its end."""
     if not (run / "summary.json").is_file():
         return []
     summary = json.loads((run / "summary.json").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""What ``manyturn trajectories`` does: runs and evaluations in the formats of others, and those in folders of ours."""
+"""Import and export of trajectories: runs and evaluations in foreign formats, and foreign ones as folders of ours."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice

@@ -68,7 +68,7 @@ def print_findings(findings: Iterable[Diagnosis], console: Console) -> bool:
 
 
 def within(version: str, ranges: str) -> bool:
-    """Whether a version is in ranges such as ``>=1.2,<1.5``.
+    """True if a version lies in ranges such as ``>=1.2,<1.5``.
 
     The packaging library knows more about versions, but a doctor has to work where libraries are missing.
 
@@ -111,7 +111,7 @@ def python(ranges: str | None) -> Diagnosis:
 
 
 def _look(needs: Iterable[tuple[str, str]], version: Version) -> tuple[list[str], list[str], list[str]]:
-    """What is there as it should be, what is not (in words), and what pip should install."""
+    """Packages that are fine, those that are not (in words), and the ones that pip should install."""
     good, bad, wanted = [], [], []
     for name, ranges in needs:
         try:
@@ -128,7 +128,7 @@ def _look(needs: Iterable[tuple[str, str]], version: Version) -> tuple[list[str]
 
 
 def dependencies(requires: Iterable[str], version: Version = importlib.metadata.version) -> list[Diagnosis]:
-    """What manyturn cannot do without."""
+    """Findings about the base dependencies."""
     found = []
     for need in _needs(requires, None):
         good, bad, wanted = _look([need], version)
@@ -138,7 +138,7 @@ def dependencies(requires: Iterable[str], version: Version = importlib.metadata.
 
 
 def extras(requires: Iterable[str], version: Version = importlib.metadata.version) -> list[Diagnosis]:
-    """What is installed on request."""
+    """Findings about the extras."""
     requires, found = list(requires), []
     for extra in dict.fromkeys(re.findall(r"extra\s*==\s*['\"]([\w-]+)['\"]", "\n".join(requires))):
         good, bad, wanted = _look(_needs(requires, extra), version)
@@ -155,7 +155,7 @@ def _pip(wanted: Iterable[str]) -> str:
 
 
 def engines(installed: Iterable[Diagnosis]) -> list[Diagnosis]:
-    """What can compute replies here, given the findings about extras."""
+    """Engines that can compute replies here, given the findings about extras."""
     whole = {found.subject.removeprefix("extra ") for found in installed if found.status == "ok"}
     found = []
     for name, needs, use in (

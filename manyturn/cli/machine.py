@@ -1,4 +1,4 @@
-"""What this machine offers to training: cores, memory, GPUs, disk, and which sizes of model fit."""
+"""Machine facts for training: cores, memory, GPUs, disk, and the model sizes that fit."""
 
 import os
 import shutil
@@ -53,7 +53,7 @@ def hardware() -> list[Diagnosis]:
 
 
 def fits(name: str, parameters: int, memory: float, on_gpu: bool, kept: int) -> Diagnosis:
-    """Whether a model can be trained in so much memory; weights, gradients and AdamW's two moments are float32.
+    """True if a model can be trained in this much memory; weights, gradients and AdamW's two moments are float32.
 
     Args:
         memory: bytes.
@@ -76,7 +76,7 @@ def fits(name: str, parameters: int, memory: float, on_gpu: bool, kept: int) -> 
 
 
 def _beside(memory: float, training: float, on_gpu: bool, kept: int) -> str:
-    """How many episodes the engine can keep, beside what training keeps."""
+    """Number of episodes that fit in the engine's memory next to training."""
     episode = _EPISODE * kept * (2 if on_gpu else 4)
     count = int(cache_room(memory, training, on_gpu) // episode)
     return f", with keys and values of {count:,} episodes of {_EPISODE} tokens"
@@ -142,7 +142,7 @@ def folders(folder: Path) -> Iterable[Diagnosis]:
 
 
 def hub() -> Diagnosis:
-    """Whether models may be downloaded."""
+    """True if models may be downloaded."""
     # huggingface_hub reads both variables, in this way
     wish = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE") or ""
     if wish.upper() in ("1", "ON", "YES", "TRUE"):

@@ -133,7 +133,7 @@ class _Game:
         self.say(self._step.observation)
 
     def answer(self, line: str) -> None:
-        """What one line of the person brings."""
+        """Effect of one line typed by the person."""
         word, _, rest = line.strip().partition(" ")
         meta = {"?": self._list, "!": self._hint, "!!": self._expert, ":undo": self._undo, ":state": self._state}
         if not word:

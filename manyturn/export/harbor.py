@@ -150,7 +150,7 @@ def _write_task(
 
 
 def _graded(problem: Problem, outcomes: Mapping[str, float]) -> dict[str, Any]:
-    """What a folder's grader has to know."""
+    """Facts that a folder's grader needs."""
     ids = (*problem.fail_to_pass, *problem.pass_to_pass)
     above = {path.rpartition("/")[0] for path in problem.files}
     folders = {"", *(folder[:end] for folder in above for end in (*_slashes(folder), len(folder)))}

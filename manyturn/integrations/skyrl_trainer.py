@@ -134,7 +134,7 @@ def credit_trainer(parent: type[Any]) -> type[Any]:
 
 
 def lacks(trainer: type[Any]) -> str | None:
-    """What a version of SkyRL's trainer lacks; None if credit for tokens has its place in it."""
+    """Missing feature of this SkyRL trainer version; None if it takes credit for tokens."""
     for method, words, lack in (
         ("convert_to_training_input", '"uids"', "does not name the groups of a batch"),
         ("compute_advantages_and_returns", 'index=data.metadata["uids"]', "gives its estimators no groups"),

@@ -30,7 +30,7 @@ class ModelCall(NamedTuple):
 
 
 class TurnSamples(NamedTuple):
-    """What is queued.
+    """Rows in the queue.
 
     Attributes:
         samples: TRL's ``RolloutSample``, one for each turn that is learnt from, in the order of rollouts and turns.

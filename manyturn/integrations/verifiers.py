@@ -49,7 +49,7 @@ class EpisodeTask(vf.Task[EpisodeData, vf.State, vf.TaskConfig]):
 
 
 class PanelTasksetConfig(vf.TasksetConfig):
-    """Which tasks: ``--env.taskset.split test``."""
+    """Options of the tasks: ``--env.taskset.split test``."""
 
     split: str = "train"
 
@@ -80,7 +80,7 @@ class PanelTaskset(vf.Taskset[EpisodeTask, PanelTasksetConfig]):
 
 
 class EpisodeEnvConfig(vf.EnvConfig):
-    """Who plays, and where episodes run: ``--env.workers 4``."""
+    """Options of playing: ``--env.workers 4``."""
 
     player: vf.AgentConfig = vf.AgentConfig(runtime=SubprocessConfig())  # it only talks, so it needs no sandbox
     workers: int = 2
@@ -166,7 +166,7 @@ def _plain(turn: PlayedTurn) -> dict[str, Any]:
 
 @cache
 def _trust() -> ssl.SSLContext:
-    """Whom to trust, read once in a process: it takes longer than many a reply."""
+    """Certificates to trust, read once per process: reading takes longer than a short reply."""
     return ssl.create_default_context()
 
 

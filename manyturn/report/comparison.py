@@ -1,4 +1,4 @@
-"""What a report says of policies against the first of them: differences paired by task, and where they became worse."""
+"""Report section that compares policies with the first one: differences paired by task, and regressions."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -94,7 +94,7 @@ def _policies(found: Plain, names: Sequence[str]) -> Plain:
 
 
 def _parts(found: Plain, names: Sequence[str], others: Sequence[tuple[str, Plain]]) -> Iterator[Plain]:
-    """What each named part of the reward comes to, and its differences; nothing where the outcome is all there is."""
+    """Mean of each reward part, and its differences; empty where there is only the outcome."""
     parts = list(found["policies"][0]["parts"])
     if len(parts) < 2:
         return

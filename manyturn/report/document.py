@@ -53,7 +53,7 @@ class Document:
     places: Sequence[tuple[Played, int]] = field(repr=False)
 
     def __len__(self) -> int:
-        """How many chunks there are."""
+        """Number of chunks."""
         return -(-len(self.places) // CHUNK)
 
     def chunk(self, index: int) -> list[Trace]:
@@ -119,7 +119,7 @@ def comparison_document(paths: Sequence[Path], shared: bool = False) -> Document
 
 
 def waiting_document(path: Path, why: str) -> Document:
-    """What a live view shows while there is nothing to show."""
+    """Placeholder of a live view before the first episode."""
     name = path.resolve().name
     return _document(Head("run", name, [name], done=False, warnings=[why]), [])
 
@@ -193,7 +193,7 @@ def _by_importance(pairs: Sequence[_Pair], live: bool) -> list[_Pair]:
 
 
 def _most(episodes: int, size: int) -> int:
-    """How many episodes a single page carries whose turns come to ``size`` bytes in their files."""
+    """Number of episodes that a single page carries, for turns of ``size`` bytes in their files."""
     return max(1, min(ENCLOSED, _ROOM * episodes // max(1, size)))
 
 

@@ -1,4 +1,4 @@
-"""What a report says of an evaluation: success with its interval, by difficulty and tag, endings, how it was made."""
+"""Report section of an evaluation: success with its interval, by difficulty and tag, endings, settings."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -44,7 +44,7 @@ def evaluation_tables(summary: Mapping[str, Any], prefix: str = "") -> list[Plai
 
 
 def error_warnings(summary: Mapping[str, Any], of: str = "") -> list[str]:
-    """What a reader must know about errors before believing the figures."""
+    """Warnings about errors, for the reader of the figures."""
     errors, share = summary["errors"]["n"], summary["errors"]["share"]
     if not errors:
         return []
@@ -109,7 +109,7 @@ def _broken_down(title: str, label: str, found: Mapping[str, Any]) -> Plain:
 
 
 def _parts(summary: Mapping[str, Any], prefix: str) -> Plain:
-    """What each named part of the reward comes to; nothing where the outcome is all there is."""
+    """Mean of each reward part; empty where there is only the outcome."""
     columns = {"part": "text", "mean of an episode": "number", "low": "number", "high": "number", "tasks": "number"}
     parts = summary["parts"] if len(summary["parts"]) > 1 else {}
     rows = [[name, *ends(found), found["n_tasks"]] for name, found in parts.items()]
@@ -117,7 +117,7 @@ def _parts(summary: Mapping[str, Any], prefix: str) -> Plain:
 
 
 def _measures(summary: Mapping[str, Any], prefix: str) -> Plain:
-    """What the environment measured of episodes besides their reward."""
+    """Measurements of the environment besides the reward."""
     columns = {"measure": "text", "mean of an episode": "number", "low": "number", "high": "number", "tasks": "number"}
     rows = [[name, *ends(found), found["n_tasks"]] for name, found in summary["measures"].items()]
     return table(f"{prefix}measures" if prefix else "Measures", columns, rows)

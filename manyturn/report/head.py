@@ -1,4 +1,4 @@
-"""What a report says before any episode: facts, warnings, figures with intervals, curves, tables."""
+"""Head of a report, before any episode: facts, warnings, figures with intervals, curves, tables."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""What a report says of a training run: curves over its steps, held-out figures when it is over, its configuration."""
+"""Report section of a training run: curves over its steps, final held-out figures, its configuration."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -212,13 +212,13 @@ def _warmup(lines: Sequence[Plain]) -> Iterator[Plain]:
 
 
 def _before(lines: Mapping[str, Sequence[Plain]]) -> Iterator[Plain]:
-    """What was learnt before the first step."""
+    """Section of the warm-up."""
     yield from _warmup(lines["warmup"])
     yield from _estimator(lines["estimator"])
 
 
 def _estimator(lines: Sequence[Plain]) -> Iterator[Plain]:
-    """How well the estimator of progress did in exploration."""
+    """Quality of the progress estimator in exploration."""
     series = [
         _series(f"{owner}: {name}" if owner else name, lines, own, "updates")
         for name, key in (("training tasks", "progress_loss"), ("held-out tasks", "estimate_error"))
@@ -235,7 +235,7 @@ def _held_out(summary: Plain) -> list[Plain]:
 
 
 def _latest(lines: Mapping[str, Sequence[Plain]]) -> list[Plain]:
-    """How far a run is that is not over."""
+    """Progress of an unfinished run."""
     if not lines["train"]:
         last = lines["warmup"][-1:]
         return [figure("success in the warm-up", line.get("success")) for line in last]

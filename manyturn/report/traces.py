@@ -73,7 +73,7 @@ class Played:
 
 @lru_cache(maxsize=65_536)
 def count(file: File) -> int:
-    """How many rows a file of episodes has."""
+    """Number of rows in a file of episodes."""
     return open_table(file.path, EPISODES).n_rows
 
 

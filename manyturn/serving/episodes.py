@@ -76,7 +76,7 @@ class Episodes:
 
     @property
     def open(self) -> int:
-        """How many hold a seat, or are about to."""
+        """Number of episodes that hold a seat, or are about to."""
         return sum(known.busy or known.seat is not None for known in self._known.values())
 
     async def begin(self, task: str | None = None, split: str | None = None, seed: int | None = None) -> Moment:
@@ -148,7 +148,7 @@ class Episodes:
             await self._leave(known)
 
     def now(self, episode: str) -> Moment:
-        """Where an episode stands. Raises Refusal."""
+        """State of an episode. Raises Refusal."""
         known = self._find(episode)
         if known.last is None or known.lost is not None:
             raise known.lost.again() if known.lost else Refusal("busy", "the episode is about to begin")
@@ -232,7 +232,7 @@ class Episodes:
             raise known.lost.again() from error
 
     async def _through(self, work: Coroutine[Any, Any, T]) -> T:
-        """What work returns, which goes on to its end also if the client hangs up: no turn is half played."""
+        """Run work to its end even if the client hangs up, and return its result: no turn is half played."""
         task = asyncio.create_task(work)
         self._work.add(task)
         task.add_done_callback(self._work.discard)

@@ -81,7 +81,7 @@ class SamplerServer(OneDriver):
 
 
 class _Aboard:
-    """What one driver asks for, as an async context manager that ends it."""
+    """Engine of one driver, as an async context manager that ends it."""
 
     def __init__(self, made: DescribedEngine, socket: WebSocket):
         self._made, self._engine, self._socket = made, made.engine, socket

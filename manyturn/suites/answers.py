@@ -1,4 +1,4 @@
-"""What an environment answers: its words and rules, beyond the parameters of a task that a panel's hash covers."""
+"""Hash of an environment's answers: its words and rules, beyond the task parameters that a panel's hash covers."""
 
 from collections.abc import Sequence
 from typing import Any

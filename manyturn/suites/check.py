@@ -1,4 +1,4 @@
-"""Whether the environments still are what a suite was frozen on, and which of them this machine lacks."""
+"""Check that the environments are those a suite was frozen on, and list the ones this machine lacks."""
 
 import contextlib
 from collections.abc import Sequence

@@ -95,7 +95,7 @@ def _success_of_all(suite: Suite, results: Results) -> str:
 
 
 def _letters(results: Results) -> list[str]:
-    """Which floors are those of letters, not of moves."""
+    """Floors of letters, not of moves."""
     panels = results[FLOOR]["panels"] if FLOOR in results else {}
     names = [name for name, found in panels.items() if found["invalid_action_rate"] == 1]
     if not names:
@@ -118,7 +118,7 @@ def _skipped(results: Results) -> str:
 
 
 def _commands(results: Results) -> str:
-    """How results were made, of those that say it: an evaluation by hand does not."""
+    """Origin of the results that state it; an evaluation by hand does not."""
     lines = [f"- {name}: `{values['command']}`" for name, values in results.items() if "command" in values]
     return "\n".join(["## Commands", "", *lines]) if lines else ""
 

@@ -1,4 +1,4 @@
-"""What a policy reached on a suite: one JSON file, which others can compare with and add to the page of results."""
+"""Result of a policy on a suite: one JSON file, to compare with and to add to the page of results."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""What a suite is: named panels, with hashes of their tasks and of what their environments answer."""
+"""Suite: named panels, with hashes of their tasks and of their environments' answers."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -127,7 +127,7 @@ def _is(one: SuitePanel, word: str) -> bool:
 
 
 def _families(names: Sequence[str]) -> list[str]:
-    """What several names begin with."""
+    """Common prefix of several names."""
     heads = [name.partition("-")[0] for name in names]
     return sorted({head for head in heads if heads.count(head) > 1})
 

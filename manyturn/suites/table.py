@@ -1,4 +1,4 @@
-"""What a terminal shows of a suite: what is in it, and what policies reached next to floor and ceiling."""
+"""Table of a suite on the terminal: its contents, and results of policies next to floor and ceiling."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -10,7 +10,7 @@ _EXAMPLE = '{difficulty = "hard"}'
 
 
 def _arguments(kind: type, given: Sequence[Token] | Mapping[str, Any]) -> dict[str, Any]:
-    """What was given: one token with a table, or tokens by argument."""
+    """Arguments as given: one token with a table, or a token per argument."""
     if isinstance(given, Mapping):
         return {name: _value(value) for name, value in given.items()}
     text = given[0].value

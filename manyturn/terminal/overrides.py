@@ -49,7 +49,7 @@ def parse_words(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
 
 
 def _place_of(name: str) -> str:
-    """Where an option is: a dash stands for an underscore, and for the dot after a section.
+    """Path of an option: a dash stands for an underscore, and for the dot after a section.
 
     >>> _place_of("env-args"), _place_of("sampling-max-tokens"), _place_of("checkpoint-every")
     ('env.args', 'sampling.max_tokens', 'checkpoint_every')

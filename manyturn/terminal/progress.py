@@ -1,4 +1,4 @@
-"""How far an evaluation is: a bar on a terminal or in a notebook, and lines now and then where it goes to a file."""
+"""Progress of an evaluation: a bar on a terminal or in a notebook, and a line now and then in a file."""
 
 import asyncio
 import sys
@@ -128,7 +128,7 @@ def _of_all(progress: Progress) -> str:
 
 
 def how_to_go_on(out: Path | None) -> str:
-    """What to do after an interruption."""
+    """Advice after an interruption."""
     if out is None:
         return "nothing is kept: give --out FOLDER, and an interrupted evaluation continues"
     return f"{out} keeps them, and the same command continues"

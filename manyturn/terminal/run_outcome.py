@@ -1,4 +1,4 @@
-"""What a run reached, as a table: what the terminal prints at its end, and a notebook shows of it."""
+"""Table of a run's results, printed at its end and shown in a notebook."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -43,7 +43,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Card:
-    """What there is to know about an environment before it is used; ``dataclasses.asdict`` makes JSON values of it.
+    """Card of an environment: the facts to read before using it; ``dataclasses.asdict`` gives JSON values.
 
     Attributes:
         sections: title -> what the class's docstring says: task, observation, actions, reward and so on.

@@ -1,4 +1,4 @@
-"""What an environment's docstring says of it, by section, and a page in Markdown made of that."""
+"""Sections of an environment's docstring, and the Markdown page made of them."""
 
 import inspect
 import re
@@ -122,7 +122,7 @@ def _row(argument: Argument) -> tuple[str, str, str]:
 
 
 def _levels(levels: Mapping[str, Any]) -> str:
-    """What the levels set, where that has names."""
+    """Settings of the levels, where they have names."""
     settings = list(levels.values())
     if not settings or not all(is_dataclass(one) for one in settings):
         return ""

@@ -121,7 +121,7 @@ def _section(
 
 
 def _parts(parts: Registry[Any], place: str, own: bool, by_model: Mapping[str, Any]) -> Iterator[Group]:
-    """What can be chosen at a place, after the options that all of it has."""
+    """Choices at a place, after the options that all of them share."""
     kinds = {name: parts.entry(name).config_type for name in _names(parts, own)}
     each = {name: list(_section(kind, place, own, by_model)) for name, kind in kinds.items()}
     common = set.intersection(*({row.name for row in found[0].rows} for found in each.values())) - {f"{place}.name"}
@@ -148,7 +148,7 @@ def _names(parts: Parts, own: bool) -> list[str]:
 
 
 def _about(kind: type[Options]) -> str:
-    """What a class of options says of itself; nothing where it inherits that."""
+    """Docstring of a class of options; empty where it is inherited."""
     return _first(vars(kind).get("__doc__") or "")
 
 
@@ -170,7 +170,7 @@ def _row(full: str, place: Place, default: Any, by_model: Mapping[str, Any], own
 
 
 def kind_of(field: FieldInfo) -> str:
-    """What an option takes, in words.
+    """Values that an option takes, in words.
 
     >>> class Retry(Options):
     ...     times: int | None = None

@@ -160,7 +160,7 @@ async def _end(actor: Any) -> None:
 
 
 def _state(ray: Any, wanted: Mapping[str, Any]) -> str:
-    """What each of them wants and what there is, for whoever waits in vain."""
+    """Message for a wait in vain: the resources requested and those available."""
     each = {"CPU": wanted["cpus"], **wanted["resources"]}
     there = ray.cluster_resources()
     own, seeing = {"CPU": wanted["cpus"]}, {"GPU": wanted["gpus"]} if wanted["gpus"] else {}
@@ -175,7 +175,7 @@ def _amounts(amounts: Mapping[str, float]) -> str:
 
 
 def _line_of(error: Exception) -> str:
-    """What Ray says in many lines, in one: what was raised at a host, or the first line."""
+    """One line out of Ray's many: the error raised at a host, or the first line."""
     cause = getattr(error, "cause", None)
     lines = str(cause or error).strip().splitlines() or [type(error).__name__]
     return lines[0] if isinstance(cause or error, ValueError) else f"Ray: {lines[0]}"

@@ -36,7 +36,7 @@ _KEPT = 4  # answers that are kept to be repeated, for each episode that may be 
 
 
 class _Drawn(BaseModel):
-    """What a row of a data set says to us, under the name ``manyturn``."""
+    """Field ``manyturn`` of a data set's row."""
 
     model_config = ConfigDict(extra="forbid")
 

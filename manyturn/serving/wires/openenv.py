@@ -33,7 +33,7 @@ class _Fields(BaseModel):
 
 
 class ResetFields(_Fields):
-    """What a reset may say."""
+    """Arguments of a reset."""
 
     seed: StrictInt | None = Field(default=None, ge=0, le=MOST_SEED)
     task: StrictStr | None = None
@@ -65,7 +65,7 @@ class ObservationFields(_Fields):
 
 
 class StateFields(BaseModel):
-    """Where a session stands."""
+    """State of a session."""
 
     episode_id: str | None = None
     step_count: int = 0

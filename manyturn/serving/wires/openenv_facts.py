@@ -1,4 +1,4 @@
-"""What a server of OpenEnv says about itself and its tasks, for the tools that look at one before they play."""
+"""Description of an OpenEnv server and its tasks, for tools that look before they play."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
