@@ -175,10 +175,10 @@ async def entrants_of(
 ) -> AsyncIterator[list[Entrant]]:
     """The policies of a call, loaded; in the end their engines are shut down. Takes and raises what
     ``evaluate_policies`` does."""
-    known = (*Settings.__dataclass_fields__, *SECTIONS)
+    names = (*Settings.__dataclass_fields__, *SECTIONS)
     for name in asked:
         if name not in SECTIONS:
-            raise OverrideError(unknown("option of evaluate", name, known).replace("_", "-"))
+            raise OverrideError(unknown("option of evaluate", name, names).replace("_", "-"))
     async with AsyncExitStack() as stack:
         entrants = []
         for name, policy, given, out in _asked_of_each(policies, settings, asked):
@@ -192,15 +192,15 @@ async def entrants_of(
         yield entrants
 
 
-def _in_python(policy: Any, name: str, asked: Mapping[str, Any]) -> Candidate:
-    if asked:
-        raise OverrideError(f"{next(iter(asked))} has no effect: {name} is called as it is")
+def _in_python(policy: Any, name: str, options: Mapping[str, Any]) -> Candidate:
+    if options:
+        raise OverrideError(f"{next(iter(options))} has no effect: {name} is called as it is")
     return Candidate(PythonPolicy(policy, name, code_of(policy)))
 
 
-def _loaded(policy: LoadedPolicy, asked: Mapping[str, Any]) -> Candidate:
-    if asked:
-        raise OverrideError(f"{next(iter(asked))} has no effect: {policy.word} is loaded: give it to load_policy")
+def _loaded(policy: LoadedPolicy, options: Mapping[str, Any]) -> Candidate:
+    if options:
+        raise OverrideError(f"{next(iter(options))} has no effect: {policy.word} is loaded: give it to load_policy")
     policy.rest()
     return policy.candidate
 
@@ -211,17 +211,17 @@ def show(names: Sequence[str], evaluations: Sequence[Evaluation], settings: Sett
     Args:
         names: what the policies are called.
     """
-    said = {
+    remarks = {
         name: reply_remarks(evaluation.episodes, evaluation.turns, evaluation.summary["agent"])
         for name, evaluation in zip(names, evaluations, strict=True)
     }
-    explained = [name for name, one in said.items() if one.explain_invalid]
+    explained = [name for name, one in remarks.items() if one.explain_invalid]
     if len(evaluations) == 1:
         print_summary(evaluations[0].summary, console, invalid_explained=bool(explained))
     else:
-        found = zip(names, evaluations, strict=True)
-        print_summaries({name: evaluation.summary for name, evaluation in found}, console, explained)
-    for name, one in said.items():
+        named = zip(names, evaluations, strict=True)
+        print_summaries({name: evaluation.summary for name, evaluation in named}, console, explained)
+    for name, one in remarks.items():
         for remark in one.lines:
             whose = f"{name}: " if len(evaluations) > 1 else ""
             console.print(Text(f"{whose}{remark}"), soft_wrap=True)

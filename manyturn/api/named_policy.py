@@ -125,12 +125,12 @@ def _of_a_file(word: str) -> PythonPolicy:
     file, _, name = word.rpartition(":")
     path = Path(file).resolve()
     module = load_file(path)
-    if (found := getattr(module, name, None)) is None:
-        known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
-        near = difflib.get_close_matches(name, known, n=1) or known
+    if (function := getattr(module, name, None)) is None:
+        public = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+        near = difflib.get_close_matches(name, public, n=1) or public
         raise ValueError(f"{file} has no {name!r}: " + (f"did you mean {near[0]}?" if near else "it defines nothing"))
     text = "".join(source.read_text(encoding="utf-8") for source in source_files(path))
-    return PythonPolicy(found, word, digest(text)[:8])
+    return PythonPolicy(function, word, digest(text)[:8])
 
 
 def _behind_endpoint(model: str, asked: Asked) -> Candidate:

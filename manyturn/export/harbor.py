@@ -113,8 +113,8 @@ def write_tasks(out: Path, host: Host, panels: Mapping[str, Panel]) -> None:
     for split, panel in panels.items():
         for task in panel.find(host.tasks(split)):
             _write_task(out / split / _name(task), task, played.problem_of(task), about, outcomes)
-    told = ", ".join(f"{value:g} where {what}" for value, what in zip(outcomes.values(), _MEANT, strict=True))
-    words = {**about, "first": next(iter(panels)), "table": panel_table(panels), "panel": PANEL, "outcomes": told}
+    meanings = ", ".join(f"{value:g} where {what}" for value, what in zip(outcomes.values(), _MEANT, strict=True))
+    words = {**about, "first": next(iter(panels)), "table": panel_table(panels), "panel": PANEL, "outcomes": meanings}
     (out / "README.md").write_text(_README.format(**words), encoding="utf-8")
 
 

@@ -142,10 +142,10 @@ class CreditGRPOTrainer(GRPOTrainer):  # pyright: ignore[reportGeneralTypeIssues
         return self.accelerator.reduce(values, reduction="sum")
 
     def _get_per_token_logps_and_entropies(self, *arguments: Any, **options: Any) -> Any:
-        found = super()._get_per_token_logps_and_entropies(*arguments, **options)
+        output = super()._get_per_token_logps_and_entropies(*arguments, **options)
         if self._entropy_term is not None and options.get("compute_entropy"):
-            self._entropy_BT = found[1]
-        return found
+            self._entropy_BT = output[1]
+        return output
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> Any:
         loss = super()._compute_loss(model, inputs)
@@ -197,8 +197,8 @@ def lacks(trainer: type) -> str | None:
         ("_compute_loss", "advantages.dim()", "knows one advantage for each completion only"),
         ("_compute_loss", "compute_entropy=True", "computes no entropies"),
     ):
-        found = getattr(trainer, method, None)
-        if found is None or words not in inspect.getsource(found):
+        function = getattr(trainer, method, None)
+        if function is None or words not in inspect.getsource(function):
             return lack
     return None
 

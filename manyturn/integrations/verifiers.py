@@ -113,12 +113,12 @@ class EpisodeEnv(vf.Env[EpisodeEnvConfig]):
     async def run(self, task: EpisodeTask, agents: Any) -> None:
         """Play to the end, or until verifiers ends it."""
         assert self._seats is not None
-        known = self.taskset.known.get(task.data.id)
-        if known is None or known.content != task.data.content:
+        task_row = self.taskset.known.get(task.data.id)
+        if task_row is None or task_row.content != task.data.content:
             raise ValueError(f"task {task.data.id} is none of the split {self.taskset.config.split} of this export")
         turns = list[PlayedTurn]()
         async with self._seats.take() as seat:
-            step = await seat.reset(known, task.data.seed)
+            step = await seat.reset(task_row, task.data.seed)
             async with agents.player.interaction(task) as talk:
                 while not step.ended:
                     segment = await talk.turn(step.observation)
@@ -193,10 +193,10 @@ class TalkHarness(vf.Harness[TalkConfig]):
         data: vf.TaskData,
     ) -> vf.ProgramResult:
         system, prompt = self.resolve_prompt(data)
-        said = (
+        user = (
             [{"role": "user", "content": prompt}] if isinstance(prompt, str) else [*map(message_to_wire, prompt or ())]
         )
-        messages: list[Any] = [{"role": "system", "content": system}, *said] if system else said
+        messages: list[Any] = [{"role": "system", "content": system}, *user] if system else user
         http = DefaultAsyncHttpxClient(verify=_trust())
         async with AsyncOpenAI(base_url=endpoint, api_key=secret, http_client=http) as client:
             try:

@@ -201,16 +201,16 @@ def _document(head: Head, picks: Iterable[Pick]) -> Document:
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     places: list[tuple[Played, int]] = []
     for pick in picks:
-        found = pick.played.episodes.take(pick.rows).columns()
+        values = pick.played.episodes.take(pick.rows).columns()
         places += ((pick.played, row) for row in pick.rows)
         columns["source"] += [pick.source] * len(pick.rows)
-        ids = zip(found["content"], found["task"], strict=True)
+        ids = zip(values["content"], values["task"], strict=True)
         columns["task"] += [pick.names.get(content, task) for content, task in ids]
         for name in _COPIED:
-            columns[name] += found[name]
-        columns["return"] += map(number, found["return"])
-        columns["invalid"] += found["invalid_actions"]
-        took = zip(found["seconds_policy"], found["seconds_env"], strict=True)
+            columns[name] += values[name]
+        columns["return"] += map(number, values["return"])
+        columns["invalid"] += values["invalid_actions"]
+        took = zip(values["seconds_policy"], values["seconds_env"], strict=True)
         columns["seconds"] += [number(policy + env, 4) for policy, env in took]
         columns["credit"] += [pick.played.credit[row] for row in pick.rows]
     return Document({"format": FORMAT, **vars(head), "episodes": columns, "chunk_size": CHUNK}, places)

@@ -59,10 +59,10 @@ def spans(numbers: Iterable[int]) -> str:
     >>> spans([1, 2, 3, 7, 9])
     '1 to 3, 7, 9'
     """
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     for value in sorted(numbers):
-        if found and value == found[-1][1] + 1:
-            found[-1][1] = value
+        if groups and value == groups[-1][1] + 1:
+            groups[-1][1] = value
         else:
-            found.append([value, value])
-    return ", ".join(str(low) if low == high else f"{low} to {high}" for low, high in found)
+            groups.append([value, value])
+    return ", ".join(str(low) if low == high else f"{low} to {high}" for low, high in groups)

@@ -41,12 +41,12 @@ def read_wrappers(given: str | Sequence[Any]) -> list[Any]:
     [{'name': 'turn_cost', 'cost': 0.01}]
     """
     try:
-        found = tomllib.loads(f"value = {given}")["value"] if isinstance(given, str) else list(given)
+        value = tomllib.loads(f"value = {given}")["value"] if isinstance(given, str) else list(given)
     except tomllib.TOMLDecodeError:
-        found = None
-    if not isinstance(found, list) or not all(isinstance(wrapper, dict | str) for wrapper in found):
+        value = None
+    if not isinstance(value, list) or not all(isinstance(wrapper, dict | str) for wrapper in value):
         raise ValueError('wrappers is no TOML list of tables, such as [{name = "turn_cost", cost = 0.01}]')
-    return found
+    return value
 
 
 _NAMES = ("--env.args", "--env-args")

@@ -215,8 +215,8 @@ def _extra(error: BaseException) -> str | None:
         requires = importlib.metadata.requires("manyturn") or []
     except importlib.metadata.PackageNotFoundError:
         return None
-    found = (re.match(rf"{package}\b.*;.*extra\s*==\s*['\"]([\w-]+)['\"]", need) for need in requires)
-    return next((match[1] for match in found if match), None)
+    matches = (re.match(rf"{package}\b.*;.*extra\s*==\s*['\"]([\w-]+)['\"]", need) for need in requires)
+    return next((match[1] for match in matches if match), None)
 
 
 def _place_in_file(error: BaseException) -> str | None:
