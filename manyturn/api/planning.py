@@ -70,7 +70,7 @@ def _show(run: Path, measured: Measured, steps: int, rows: Sequence[Planned], co
         + (
             f"in asynchronous order of staleness {measured.staleness}" if measured.staleness else "in synchronous order"
         ),
-        f"before the first step {measured.begin:.0f} s, {measured.evaluation:.0f} s of them in evaluations, once more at the end",
+        f"before the first step {measured.begin:.0f} s, {measured.evaluation:.0f} s of them evaluating, as at the end",
         "a step: "
         f"{mean(step.rollout_seconds for step in made):.2f} s to play, "
         f"{mean(step.learn_seconds for step in made):.2f} s to learn, "
