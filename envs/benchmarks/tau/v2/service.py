@@ -8,13 +8,19 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from manyturn.envs.benchmarks.tau.desk import Desk
 from manyturn.envs.benchmarks.tau.files import Files, shared
 from manyturn.envs.benchmarks.tau.service import Asked, Deeds, Service, all_said
-from manyturn.envs.benchmarks.tau.v2 import bases, phone
-from manyturn.envs.benchmarks.tau.v2.desk import AGENT_TOOLS, WRITES, Desk, TelecomDesk
+from manyturn.envs.benchmarks.tau.v2 import airline, bases, phone, retail, telecom
+from manyturn.envs.benchmarks.tau.v2.desk import TelecomDesk
 from manyturn.envs.contract.task import Task
 from manyturn.envs.tools.tool import tool_of
 
+AGENT_TOOLS = {
+    "retail": (retail.RetailTools, retail.TOOLS),
+    "airline": (airline.AirlineTools, airline.TOOLS),
+    "telecom": (telecom.TelecomTools, telecom.TOOLS),
+}
 SPLITS = {"retail": ("train", "test"), "airline": ("train", "test"), "telecom": ("train", "test", "small")}
 LISTS = {
     "retail": ("tasks.json",),
@@ -41,9 +47,9 @@ def load(folder: str | Path | None, domain: str, pinned: bool = True) -> Service
             tasks=tasks,
             policy=files.text("policy.md"),
             schemas=schemas,
-            open=lambda task: Desk(base, domain),
+            open=lambda task: Desk(base, kind, names),
             judge=judge,
-            writes=WRITES[domain],
+            writes=kind.WRITES,
             guidelines=_guidelines(files, "simulation_guidelines.md"),
         )
     phone_base = bases.phone(files)
@@ -53,7 +59,7 @@ def load(folder: str | Path | None, domain: str, pinned: bool = True) -> Service
         schemas=schemas,
         open=lambda task: TelecomDesk(base, phone_base, task.params["set_up"]),
         judge=judge,
-        writes=WRITES[domain] | phone.TelecomUserTools.WRITES,
+        writes=kind.WRITES | phone.TelecomUserTools.WRITES,
         user_schemas=tuple(tool_of(getattr(phone.TelecomUserTools, name)).schema for name in phone.TOOLS),
         solo_policy=_telecom_policy(files, "main_policy_solo.md"),
         guidelines=_guidelines(files, "simulation_guidelines_tools.md"),

@@ -7,7 +7,8 @@ bill has the id ``B00000001`` and so on, where the original draws one at random.
 import json
 from typing import Any
 
-from manyturn.envs.benchmarks.tau.store import Database, Record
+from manyturn.envs.benchmarks.tau.desk import AgentTools
+from manyturn.envs.benchmarks.tau.store import Record
 from manyturn.envs.benchmarks.tau.v2.telecom_records import Bill, LineItem, plain
 
 TODAY = "2025-02-25"
@@ -16,20 +17,13 @@ LAST_MONTH = "2025-01-01", "2025-01-31", "2025-01-15"  # its first and last day,
 NEXT_MONTH = "2025-03-01", "2025-03-31", "2025-03-15"
 
 
-class TelecomTools:
-    """The agent's tools; ``WRITES`` change the database, ``SET_UP`` and methods ``assert_...`` are for tasks alone.
-
-    Args:
-        db: of one episode.
-    """
+class TelecomTools(AgentTools):
+    """The agent's tools; ``WRITES`` change the database, ``SET_UP`` and methods ``assert_...`` are for tasks alone."""
 
     WRITES = frozenset(
         "suspend_line resume_line send_payment_request enable_roaming disable_roaming refuel_data".split()
     )
     SET_UP = frozenset({"set_data_usage", "suspend_line_for_overdue_bill"})
-
-    def __init__(self, db: Database):
-        self.db = db
 
     # ---- records --------------------------------------------------------------------------------------------
 

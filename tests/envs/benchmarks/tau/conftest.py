@@ -165,9 +165,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _v2_telecom(folder / "v2" / "telecom")
     from manyturn.envs.benchmarks.tau.v1.retail import TOOLS
 
-    schemas = [
-        {"type": "function", "function": {"name": one.__name__, "description": "", "parameters": {}}} for one in TOOLS
-    ]
+    schemas = [{"type": "function", "function": {"name": name, "description": "", "parameters": {}}} for name in TOOLS]
     (folder / "v1" / "retail" / "tools_schema.json").write_text(json.dumps(schemas))
     return folder
 

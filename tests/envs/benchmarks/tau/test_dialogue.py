@@ -15,10 +15,10 @@ from needs_files import NO_GOLDEN
 
 from manyturn.envs.benchmarks.tau.customer import CustomerOptions
 from manyturn.envs.benchmarks.tau.env2 import MOST_ERRORS, Tau2Bench
-from manyturn.envs.benchmarks.tau.v2.desk import WRITES
 from manyturn.envs.benchmarks.tau.v2.model_customer import MARKS
 from manyturn.envs.benchmarks.tau.v2.phone import TOOLS, TelecomUserTools
 from manyturn.envs.benchmarks.tau.v2.phone_customer import PhoneCustomer
+from manyturn.envs.benchmarks.tau.v2.telecom import TelecomTools
 from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.host import EnvError, Host
 from manyturn.envs.tools.calls import call_text, is_call, read_calls
@@ -328,7 +328,7 @@ READS = "check_status_bar"
 
 def customer(patience: int = 8, **scenario: str) -> PhoneCustomer:
     tools = [tool_of(getattr(TelecomUserTools, name)).schema for name in TOOLS]
-    made = PhoneCustomer(CustomerOptions(patience=patience), tools, WRITES["telecom"] | TelecomUserTools.WRITES)
+    made = PhoneCustomer(CustomerOptions(patience=patience), tools, TelecomTools.WRITES | TelecomUserTools.WRITES)
     made.begin(Task("test/telecom/x", "test", {"scenario": {**SCENARIO, **scenario}}), np.random.default_rng(0))
     return made
 

@@ -131,14 +131,14 @@ def test_no_call_breaks_the_desk(small, data) -> None:
 
 
 def _names(tool: str) -> list[list[str]]:
-    from manyturn.envs.benchmarks.tau.v1 import retail as shop
+    from manyturn.envs.benchmarks.tau.v1.retail import RetailTools
     from manyturn.envs.benchmarks.tau.v2.phone import TelecomUserTools
     from manyturn.envs.benchmarks.tau.v2.telecom import TelecomTools
 
-    owners = [shop, TelecomUserTools, TelecomTools]
+    owners = [RetailTools, TelecomUserTools, TelecomTools]
     functions = [getattr(owner, tool) for owner in owners if hasattr(owner, tool)]
-    found = [list(one.__code__.co_varnames[1 : one.__code__.co_argcount]) for one in functions] or [[]]
-    return [*found, [], ["surprise"], *([one] for one in ("self", "data", "function", "name", "by"))]
+    parameters = [list(one.__code__.co_varnames[1 : one.__code__.co_argcount]) for one in functions] or [[]]
+    return [*parameters, [], ["surprise"], *([one] for one in ("self", "data", "function", "name", "by"))]
 
 
 @pytest.mark.parametrize("make", [retail, telecom])
