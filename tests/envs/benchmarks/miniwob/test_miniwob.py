@@ -6,9 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from manyturn.envs.benchmarks.miniwob.env import MiniWoB
-from manyturn.envs.benchmarks.miniwob.files import PLAYABLE, file_of, folder
-from manyturn.envs.benchmarks.miniwob.tasks import SEEDS, Variants
+from manyturn.envs.benchmarks.miniwob.env import PLAYABLE, SEEDS, MiniWoB, Variants, file_of, folder
 from manyturn.envs.conformance.check import check
 from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.web.tab import Tab
