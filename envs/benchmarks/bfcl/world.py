@@ -87,10 +87,10 @@ class World:
         return True
 
 
-def all_among(wanted: Sequence[str], found: Sequence[str]) -> bool:
+def all_among(expected: Sequence[str], results: Sequence[str]) -> bool:
     """Whether every wanted result is among those found, as often as it is wanted."""
-    rest = list(found)
-    for one in wanted:
+    rest = list(results)
+    for one in expected:
         if one not in rest:
             return False
         rest.remove(one)

@@ -172,10 +172,10 @@ class MiniWoB(TextEnv):
 @cache
 def folder() -> Path:
     """The package's folder of HTML files. Raises NeedsSetup. The package itself, which wants selenium, is not run."""
-    found = importlib.util.find_spec("miniwob")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("miniwob")
+    if spec is None or spec.origin is None:
         raise NeedsSetup("the package miniwob is not installed: pip install 'manyturn[web,miniwob]'")
-    return Path(found.origin).resolve().parent / "html"
+    return Path(spec.origin).resolve().parent / "html"
 
 
 def file_of(name: str) -> Path:

@@ -186,8 +186,8 @@ class Sotopia(UserEnv):
 
     def _judged(self, text: str) -> Turn:
         params = self.task.params
-        told = [{"who": name(params, role), "kind": act.kind, "content": act.content} for role, act in self._acts]
-        cue = {"record": json.dumps(told, ensure_ascii=False), "about": name(params, self._role)}
+        acts = [{"who": name(params, role), "kind": act.kind, "content": act.content} for role, act in self._acts]
+        cue = {"record": json.dumps(acts, ensure_ascii=False), "about": name(params, self._role)}
         self._scores = dict(self.user.hear(known_to_all(params), cue).info)
         goal = self._scores["goal"]
         return (self.succeed if goal >= REACHED else self.fail)(text, outcome=goal / 10)
@@ -216,9 +216,9 @@ def act_of(text: str) -> Act:
     (Act(kind='action', content='opens the door'), Act(kind='speak', content='Hello!'), Act(kind='leave', content=''))
     """
     text = " ".join(text[:LONGEST].split())
-    if found := _BARE.fullmatch(text):
-        return Act(found[1].lower())
-    if found := _ACT.fullmatch(text):
-        kind = {"s": SPEAK, "n": GESTURE, "a": ACTION}[found[1][0].lower()]
-        return Act(kind, found[2]) if found[2] else Act(NONE)
+    if match := _BARE.fullmatch(text):
+        return Act(match[1].lower())
+    if match := _ACT.fullmatch(text):
+        kind = {"s": SPEAK, "n": GESTURE, "a": ACTION}[match[1][0].lower()]
+        return Act(kind, match[2]) if match[2] else Act(NONE)
     return Act(SPEAK, text) if text else Act(NONE)

@@ -54,7 +54,7 @@ def shown(text: str, viewer: str) -> str:
     >>> shown("Sell it. <extra_info>It cost $5.</extra_info><p viewer='agent_1'>It is broken.</p>", "agent_0")
     'Sell it. It cost $5.'
     """
-    mine = _FOR_SOME.sub(lambda found: found[3] if viewer in (found[2], ALL) else "", text)
+    mine = _FOR_SOME.sub(lambda match: match[3] if viewer in (match[2], ALL) else "", text)
     return _TAG.sub("", mine).strip()
 
 

@@ -202,12 +202,12 @@ class SWEBench(TextEnv):
         prepared = self._prepared[self.task.id]
         grader = self._started(prepared.grader, prepared.python, output_bytes=LOG_BYTES)
         try:
-            found = judged(grader, self.row, patch, seed_of("swebench challenge", self._seed))
+            judgement = judged(grader, self.row, patch, seed_of("swebench challenge", self._seed))
         finally:
             grader.stop()
-        self._measured = dict(found.measures)
-        text = f"Submitted. {found.verdict}{PATCH_MARK}{patch}"
-        return self.succeed(text) if found.right else self.fail(text)
+        self._measured = dict(judgement.measures)
+        text = f"Submitted. {judgement.verdict}{PATCH_MARK}{patch}"
+        return self.succeed(text) if judgement.right else self.fail(text)
 
     def measures(self) -> Mapping[str, float]:
         return dict(self._measured)

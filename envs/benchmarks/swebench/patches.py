@@ -62,13 +62,13 @@ def take_patch(sandbox: Sandbox, row: Row) -> str:
     names = [name for name in staged.report.split(b"\0") if name]
     left_out = [name for name in names if not counts(name.decode(errors="surrogateescape"), touched)]
     unstage = with_input(b"\0".join(left_out), _UNSTAGE) if left_out else ""
-    told = sandbox.run(f"{_REPOSITORY}\n{unstage}\n{_TELL}", seconds=SETUP_SECONDS, report=True)
-    if told.status or told.timed_out:
+    output = sandbox.run(f"{_REPOSITORY}\n{unstage}\n{_TELL}", seconds=SETUP_SECONDS, report=True)
+    if output.status or output.timed_out:
         raise NoPatch("git cannot compare the changed files")
-    if len(told.report) > LARGEST_PATCH:
-        raise NoPatch(f"the patch has {len(told.report):,} bytes, more than {LARGEST_PATCH:,}")
+    if len(output.report) > LARGEST_PATCH:
+        raise NoPatch(f"the patch has {len(output.report):,} bytes, more than {LARGEST_PATCH:,}")
     try:
-        return told.report.decode()
+        return output.report.decode()
     except UnicodeDecodeError:
         raise NoPatch("the patch is not UTF-8, which predictions must be") from None
 

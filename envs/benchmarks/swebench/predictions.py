@@ -62,8 +62,8 @@ def write_predictions(evaluation: Path, out: Path, model: str, attempt: int = 0)
         raise DataError(f"{evaluation} has no attempt {attempt}: evaluate with more --repeats, or give a lower one")
     sound = [row for row in rows if row["ending"] not in _ERRORS]
     made = [prediction(row["task"], model, row["last"]) for row in sound]
-    replace_text(out, "".join(f"{json.dumps(found)}\n" for found in made))
-    patches = sum(bool(found["model_patch"]) for found in made)
+    replace_text(out, "".join(f"{json.dumps(prediction)}\n" for prediction in made))
+    patches = sum(bool(prediction["model_patch"]) for prediction in made)
     return Written(patches, len(made) - patches, len(rows) - len(made))
 
 

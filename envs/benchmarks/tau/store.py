@@ -51,10 +51,10 @@ class FrozenTable:
 
     def shown(self, key: str) -> str:
         """The record as a tool shows it."""
-        found = self._shown.get(key)
-        if found is None:
-            found = self._shown[key] = json.dumps(self.records[key])
-        return found
+        text = self._shown.get(key)
+        if text is None:
+            text = self._shown[key] = json.dumps(self.records[key])
+        return text
 
     def text(self, key: str) -> str | None:
         """The record as the digest takes it, None if there is none."""
@@ -116,11 +116,11 @@ class Table:
         """The table as the digest takes it."""
         if not self.own:
             return self.frozen.whole()
-        style, own, known = self.frozen.style, self.own, self.frozen.records
+        style, own, records = self.frozen.style, self.own, self.frozen.records
         entries = [
             (key, style.entry(key, self.text(key) or "") if key in own else text) for key, text in self.frozen.entries()
         ]
-        entries += [(key, style.entry(key, self.text(key) or "")) for key in own if key not in known]
+        entries += [(key, style.entry(key, self.text(key) or "")) for key in own if key not in records]
         return style.table([text for _, text in (sorted(entries) if style.by_key else entries)])
 
 

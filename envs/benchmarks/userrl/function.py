@@ -91,10 +91,10 @@ class Function(TextEnv):
         return self.unreadable("Write [action] and four numbers, [search] test, [answer] and a number, or [finish].")
 
     def _tried(self, content: str) -> Turn:
-        found = _NUMBER.findall(content)
-        if len(found) != len(NAMES) or max(map(len, found)) > _LONGEST_NUMBER:
+        written = _NUMBER.findall(content)
+        if len(written) != len(NAMES) or max(map(len, written)) > _LONGEST_NUMBER:
             return self.invalid("Write [action] and four numbers.")
-        numbers = [float(one) for one in found]
+        numbers = [float(one) for one in written]
         if numbers == self.task.params["case"]:
             return self.go_on("That is the test case: try other numbers.")
         try:

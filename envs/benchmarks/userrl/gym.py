@@ -37,7 +37,7 @@ class GymUser(User):
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
         self.task = task
-        self.said: list[list[str]] = []
+        self.exchanges: list[list[str]] = []
         return ""
 
     @abc.abstractmethod
@@ -46,14 +46,14 @@ class GymUser(User):
 
     def recalled(self, text: str, most: int) -> str:
         """What the agent says now below the last exchanges, as JSON, so that nobody's words pass for another's."""
-        said = [{"assistant": other, "you": own} for other, own in self.said[-most:]]
-        return json.dumps({"so far": said, "now": text}, ensure_ascii=False)
+        exchanges = [{"assistant": other, "you": own} for other, own in self.exchanges[-most:]]
+        return json.dumps({"so far": exchanges, "now": text}, ensure_ascii=False)
 
     def save(self) -> Any:
-        return self.said
+        return self.exchanges
 
     def load(self, state: Any) -> None:
-        self.said = state
+        self.exchanges = state
 
 
 class Gym(UserEnv):
@@ -136,7 +136,7 @@ class Gym(UserEnv):
         if choice == FINISH:
             return self.fail("You have given up.")
         if choice not in self.choices or not content:
-            forms = " or ".join(f"[{known}] TEXT" for known in self.choices)
+            forms = " or ".join(f"[{choice}] TEXT" for choice in self.choices)
             return self.unreadable(f"That is no action here: write {forms}, at most {LONGEST:,} characters.")
         return self.judged(self.user.hear(content, {"choice": choice, **self.cue()}))
 
@@ -160,7 +160,7 @@ class Gym(UserEnv):
 
 def texts(record: Record, *names: str) -> list[str]:
     """Fields of a record that must be texts. Raises ValueError."""
-    found = [record[name] for name in names]
-    if not all(isinstance(one, str) and one.strip() for one in found):
+    texts = [record[name] for name in names]
+    if not all(isinstance(one, str) and one.strip() for one in texts):
         raise ValueError(f"{', '.join(names)} must be texts")
-    return found
+    return texts

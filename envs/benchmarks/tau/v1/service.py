@@ -65,12 +65,12 @@ def load(folder: str | Path | None, domain: str, pinned: bool = True) -> Service
 
 def judge(desk: Desk, gold: Desk, task: Task, deeds: Deeds) -> Mapping[str, float]:
     """The reward of the paper: the database as after the gold actions, and every output said."""
-    return {"database": float(desk.same(gold)), "outputs": all_said(task.params["say"], deeds.said)}
+    return {"database": float(desk.same(gold)), "outputs": all_said(task.params["say"], deeds.texts)}
 
 
 def _tasks(files: Files) -> Mapping[str, tuple[Task, ...]]:
     together = files.json("tasks.json") if files.find("tasks.json") else None
-    found = {}
+    tasks = {}
     for split, count in COUNTS[files.domain].items():
         name = f"tasks_{split}.py" if together is None else "tasks.json"
         listed = files.calls(name) if together is None else together.get(split, ())
@@ -80,10 +80,10 @@ def _tasks(files: Files) -> Mapping[str, tuple[Task, ...]]:
             _check(
                 files, split, [[one[key] for key in ("user_id", "instruction", "actions", "outputs")] for one in listed]
             )
-            found[split] = tuple(_task(files.domain, split, number, one) for number, one in enumerate(listed))
+            tasks[split] = tuple(_task(files.domain, split, number, one) for number, one in enumerate(listed))
         except (KeyError, TypeError, AttributeError) as error:
             raise files.unreadable(name, error) from None
-    return found
+    return tasks
 
 
 def _check(files: Files, what: str, content: list[Any]) -> None:

@@ -47,9 +47,9 @@ class TelecomDesk(Desk):
         judge = getattr(kit, name, None) if name.startswith("assert_") else None
         if judge is None:
             raise ValueError(f"the task asks for {name!r}, which nothing here judges")
-        found = judge(**assertion["arguments"]) == assertion.get("assert_value", True)
+        met = judge(**assertion["arguments"]) == assertion.get("assert_value", True)
         self.sync()
-        return found
+        return met
 
     def call(self, name: str, arguments: Mapping[str, Any], by: str = "assistant") -> str:
         """A tool of either side; who may call which is the environment's choice."""
@@ -70,12 +70,12 @@ class TelecomDesk(Desk):
             roaming_allowed=bool(line["roaming_enabled"]),
             mobile_data_usage_exceeded=line["data_used_gb"] >= plan["data_limit_gb"] + line["data_refueling_gb"],
         )
-        asked = self.phone.surroundings["payment_request"]
-        if asked is not None and asked["paid"]:
-            self.agent.set_bill_to_paid(asked["bill_id"])
+        request = self.phone.surroundings["payment_request"]
+        if request is not None and request["paid"]:
+            self.agent.set_bill_to_paid(request["bill_id"])
             self.phone.surround(payment_request=None)
-            asked = None
-        if asked is None:
+            request = None
+        if request is None:
             waiting = self.agent.bills_of(self.agent.customer_of_number(number), "Awaiting Payment")
             if waiting:
                 self.phone.ask_payment(waiting[0]["bill_id"], waiting[0]["total_due"])

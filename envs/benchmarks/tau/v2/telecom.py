@@ -28,18 +28,18 @@ class TelecomTools(AgentTools):
     # ---- records --------------------------------------------------------------------------------------------
 
     def customer(self, customer_id: str) -> Record:
-        return self._found("customers", customer_id, "Customer with ID {} not found")
+        return self._record("customers", customer_id, "Customer with ID {} not found")
 
     def line(self, line_id: str) -> Record:
-        return self._found("lines", line_id, "Line with ID {} not found")
+        return self._record("lines", line_id, "Line with ID {} not found")
 
     def bill(self, bill_id: str) -> Record:
-        return self._found("bills", bill_id, "Bill with ID {} not found")
+        return self._record("bills", bill_id, "Bill with ID {} not found")
 
     def plan(self, plan_id: str) -> Record:
-        return self._found("plans", plan_id, "Plan with ID {} not found")
+        return self._record("plans", plan_id, "Plan with ID {} not found")
 
-    def _found(self, table: str, key: str, refusal: str) -> Record:
+    def _record(self, table: str, key: str, refusal: str) -> Record:
         if not isinstance(key, str) or key not in self.db[table]:
             raise ValueError(refusal.format(key))
         return self.db[table][key]
@@ -99,8 +99,8 @@ class TelecomTools(AgentTools):
             dob: date of birth, YYYY-MM-DD.
         """
         customers = [self.db["customers"][customer_id] for customer_id in self.db["customers"]]
-        wanted = (one for one in customers if one["full_name"].lower() == full_name.lower())
-        return json.dumps([one for one in wanted if one["date_of_birth"] == dob])
+        matches = (one for one in customers if one["full_name"].lower() == full_name.lower())
+        return json.dumps([one for one in matches if one["date_of_birth"] == dob])
 
     def get_details_by_id(self, id: str) -> str:
         """Show a customer, line, device, bill or plan.
@@ -112,7 +112,7 @@ class TelecomTools(AgentTools):
         kind = next((letter for letter in tables if id.startswith(letter)), None)
         if kind is None:
             raise ValueError(f"Unknown ID format or type: {id}")
-        self._found(tables[kind], id, f"{tables[kind][:-1].capitalize()} with ID {{}} not found")
+        self._record(tables[kind], id, f"{tables[kind][:-1].capitalize()} with ID {{}} not found")
         return self.db[tables[kind]].shown(id)
 
     def get_bills_for_customer(self, customer_id: str, limit: int = 12) -> str:
