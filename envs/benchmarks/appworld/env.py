@@ -207,7 +207,7 @@ class AppWorld(TextEnv):
         return goes_on(verdict)  # the last turn, which truncates
 
     def anchor(self) -> Hashable:
-        """What was run so far makes the state; output alone does not tell it."""
+        """The code that was run so far makes the state; output does not show all of it."""
         return (self.task.id, digest(self._actions), self.observation)
 
     def measures(self) -> Mapping[str, float]:

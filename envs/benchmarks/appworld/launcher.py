@@ -115,7 +115,7 @@ class Launcher:
         raise AppWorldError(f"AppWorld's process {why} {self._last_words()}")
 
     def _line(self, until: float) -> bytes:
-        """What comes up to the end of a line, or of all. Raises TimeoutError."""
+        """The output up to the end of a line, or up to its end. Raises TimeoutError."""
         assert self._process.stdout is not None
         descriptor = self._process.stdout.fileno()
         while b"\n" not in self._unread:

@@ -84,7 +84,7 @@ class Launcher:
         shutil.copytree(folder / "play" / "experiments", folder / "kept")
 
     def grade(self, pid: int, seconds: float) -> dict[str, Any]:
-        """What AppWorld's tests say of the state that an episode's process last saved.
+        """Run AppWorld's tests on the state that an episode's process last saved.
 
         Returns:
             ``record`` of the tests, or None with ``why`` if what was left cannot be graded, though the state that was
@@ -145,8 +145,8 @@ class Launcher:
         startup.mkdir(parents=True)
         (startup / "README").touch()  # IPython would copy it, and its mode, which a confined process cannot set
 
-    def _forked(self, run: Callable[[], object], log: Path, descriptor: int) -> int:
-        """A process that has no open file of this one but ``kept``, least of all the one for answers."""
+    def _forked(self, run: Callable[[], object], log: Path, inherited: int) -> int:
+        """A process that has no open file of this one but ``inherited``, least of all the one for answers."""
         parent = os.getpid()
         if pid := os.fork():
             return pid
@@ -155,8 +155,8 @@ class Launcher:
             nothing, logged = os.open(os.devnull, os.O_RDONLY), os.open(log, os.O_WRONLY | os.O_CREAT, 0o600)
             for number, descriptor in enumerate((nothing, logged, logged)):
                 os.dup2(descriptor, number)
-            os.closerange(3, descriptor)
-            os.closerange(descriptor + 1, os.sysconf("SC_OPEN_MAX"))
+            os.closerange(3, inherited)
+            os.closerange(inherited + 1, os.sysconf("SC_OPEN_MAX"))
             run()
         except BaseException:
             traceback.print_exc()
@@ -240,7 +240,7 @@ def _die_with(parent: int) -> None:
 
 
 def _forged(before: Path, after: Path) -> str:
-    """Why the databases of a state cannot be those that AppWorld has written; "" if nothing speaks against it.
+    """The reason for which AppWorld cannot have written the databases of a state; "" if there is none.
 
     Args:
         before, after: folders ``experiments``, as AppWorld left it and as the agent's process did.
@@ -274,7 +274,7 @@ def _foreign(changes: Path) -> str:
 
 
 def _all_of(reading: int, until: float) -> tuple[bytes, str]:
-    """What is written to a pipe, and why that is not all; "" if it is."""
+    """The bytes written to a pipe, and the reason for which they are incomplete; "" if they are not."""
     written = bytearray()
     while select.select([reading], [], [], max(0.0, until - time.monotonic()))[0]:
         chunk = os.read(reading, 65536)

@@ -146,7 +146,7 @@ class ServedWorld:
 
 
 def address_of(url: str) -> Address:
-    """Where a url is. Raises ValueError unless it is ``http://`` and of this machine."""
+    """The address of a url. Raises ValueError unless it is ``http://`` and of this machine."""
     parts = urlsplit(url)
     if parts.scheme != "http" or parts.hostname not in _LOOPBACK or not parts.port or parts.path not in ("", "/"):
         raise ValueError(

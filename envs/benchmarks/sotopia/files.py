@@ -42,7 +42,7 @@ class _Record(BaseModel):
 
 
 class Character(_Record):
-    """What is said of a character; further fields are left out."""
+    """A character; further fields are left out."""
 
     first_name: str
     last_name: str
@@ -173,7 +173,7 @@ def _record_of(records: Mapping[str, Any], name: str, what: str) -> Any:
 
 
 def _relationship(scenario: _Scenario) -> int:
-    """How well the two know each other: written as number, digit or name."""
+    """The closeness of the two, which is written as number, digit or name."""
     name = str(scenario.relationship).rpartition(".")[2]
     number = int(name) if name.isdecimal() else RELATIONSHIPS.index(name) if name in RELATIONSHIPS else -1
     if not 0 <= number < len(RELATIONSHIPS):

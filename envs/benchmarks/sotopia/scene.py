@@ -29,7 +29,7 @@ def name(params: Params, role: int) -> str:
 
 
 def known_to(params: Params, role: int) -> str:
-    """What a character knows at the beginning: itself, its goal, and of the other what their relationship allows."""
+    """A character's knowledge at the beginning: itself, its goal, and of the other what their relationship allows."""
     viewer, other, tie = f"agent_{role}", 1 - role, params["relationship"]
     return "\n".join([
         f"The situation: {shown(params['scenario'], viewer)}",
@@ -59,7 +59,7 @@ def shown(text: str, viewer: str) -> str:
 
 
 def _portrait(params: Params, role: int, closeness: int) -> str:
-    """What somebody so close knows of a character; the secret is known to itself alone."""
+    """A character as someone of a closeness knows it; only the character itself knows the secret."""
     who = params["cast"][role]
     parts = []
     if closeness >= _ACQUAINTANCE:

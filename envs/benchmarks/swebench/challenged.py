@@ -34,7 +34,7 @@ class InTheWay(ValueError):
 
 
 class Judged(NamedTuple):
-    """What became of a patch.
+    """The judgement of a patch.
 
     Attributes:
         right: whether it counts as right: by the official grader, and by the challenge where there is one.
@@ -103,14 +103,14 @@ def _verdict(grade: Grade) -> str:
 
 
 def can_be_challenged(row: Row) -> bool:
-    """Whether a row has what a challenge takes."""
+    """True if a row has what a challenge takes."""
     named = [test.partition("::") for test in row.fail_to_pass]
     by_pytest = bool(named) and all(path.endswith(".py") and name for path, _, name in named)
     return by_pytest and not row.script and row.family != R2EGYM and bool(row.gold or row.fault)
 
 
 def met(sandbox: Sandbox, row: Row, patch: str, seed: int, seconds: float = SECONDS) -> Met | None:
-    """How a patch meets a challenge; None where the reference answers no test that decides.
+    """A patch's answers to a challenge; None where the reference answers no test that decides.
 
     Args:
         sandbox: of the grader's image, started; whatever is in its workspace is lost.

@@ -17,7 +17,7 @@ _COLOUR = re.compile("\x1b" + r"\[\d+m")
 
 
 class Resolved(StrEnum):
-    """Whether a patch does what it should."""
+    """The three verdicts on a patch."""
 
     FULL = "RESOLVED_FULL"
     PARTIAL = "RESOLVED_PARTIAL"
@@ -25,20 +25,20 @@ class Resolved(StrEnum):
 
 
 class Grade(NamedTuple):
-    """What a log says of a patch.
+    """The grade of a patch by its log.
 
     Attributes:
         resolved: FULL if all tests are as they should be; PARTIAL if some of those to be fixed are, and none broke.
         valid: the log is of a run that came to its end, and says what its exit code says.
         mended: of the tests that should pass and did not, the share that passes, in [0, 1].
-        kept: of the tests that passed, the share that does not fail, in [0, 1].
+        unbroken: of the tests that passed, the share that does not fail, in [0, 1].
         failing: the tests that are not as they should be.
     """
 
     resolved: Resolved
     valid: bool
     mended: float
-    kept: float
+    unbroken: float
     failing: tuple[str, ...]
 
 
@@ -100,7 +100,7 @@ def _bare(test: str) -> str:
 
 
 def _verdict(test: str, results: Mapping[str, str], good: tuple[str, ...]) -> bool | None:
-    """Whether a test is as it should be; None if its status is a word that means neither, as in the harness."""
+    """True if a test is as it should be; None if its status is a word that means neither, as in the harness."""
     status = _status(test, results)
     if status in good:
         return True

@@ -1,4 +1,4 @@
-"""What became of each test, read from the log of a repository's own test runner.
+"""The status of each test, read from the log of a repository's own test runner.
 
 The readings are those of SWE-bench's harness 5.0.2 (``swebench.harness.log_parsers``, MIT), quirks included, for its
 Python repositories. A status is the word that the log has, usually one of ``STATUSES``. Every reading takes time that
@@ -101,7 +101,7 @@ def django_log(log: str) -> dict[str, str]:
 
 
 def _django_line(line: str) -> Iterator[tuple[str, str]]:
-    """What one stripped line of Django's runner says by itself."""
+    """Statuses in one stripped line of Django's runner."""
     for end in (" ... ok", " ... OK", " ...  OK"):
         if line.endswith(end):
             if line.startswith("Applying sites.0002_alter_domain_unique...test_no_migrations"):

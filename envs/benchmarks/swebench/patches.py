@@ -48,7 +48,7 @@ def unpack(sandbox: Sandbox) -> None:
 
 
 def take_patch(sandbox: Sandbox, row: Row) -> str:
-    """What the agent has changed in files that count, as ``git diff`` tells it; "" for nothing. Raises NoPatch.
+    """The agent's changes of files that count, as ``git diff`` writes them; "" for none. Raises NoPatch.
 
     Git looks at the workspace from a fresh copy of the repository's own folder, in a scratch folder that is emptied for
     it, so that what the agent did to its index, settings, hooks or history has no effect.
@@ -74,7 +74,7 @@ def take_patch(sandbox: Sandbox, row: Row) -> str:
 
 
 def counts(path: str, touched: Collection[str] = ()) -> bool:
-    """Whether a change of a file belongs to the patch: tests do not, nor what only steers how they run.
+    """True if a change of a file belongs to the patch: tests do not, nor what only steers how they run.
 
     Args:
         touched: files that the row's own patch of tests replaces.

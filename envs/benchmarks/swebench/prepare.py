@@ -113,7 +113,7 @@ echo "manyturn-python=$python"
 
 
 class Prepared(NamedTuple):
-    """What an instance's image was made into.
+    """The images made of an instance's image.
 
     Attributes:
         agent: image that the agent works in.

@@ -56,7 +56,7 @@ _TOPICS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 
 
 class CustomerOptions(Options):
-    """How long the customer waits."""
+    """The patience of the customer."""
 
     patience: int = Field(default=8, ge=1)
     """Turns that bring nothing after which it gives up."""
@@ -95,7 +95,7 @@ class Customer(User):
         return Heard(" ".join(answers) or (f"Thank you. There is more: {self._wish}" if moved else self._wish))
 
     def _waits(self, cue: Mapping[str, Any]) -> bool:
-        """Whether the customer still wants to be told something."""
+        """True if the customer still waits for an answer."""
         return int(cue.get("told", 0)) < self._needs or not (self._changes or self._needs)
 
     def _answers(self, text: str) -> Iterator[str]:
@@ -134,7 +134,7 @@ def first_person(text: str) -> str:
 
 
 def _understood(task: Task) -> tuple[str, frozenset[str], str]:
-    """What the customer wants in its words, the ids that are its own, and all of the task's text."""
+    """The customer's wish in its words, the ids that are its own, and all of the task's text."""
     scenario = task.params["scenario"]
     if isinstance(scenario, str):
         texts, wish = scenario, scenario

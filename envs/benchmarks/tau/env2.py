@@ -144,7 +144,7 @@ class Tau2Bench(ServiceEnv):
         return self.fail(f"{turn.text}\nToo many messages.") if self._over(turn) else turn
 
     def _over(self, turn: Turn) -> bool:
-        """Whether the customer's calls have used up the turns that are left; ``step`` counts the agent's own."""
+        """True if the customer's calls have used up the remaining turns; ``step`` counts the agent's own."""
         spent = self.turn + 1 + self._rounds
         return spent > self.max_turns if turn.terminated else spent >= self.max_turns > self.turn + 1
 

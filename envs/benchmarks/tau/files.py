@@ -84,7 +84,7 @@ class Files:
             raise DataError(f'there is no folder {self.root}: "{CLONE[version]}" makes one')
 
     def find(self, name: str) -> Path | None:
-        """Where a file lies, None if it is not there."""
+        """The path of a file, None if it is not there."""
         places = (self.root / place.format(domain=self.domain) / name for place in PLACES[self.version])
         return next((file for file in places if file.is_file()), None)
 
@@ -163,7 +163,7 @@ def _literal(node: ast.expr) -> Any:
 
 
 def returned_literal(content: bytes) -> Any:
-    """What the function ``get_info`` of a Python file returns, if that is a literal; nothing is run."""
+    """The literal that the function ``get_info`` of a Python file returns; nothing is run."""
     for node in ast.walk(ast.parse(content)):
         if isinstance(node, ast.FunctionDef) and node.name == "get_info":
             return next(

@@ -1,4 +1,4 @@
-"""What an environment needs of a benchmark's domain: tasks, texts, desks and the judgement."""
+"""A benchmark's domain for an environment: tasks, texts, desks and the judgement."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ class AgentCall(NamedTuple):
 
 
 class Deeds(NamedTuple):
-    """What an agent did in an episode, besides the desk's state.
+    """An agent's texts and calls in an episode.
 
     Attributes:
         texts: to the customer.

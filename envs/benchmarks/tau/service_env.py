@@ -73,11 +73,11 @@ class ServiceEnv(UserEnv):
         return self.service.user_schemas
 
     def policy(self) -> str:
-        """What the agent is told of its job."""
+        """The agent's policy."""
         return self.service.policy
 
     def leaves(self, answered: Answered) -> bool:
-        """Whether calls that were just answered end the episode."""
+        """True if calls that were just answered end the episode."""
         return False
 
     def makers(self) -> Mapping[str, Maker]:
@@ -147,7 +147,7 @@ class ServiceEnv(UserEnv):
         return self.finish(heard.utterance) if heard.done else self.go_on(heard.utterance)
 
     def _listen(self, text: str) -> Heard:
-        """What the customer says to a text, after whatever it does with its tools."""
+        """The customer's answer to a text, after whatever it does with its tools."""
         heard = self.user.hear(text, self._cue()) if self._by_rules else self.user.hear(text)
         heard, rounds = spoken(self.user, heard, self._hands)
         self._rounds += len(rounds)
@@ -157,7 +157,7 @@ class ServiceEnv(UserEnv):
         return heard
 
     def _cue(self) -> Mapping[str, Any]:
-        """What the customer can see: changes that it wanted are made, it was told things, it was handed over."""
+        """The customer's cue: changes of the reference solution that were made, texts that it heard, a transfer."""
         gold, texts = self.task.params["gold"], self.task.params["say"]
         return {
             "done": sum(gold[place]["name"] in self.service.writes for place in self._done),

@@ -10,7 +10,7 @@ _ACTION = re.compile(rf"[{_BLANK}]*\[(action|answer|search|finish)\](.*)", re.DO
 
 
 class Action(NamedTuple):
-    """What an agent does; a choice of ``""`` means that it wrote no action."""
+    """An action of the agent; a choice of ``""`` means that it wrote no action."""
 
     choice: str
     content: str

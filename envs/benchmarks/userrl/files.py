@@ -24,7 +24,7 @@ class DataError(NeedsSetup):
 
 
 class Source(NamedTuple):
-    """Where a gym's problems are.
+    """The file of a gym's problems.
 
     Attributes:
         rows: name of the folder of Parquet files, without ``_multiturn``.

@@ -117,7 +117,7 @@ class Function(TextEnv):
 
 
 def problem(record: Record) -> Mapping[str, Any]:
-    """What an official record says. Raises ValueError if its rule does not give its value."""
+    """The problem of an official record. Raises ValueError if its rule does not give its value."""
     case = [float(number) for number in record["test_case"]]
     value, rule = float(record["expected_result"]), Rule(record["rule"])
     if len(case) != len(NAMES) or abs(rule(case) - value) > _TOLERANCE:

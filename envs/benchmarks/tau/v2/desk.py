@@ -42,7 +42,7 @@ class TelecomDesk(Desk):
         return self.phone if who == "user" else self.agent
 
     def holds(self, assertion: Mapping[str, Any]) -> bool:
-        """Whether a task's assertion is met. Raises ValueError for one that is not known."""
+        """True if a task's assertion is met. Raises ValueError for one that is not known."""
         name, kit = assertion["func_name"], self._kit(assertion["env_type"])
         judge = getattr(kit, name, None) if name.startswith("assert_") else None
         if judge is None:

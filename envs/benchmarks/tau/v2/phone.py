@@ -129,7 +129,7 @@ class TelecomUserTools:
         return self._with_bar(f"Airplane Mode is now {_on(not was_on)}.")
 
     def data_works(self) -> bool:
-        """Whether mobile data reaches the internet."""
+        """True if mobile data reaches the internet."""
         device, around = self.device, self.surroundings
         if device["airplane_mode"] or device["network_signal_strength"] == "none":
             return False

@@ -100,7 +100,7 @@ class PhoneCustomer(User):
         return Heard("\n".join([*self._report, *last]) or self._wish)
 
     def _arguments(self, name: str, written: str) -> dict[str, str]:
-        """What stands in the brackets after a tool's name, by name or by place; other things are left out."""
+        """The arguments in the brackets after a tool's name, by name or by place; other things are left out."""
         places, arguments = list(self._parameters[name]["properties"]), {}
         for place, one in enumerate(written.split(",")):
             match = _ARGUMENT.fullmatch(one.strip())

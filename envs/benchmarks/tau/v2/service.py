@@ -91,7 +91,7 @@ def judge(desk: Desk, gold: Desk, task: Task, deeds: Deeds) -> Mapping[str, floa
 
 
 def _was_called(action: Mapping[str, Any], called: Iterable[AgentCall]) -> bool:
-    """Whether a call matches a gold action; without ``compare`` the arguments that the call has are compared."""
+    """True if a call matches a gold action; without ``compare`` the arguments that the call has are compared."""
     for name, arguments in called:
         keys = arguments.keys() if action["compare"] is None else action["compare"]
         if name == action["name"] and all(
