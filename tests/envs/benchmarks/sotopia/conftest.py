@@ -24,7 +24,7 @@ TALK = ("speak: Hello there.", "non-verbal: smiles", "action: takes a seat", "no
 class Endpoint:
     """A model behind an OpenAI-compatible endpoint, as partner and as judge.
 
-    ``partner`` and ``judge`` make its replies, of which bytes are sent as they stand; ``requests`` keeps those that it got.
+    ``partner`` and ``judge`` make its replies, of which bytes are sent as they stand; ``requests`` has all that came.
     """
 
     def __init__(self) -> None:

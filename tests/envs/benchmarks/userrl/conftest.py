@@ -35,7 +35,7 @@ class Endpoint:
     """A model behind an OpenAI-compatible endpoint.
 
     ``answer`` makes its replies: values become JSON, texts stay as they are, bytes are sent as the whole answer.
-    ``requests`` keeps those that it got.
+    ``requests`` has all that came.
     """
 
     def __init__(self) -> None:
