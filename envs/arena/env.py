@@ -38,7 +38,7 @@ class ArenaEnv(TextEnv):
     """
 
     instructions = (
-        "You play the game that the first message explains. Each of your actions is one move, written as it says there."
+        "Play the game that the first message explains. Each action is one move, in the form that the message gives."
     )
     max_turns = 100
     part_names = ()

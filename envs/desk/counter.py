@@ -61,10 +61,10 @@ class Counter(abc.ABC):
         return self._show("users", user_id)
 
     def close(self, answer: str = "done") -> str:
-        """End the work, once everything is done or refused.
+        """Close the ticket when every request is done or refused.
 
         Args:
-            answer: the figures that were asked for, and the rule, such as R4, of each request that was refused.
+            answer: the figures that the customer asked for, and the rule, such as R4, of each refused request.
         """
         return CLOSED
 

@@ -13,7 +13,7 @@ from manyturn.envs.users.acts import Slot
 from manyturn.envs.users.agenda import AgendaOptions, AgendaUser, Goal
 from manyturn.envs.users.protocol import NOTHING, Heard, User
 
-WAIT = "Nobody reads this ticket's replies: call a tool, and close when you are done."
+WAIT = "This ticket takes no replies: call a tool, or call close when you are done."
 _IDENTITY = {"user": "customer id", "email": "email address", "name": "full name", "zip_code": "zip code"}
 
 

@@ -58,7 +58,7 @@ class Attempt:
         """What the tools answer to an action."""
         try:
             if any(request.name == "submit" for request in read_calls(action)[:-1]):
-                raise BadCall("submit hands the work in: no call can follow it")
+                raise BadCall("submit ends the task: no call can follow it")
         except BadCall as error:
             return Answered(f"Error: {error}", (), valid=False, readable=False)
         tools = self.tools
@@ -67,12 +67,12 @@ class Attempt:
         return answered
 
     def submit(self) -> str:
-        """Hand in what is in your folder. Tests that you cannot see decide."""
+        """Submit the files in your folder. Hidden tests decide."""
         try:
             self.handed_in = self.desk.files()
         except SandboxRefused as error:
             raise ToolError(f"{error}: make room first") from None
-        return "Your work is handed in."
+        return "Your work is submitted."
 
     def look(self) -> None:
         """See what has become of the files, if a tool may have changed them."""

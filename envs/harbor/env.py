@@ -40,9 +40,8 @@ from manyturn.envs.tools.told import told
 from manyturn.envs.tools.tool import tool_of
 
 INSTRUCTIONS = """\
-You work on a task in a sandbox without a network, with the tools below. The first message says what to do, and in \
-which folder. Tests that you cannot see decide. They look at what is in that folder when you submit; work that is not \
-submitted counts for nothing."""
+You work on a task in a sandbox without a network, with the tools below. The first message gives the task and its \
+folder. Hidden tests decide. They check that folder when you submit; work that is not submitted does not count."""
 LIMITS = SandboxLimits(memory_mb=1024, processes=256, workspace_mb=256, scratch_mb=128, files=50_000)
 """Workspace and scratch folders lie in memory, and count towards ``memory_mb``."""
 _MOST_CHARACTERS = 50_000  # of an instruction
@@ -172,7 +171,7 @@ class HarborEnv(TextEnv):
         self._passed += 1
         if not attempt.begin_step(attempt.number + 1):
             self._verdicts.append(Verdict(None, False, ""))
-            return self._ended(f"{text} The next step could not be set up in what you have left.")
+            return self._ended(f"{text} The next step could not be set up on the files that you left.")
         self._note(attempt)
         share = {part_of(step): verdict.reward / len(steps)} if self.folder.is_mean else {}
         self._paid += sum(share.values())

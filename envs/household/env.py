@@ -36,11 +36,11 @@ Commands:
   cool OBJECT with fridge N
   slice OBJECT with the knife that you hold{help}
 
-Names have a number: cabinet 3, mug 1. You can hold one object. You see what a receptacle holds when you go to it, or \
-open it if it is closed. To clean, heat or cool an object, hold it and stand at the sinkbasin, microwave or fridge. To \
+Names have a number: cabinet 3, mug 1. You can hold one object. Go to a receptacle to see what it holds; if it is \
+closed, open it. To clean, heat or cool an object, hold it and stand at the sinkbasin, microwave or fridge. To \
 look at an object under a lamp, hold it, go to the lamp and use the lamp.
-A command that is not possible here is answered with: Nothing happens.
-The goal stands at the end of the first text: put an object somewhere, put a clean, hot or cool one somewhere, put two \
+If a command is impossible, the answer is: Nothing happens.
+The goal is at the end of the first text: put an object somewhere, put a clean, hot or cool one somewhere, put two \
 of a kind in the same receptacle, or look at an object under a lamp."""
 
 

@@ -21,7 +21,7 @@ from manyturn.envs.openenv.faults import ActionRefused, BadAnswer
 from manyturn.envs.openenv.shapes import Shapes
 from manyturn.envs.openenv.turns import ServedTurn, read_turn
 
-_NO_ACTION = "That is no action: "
+_NO_ACTION = "That is not an action: "
 
 
 class ServedEnv(gymnasium.Env[str, str]):

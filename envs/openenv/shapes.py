@@ -40,7 +40,7 @@ class Shapes:
             ""
             if self._action
             else (
-                "Answer with one JSON object, and nothing else. Its fields are described by this schema: "
+                "Answer with one JSON object and nothing else. This schema describes its fields: "
                 + json.dumps({"properties": fields, "required": needed, **_definitions(action)}, ensure_ascii=False)
             )
         )

@@ -40,8 +40,8 @@ class ReasoningEnv(TextEnv):
     """
 
     instructions = (
-        "Answer the question. Your action is the answer alone, in the form that the question asks for, without "
-        "reasoning and without any words around it."
+        "Answer the question. Write only the answer, in the form that the question asks for, without reasoning "
+        "or any other words."
     )
     max_turns = 1
     part_names = ()

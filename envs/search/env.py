@@ -25,9 +25,9 @@ from manyturn.envs.tools.told import told
 from manyturn.envs.tools.toolset import Toolset
 
 INSTRUCTIONS = (
-    "Answer the question from a collection of passages. A search finds passages by their words; search for the names "
-    "that you know, and go on with those that you read of. There are at most 4 searches. Then answer, and cite the "
-    "passages that prove it: one for each fact that leads to the answer, at most 4."
+    "Answer the question from a collection of passages. A search finds passages by their words: search for a "
+    "name in the question, then for names in the passages that you find. You have at most 4 searches. Then "
+    "answer, and cite the passages that prove the answer: one for each fact that leads to the answer, at most 4."
 )
 REWARDS = ("outcome", "turns")
 SEARCHES = 4

@@ -57,7 +57,7 @@ class ShopPages(TextEnv):
     """
 
     instructions = f"""\
-You are in a web shop and must buy a product that fits the instruction. Search, open a product to see its options, \
+You are in a web shop. Buy a product that matches the instruction. Search, open a product to see its options, \
 description and features, click a value of each option that the instruction asks for, then buy. The score counts the \
 type of product, its attributes, the options and the price; buying ends the visit.
 

@@ -35,14 +35,14 @@ class VisitEnv(TextEnv):
     """
 
     instructions = """\
-You are in a web shop and must buy a product that fits the instruction. Each turn, answer with exactly one command.
+You are in a web shop. Buy a product that matches the instruction. Each turn, answer with exactly one command.
 
 Commands:
   search[WORDS]   search the catalogue
-  click[TEXT]     click a button, a product's number or an option, by its text
+  click[TEXT]     click a button, a product number or an option, by its text
 
 Open a product to see its options, description and features. Click a value of each option that the instruction asks \
-for, then buy. The score counts the type of product, its attributes, the options and the price; buying ends the visit.\
+for, then buy. The score depends on the product type, its attributes, the options and the price. Buying ends the visit.\
 """
     max_turns = 15
     part_names = ()

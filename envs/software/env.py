@@ -37,18 +37,18 @@ from manyturn.envs.tools.told import told
 from manyturn.envs.tools.toolset import Answered
 
 INSTRUCTIONS = f"""\
-A program has a fault. Find it, mend it in the program's source files, and submit. You work in {WORKSPACE}, in a \
-sandbox without a network. Tests say whether the fault is gone: those that fail must pass, those that pass must \
-still pass. They run on a clean copy with your changes of source files; changes of tests and settings do not count. \
-Work that is not submitted counts for nothing."""
+A program has a bug. Find it, fix it in the program's source files, and submit. You work in {WORKSPACE}, in a \
+sandbox without a network. Tests decide whether the bug is fixed: failing tests must pass, and passing tests must \
+still pass. They run on a clean copy with your changes to source files; changes to tests and settings do not count. \
+Work that is not submitted does not count."""
 LINES = """
 
 Each turn, answer with one command line:
   view PATH FIRST LAST      show numbered lines of a file
-  edit PATH 'OLD' 'NEW'     replace text that stands exactly once in a file
+  edit PATH 'OLD' 'NEW'     replace text that occurs exactly once in a file
   search 'PATTERN' PATH     find lines that match a regular expression
   bash COMMAND              run a command{test}
-  submit                    hand in your changes; this ends the work"""
+  submit                    submit your changes; this ends the task"""
 _TEST_LINE = "\n  test                      run the tests"
 ACTIONS, REWARDS = ("calls", "lines"), ("levels", "resolved")
 TEST_SECONDS = 20.0  # of the processor's time, of one run of the tests
@@ -218,7 +218,7 @@ class Software(TextEnv):
         try:
             call = action if is_call(action) else call_of(action, self.tools)
             if any(request.name == "submit" for request in read_calls(call)[:-1]):
-                raise BadCall("submit ends the work: no call can follow it")
+                raise BadCall("submit ends the task: no call can follow it")
         except BadCall as error:
             return Answered(f"Error: {error}", (), valid=False, readable=False)
         return work.toolset(self._shown).answer(call)

@@ -25,9 +25,11 @@ def call_of(line: str, tools: Sequence[Schema]) -> str:
         try:
             words = shlex.split(rest)
         except ValueError as error:
-            raise BadCall(f"{name}: {str(error).lower()}: put an argument that has quotes into other quotes") from None
+            raise BadCall(
+                f"{name}: {str(error).lower()}: quote an argument with the quotes it does not contain"
+            ) from None
     if len(words) > len(parameters):
-        raise BadCall(f"{name} takes {_told(parameters)}, not {len(words)} arguments: put each between quotes")
+        raise BadCall(f"{name} takes {_told(parameters)}, not {len(words)} arguments: quote each argument")
     pairs = zip(parameters.items(), words, strict=False)
     return call_text(name, **{key: _value(word, shape["type"]) for (key, shape), word in pairs})
 

@@ -53,7 +53,7 @@ class Work:
         return Toolset([tools.bash, tools.view, tools.edit, tools.search, *([self.test] if shown else []), self.submit])
 
     def test(self) -> str:
-        """Run the tests that decide, on a clean copy with your changes of source files."""
+        """Run the deciding tests on a clean copy with your changes to source files."""
         try:
             grade = self._judged(back=True)
         except SandboxRefused as error:
@@ -62,12 +62,12 @@ class Work:
         return bounded(told(self.problem, grade))
 
     def submit(self) -> str:
-        """Hand in your changes. This ends the work."""
+        """Submit your changes. This ends the task."""
         self.look()
         if self.changed:
             self._judged(back=False)
         self.submitted = True
-        return "Your changes are handed in." if self.changed else "Nothing is handed in: no source file was changed."
+        return "Your changes are submitted." if self.changed else "Nothing is submitted: no source file was changed."
 
     def look(self) -> None:
         """See what has become of the files, if a tool may have changed them."""

@@ -66,11 +66,11 @@ def read_calls(action: str, most: int = 16, longest: int = LONGEST) -> list[Call
     if len(action) > longest:
         raise BadCall(f"the call has {len(action):,} characters: write at most {longest:,}")
     if not is_call(action):
-        raise BadCall(f"this is no tool call: write {_SHAPE}")
+        raise BadCall(f"this is not a tool call: write {_SHAPE}")
     found = _read(action)
     asked = found if isinstance(found, list) else [found]
     if not 1 <= len(asked) <= most:
-        raise BadCall(f"{len(asked)} calls at once: write from 1 to {most}")
+        raise BadCall(f"{len(asked)} calls in one turn: write 1 to {most}")
     return [_request(call) for call in asked]
 
 
@@ -111,13 +111,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         seen = set[str]()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))
-        raise BadCall(f"the key {twice!r:.80} stands twice: write each once")
+        raise BadCall(f"the key {twice!r:.80} appears twice: write each key once")
     return found
 
 
 def _integer(digits: str) -> int:
     if len(digits) > 20 or not -_BIGGEST <= (number := int(digits)) < _BIGGEST:
-        raise BadCall("a whole number is too large: use at most 64 bits")
+        raise BadCall("an integer is too large: use at most 64 bits")
     return number
 
 
@@ -129,7 +129,7 @@ def _real(digits: str) -> float:
 
 
 def _constant(name: str) -> Any:
-    raise BadCall(f"{name} is no JSON number: write a finite one")
+    raise BadCall(f"{name} is not a JSON number: write a finite number")
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False)

@@ -10,7 +10,7 @@ from manyturn.envs.users.endpoint import clean
 from manyturn.envs.users.protocol import UserError
 
 _ASKED = "{rules}\n\nAnswer with one JSON object and nothing else. It must fit this schema:\n{schema}"
-_MEND = "That cannot be read: {fault}. Answer with the JSON object alone, as the schema wants it."
+_MEND = "Your answer could not be read: {fault}. Answer only with a JSON object that fits the schema."
 
 
 class JudgeError(UserError):

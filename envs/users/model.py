@@ -14,9 +14,9 @@ from manyturn.envs.users.endpoint import CompletionCall, clean
 from manyturn.envs.users.protocol import NOTHING, Heard, User, UserError
 
 _RULES = (
-    "You play a person who talks to an assistant. Stay in the role. Say one short thing at a time, in plain words. "
-    "Tell what you know only when you are asked for it, and invent nothing. When you have what you want, or see that "
-    "you cannot get it, write {stop} and nothing else.\n\n{brief}"
+    "You play a person talking to an assistant. Stay in character. Say one short thing at a time, in plain "
+    "words. Give information only when asked for it, and invent nothing. When you have what you want, or see "
+    "that you cannot get it, write {stop} and nothing else.\n\n{brief}"
 )
 GREETING = "Hello. How can I help you?"
 

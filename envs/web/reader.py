@@ -8,14 +8,14 @@ from manyturn.envs.web.snapshot import FIELDS, Control, PageSnapshot, SnapshotEr
 from manyturn.envs.web.tab import Tab
 
 INSTRUCTIONS = """\
-What can be acted on has a number in brackets. Each turn, answer with exactly one command.
+Each element that you can use has a number in brackets. Each turn, answer with exactly one command.
 
 Commands:
-  click[N]          click what has number N
-  type[N] WORDS     write into the field with number N, in place of what it holds
-  select[N] TEXT    choose an option of the list with number N, by its text
-  scroll[down]      show the next part of a long page; scroll[up] shows the one before
-  back              go back one page\
+  click[N]          click element N
+  type[N] WORDS     replace the text of field N
+  select[N] TEXT    choose an option of list N, by its text
+  scroll[down]      show the next part of a long page; scroll[up] shows the previous part
+  back              go back to the previous page\
 """
 LONGEST = 2_000  # characters that can be typed
 _ACTION = re.compile(
@@ -88,7 +88,7 @@ class PageReader:
         """Do what an agent wrote; what is wrong with it if it cannot be done. Raises BrowserError."""
         wanted = parse(action)
         if wanted is None:
-            return "That is no command."
+            return "That is not a command."
         if wanted.verb == "scroll":
             return self._scroll(wanted)
         before = self._tab.address
@@ -99,7 +99,7 @@ class PageReader:
 
     def _scroll(self, wanted: Action) -> str | None:
         if f"scroll[{wanted.text}]" not in self.scrolls():
-            return "The page does not go on there."
+            return "The page does not scroll further that way."
         self.screen += 1 if wanted.text == "down" else -1
         return None
 
@@ -109,7 +109,7 @@ class PageReader:
     def _use(self, wanted: Action) -> str | None:
         control = self.shown().get(wanted.number)
         if control is None:
-            return f"There is no [{wanted.number}] here."
+            return f"There is no element [{wanted.number}] here."
         if control.disabled:
             return f"[{wanted.number}] is disabled."
         if wanted.verb == "click":
@@ -120,8 +120,8 @@ class PageReader:
             done = self._tab.select(control.reference, wanted.text)
         else:
             if control.role not in FIELDS or control.options:
-                return f"[{wanted.number}] is no field to type into."
+                return f"[{wanted.number}] is not a text field."
             if len(wanted.text) > LONGEST:
-                return f"At most {LONGEST} characters can be typed."
+                return f"Type at most {LONGEST} characters."
             done = self._tab.fill(control.reference, clean(wanted.text))
-        return None if done else f"[{wanted.number}] does not take it now."
+        return None if done else f"[{wanted.number}] cannot be used now."

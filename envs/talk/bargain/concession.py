@@ -18,7 +18,7 @@ from manyturn.envs.users.protocol import NOTHING, Heard, User
 CURVES = {"boulware": 0.3, "linear": 1.0, "conceder": 3.0}
 DISCOUNT = 0.9  # what a turn leaves of a deal's worth
 
-_OFFERS = ("I could do this", "What about this", "My proposal", "Let me come towards you", "How does this sound")
+_OFFERS = ("I could do this", "What about this", "My proposal", "Let me meet you halfway", "How does this sound")
 _LEAVES = ("That is an insult", "We are too far apart")
 
 
@@ -120,7 +120,7 @@ class ConcessionUser(User):
         who = self._who
         move = read_move(who.game, 1 - who.side, text)
         if move is None or move.terms is None:
-            return Heard("I wait for your offer.")
+            return Heard("I am waiting for your offer.")
         if who.takes(move.terms, cue["round"]):
             return Heard(f"Agreed: {ACCEPT}.")
         self._insults += who.game.worth(who.side, move.terms) < 0

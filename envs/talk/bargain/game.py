@@ -83,8 +83,8 @@ class PriceGame(Game):
 
     def told(self, side: int) -> str:
         if side == 0:
-            return f"You buy a {self._thing}, listed at {self.listed}. It is worth {self.most} to you."
-        return f"You sell a {self._thing}, listed at {self.listed}. It is worth {self.least} to you."
+            return f"You want to buy a {self._thing}, listed at {self.listed}. It is worth {self.most} to you."
+        return f"You want to sell a {self._thing}, listed at {self.listed}. It is worth {self.least} to you."
 
 
 class SplitGame(Game):
@@ -126,7 +126,7 @@ class SplitGame(Game):
     def told(self, side: int) -> str:
         things = ", ".join(f"{count} {thing}" for count, thing in zip(self._counts, self._things, strict=True))
         worth = ", ".join(f"{thing} {value}" for thing, value in zip(self._things, self._values[side], strict=True))
-        return f"To split: {things}. Worth to you, each: {worth}."
+        return f"Items to split: {things}. Value of each item to you: {worth}."
 
     def _value(self, side: int, terms: Terms) -> float:
         return sum(v * n for v, n in zip(self._values[side], self._of(side, terms), strict=True)) / 10

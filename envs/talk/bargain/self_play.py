@@ -84,7 +84,8 @@ class SelfPlay(TextEnv):
     def respond(self, action: str) -> Turn:
         move = read_move(self._game, self._side, action)
         if move is None or (move.kind == ACCEPT and self._standing is None):
-            return (self.unreadable if move is None else self.invalid)(self._seen("End with one of the moves."))
+            refused = self.unreadable if move is None else self.invalid
+            return refused(self._seen("End your message with one of the moves."))
         if move.kind == WALK:
             return Turn("No deal.", {}, terminated=True, success=False)
         if move.kind == ACCEPT:

@@ -23,9 +23,9 @@ from manyturn.envs.users.user_env import Maker
 _WANTED = tuple(dict.fromkeys(name for kind in KINDS for name in (*TRAITS[kind], *TERMS[kind])))
 _REACH = ("phone", "address")
 _RULES = (
-    "You work at a booking desk. Find out what the user wants, look it up, book it, tell the reference, and answer "
-    "what the user asks. Ask for all that a booking needs, and say so if there is nothing. Whatever is no tool call is "
-    "said to the user, who says goodbye in the end."
+    "You work at a booking desk. Find out what the user wants, look it up, book it, give the reference, and "
+    "answer the user's questions. Ask for everything that a booking needs. If there is nothing suitable, say so. "
+    "Text without a tool call goes to the user. The user says goodbye at the end."
 )
 
 

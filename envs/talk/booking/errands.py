@@ -139,12 +139,10 @@ def in_words(task: Task) -> str:
     said = []
     for errand in task.params["errands"]:
         facts, instead = {**errand["traits"], **errand["terms"]}, errand["fallback"]
-        give_way = f"If told that there is nothing, take instead {_listed(instead)}. " if instead else ""
+        give_way = f"If there is nothing suitable, take instead {_listed(instead)}. " if instead else ""
         asked = ", ".join([*errand["asked"], "reference"])
-        said.append(
-            f"You want {WISHES[errand['kind']]}: {_listed(facts)}. {give_way}You also want to be told: {asked}."
-        )
-    return "\nThen: ".join(said) + "\nIn your first message say what you want booked and one of these facts only."
+        said.append(f"You want {WISHES[errand['kind']]}: {_listed(facts)}. {give_way}You also want to know: {asked}.")
+    return "\nThen: ".join(said) + "\nIn your first message say what you want to book and only one of these facts."
 
 
 def _listed(facts: Mapping[str, str]) -> str:

@@ -79,8 +79,8 @@ class Tutor(TalkEnv):
     """
 
     instructions = (
-        "Teach a pupil. Each skill needs the one before it. An exercise shows whether the pupil knows a skill; an "
-        "explanation helps most right after a failed exercise. Commands, at the end of what you say: exercise SKILL, "
+        "Teach a pupil. Each skill needs the one before it. An exercise shows whether the pupil knows a skill; "
+        "an explanation helps most right after a failed exercise. End each message with a command: exercise SKILL, "
         "explain SKILL, hint (after a failed exercise), test (ends the lesson)."
     )
     splits = (*SPLITS, UNSEEN_SPLIT)
@@ -107,8 +107,8 @@ class Tutor(TalkEnv):
 
     def brief(self, task: Task) -> str:
         return (
-            f"You are a pupil and learn {task.params['subject']}: {', '.join(task.params['skills'])}. In brackets "
-            "after a message you read what happened to you: say in one sentence how that is. Begin with a greeting."
+            f"You are a pupil learning {task.params['subject']}: {', '.join(task.params['skills'])}. After a "
+            "message, brackets say what happened: comment on it in one sentence. Begin with a greeting."
         )
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
@@ -123,7 +123,7 @@ class Tutor(TalkEnv):
         match = _COMMAND.search(action[-_LAST:].lower())
         verb, noun = (match[1] or match[3], match[2]) if match else ("", "")
         if match is None or (noun and noun not in self._skills) or (verb == "hint" and self._pupil.failed is None):
-            mend = "End with: exercise SKILL, explain SKILL, hint (after a failed exercise) or test."
+            mend = "End your message with: exercise SKILL, explain SKILL, hint (after a failed exercise) or test."
             is_last = self.turn + 1 >= self.max_turns
             return self._test(mend)._replace(understood=False) if is_last else self.invalid(mend)
         if verb == "test":

@@ -146,13 +146,13 @@ def test_a_field_a_list_and_what_is_disabled(chromium):
     assert reader.act("type[5] a\nb") is None and ": a b" in reader.text
     for action, told in {
         "select[2] XL": "no such option",
-        "type[2] L": "no field",
+        "type[2] L": "not a text field",
         "click[3]": "disabled",
-        "click[6]": "no [6] here",
+        "click[6]": "no element [6]",
         "back": "no page to go back to",
-        "scroll[up]": "does not go on",
-        "type[1] " + "x" * 2001: "At most 2000 characters",
-        "Click[1]": "no command",
+        "scroll[up]": "does not scroll",
+        "type[1] " + "x" * 2001: "at most 2000 characters",
+        "Click[1]": "not a command",
     }.items():
         assert told in reader.act(action), action
     tab.close()
