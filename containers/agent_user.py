@@ -20,7 +20,7 @@ def drawn(found: Facts) -> int:
 
 
 def _own_users() -> int:
-    """How many users this process's namespace has, in which an engine of this machine runs too."""
+    """Number of users in this process's namespace, in which an engine of this machine runs too."""
     try:
         return sum(int(line.split()[2]) for line in Path("/proc/self/uid_map").read_text().splitlines())
     except (OSError, ValueError):  # not Linux: the engine's machine is another

@@ -25,7 +25,7 @@ if _IN_CHECKOUT.is_file():
 
 
 class ContainerEngine(BaseModel):
-    """What is asked of the engine for each container.
+    """Request to the engine for one container.
 
     Attributes:
         image: with Python >= 3.8 and bash; it must declare no volumes.
@@ -88,7 +88,7 @@ def remove(name: str) -> None:
 
 
 class ContainerEnd(NamedTuple):
-    """How a container ended, as far as the engine still knows.
+    """End of a container, as far as the engine still knows.
 
     Attributes:
         status: exit status of its first process; None if it is not known to have ended.
@@ -100,7 +100,7 @@ class ContainerEnd(NamedTuple):
 
 
 def ending(name: str) -> ContainerEnd:
-    """How a container ended; one that has not gets a second to do so."""
+    """End of a container; one that still runs gets a second to end."""
     told = {"container": [name], "event": ["die", "oom"]}
     found = dict[str, dict[str, Any]]()  # the last of each
     with contextlib.suppress(EngineUnavailable), engine_errors("list events"):

@@ -201,7 +201,7 @@ class DockerSandbox:
 
 
 def _overrun(found: ContainerEnd, seconds: float) -> str:
-    """What a container that ended within so many seconds ran out of; empty if its end was not its own doing."""
+    """Resource that a container ran out of, if it ended within this many seconds by itself; else empty."""
     if found.status == KILLED and found.starved is not None and found.starved <= seconds + _TOLD_LATE:
         return "it ran out of memory"
     return "its processes could not be ended" if found.status == CANNOT_END else ""

@@ -113,7 +113,7 @@ def resolve(name: str) -> str:
 
 
 def images() -> list[ImageFacts]:
-    """What the engine has, one entry for each name, in their order. Raises EngineUnavailable."""
+    """State of each named image in the engine, in their order. Raises EngineUnavailable."""
     with engine_errors("list images"):
         found = client().images()
     return sorted(
@@ -131,7 +131,7 @@ def images() -> list[ImageFacts]:
 
 
 def inspected(name: str) -> dict[str, Any] | None:
-    """What the engine knows of an image that it has; None if it has none of that name. Raises EngineUnavailable."""
+    """Facts of the engine about an image; None if it has none of that name. Raises EngineUnavailable."""
     with engine_errors(f"look for the image {name}"):
         from docker.errors import ImageNotFound
 

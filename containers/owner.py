@@ -1,4 +1,4 @@
-"""Which process a container belongs to, in words that another process can check."""
+"""Owner of a container: the process it belongs to, in words that another process can check."""
 
 import contextlib
 import hashlib
@@ -29,7 +29,7 @@ class Owner(NamedTuple):
 
     @property
     def dead(self) -> bool:
-        """Whether it is known to have ended; of another machine's processes nothing is known."""
+        """True if it has ended for certain; processes of other machines never count."""
         if self.host != _host():
             return False
         try:

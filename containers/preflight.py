@@ -1,4 +1,4 @@
-"""What an engine enforces, and the refusal of one that would not enforce what is demanded."""
+"""Check of an engine's enforced limits before use; an engine that would not enforce them is refused."""
 
 import os
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ _MB = 1 << 20
 
 
 class Facts(NamedTuple):
-    """What an engine says of itself.
+    """Facts that an engine states about itself.
 
     Attributes:
         server: its name and version.

@@ -31,7 +31,7 @@ _SHELL = ["bash", "--noprofile", "--norc", "-c", _TAKE_SCRIPT]
 
 
 class Request(NamedTuple):
-    """What to run.
+    """Command to run.
 
     Attributes:
         script: bash.
@@ -51,7 +51,7 @@ class Request(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of it: see Ran of the host's side. ``left_out`` bytes stood between ``head`` and ``tail``."""
+    """Result of a command: see ``Ran`` outside. ``left_out`` bytes stood between ``head`` and ``tail``."""
 
     status: int
     seconds: float
@@ -213,7 +213,7 @@ def _watch(pid: int, kept: dict[int, Kept], statuses: dict[int, int], deadline: 
 
 
 def _take(pipe: int, sink: Kept) -> bool:
-    """Whether there was something."""
+    """True if there was something."""
     try:
         data = os.read(pipe, _CHUNK)
     except BlockingIOError:

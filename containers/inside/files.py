@@ -35,7 +35,7 @@ class Refused(ValueError):
 
 
 class Places(NamedTuple):
-    """Where the agent can write, and how much.
+    """Folders that the agent can write to, and their sizes.
 
     Attributes:
         workspace: the folder that snapshots hold.

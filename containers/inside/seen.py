@@ -1,4 +1,4 @@
-"""What is enforced on this container, as seen from inside; empty where the kernel or the runtime says nothing."""
+"""Limits on this container as seen from inside; empty where kernel and runtime say nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def facts(places: Iterable[str]) -> dict[str, Any]:
 
 
 def oom_kills() -> int:
-    """How many processes of the container were killed for want of memory; 0 where that cannot be seen."""
+    """Number of processes of the container that were killed for lack of memory; 0 where that cannot be seen."""
     told = _first(f"{_CGROUPS}/memory.events", f"{_CGROUPS}/memory/memory.oom_control")
     counts = dict(line.split() for line in told.splitlines())
     return int(counts.get("oom_kill", 0))

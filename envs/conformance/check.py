@@ -51,7 +51,7 @@ Status = Literal["passed", "warning", "failed", "skipped"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check found.
+    """Finding of one check.
 
     Attributes:
         check: its name.

@@ -46,7 +46,7 @@ def turns(subject: Subject) -> Result:
 
 
 def spaces(subject: Subject) -> Result:
-    """What the environment says, lists and expects lies within its spaces."""
+    """Observations, commands and the expert's actions lie within the spaces."""
     env = subject.host.env
     try:
         for played in subject.whim_episodes:

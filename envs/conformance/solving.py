@@ -13,7 +13,7 @@ SAY_SUCCESS = "put 'success' into info at the end, or set success_above on the c
 
 
 def success(subject: Subject) -> Result:
-    """Which rule says that the goal was reached."""
+    """Rule of success: the way an environment says that the goal was reached."""
     if subject.host.foreign is None:
         return "as self.succeed() and self.fail() say", {}
     for _ in subject.all_episodes():  # the last one's end is remembered
@@ -48,7 +48,7 @@ def expert(subject: Subject) -> Result:
 
 
 def _is_never_paid(subject: Subject) -> bool:
-    """Whether no end of the expert's counts as a success by its rewards, which is how plain environments are judged."""
+    """True if no ending of the expert counts as a success by its rewards, as plain environments are judged."""
     ends = [played.steps[-1] for many in subject.expert_episodes.values() for played in many]
     foreign = subject.host.foreign
     judged = foreign is not None and foreign.success_by is None

@@ -45,7 +45,7 @@ class NeedsSetup(ValueError):
 
 
 class OutsideLost(RuntimeError):
-    """What the environment needs outside of its own code is gone, such as a server: no fault of the environment's."""
+    """Loss of a resource outside the environment's code, for example a server: no fault of the environment's."""
 
 
 def register(id: str, entry_point: Any, **kwargs: Any) -> None:
@@ -133,7 +133,7 @@ def is_only_by_hand(name: str) -> bool:
 
 
 def _elsewhere(name: str) -> Callable[..., Any]:
-    """What makes the environment that a scheme names. Raises ImportError that names the extra to install."""
+    """Constructor of the environments of a scheme. Raises ImportError that names the extra to install."""
     prefix, _, rest = name.partition(":")
     try:
         return partial(load_env_creator(_PREFIXES[prefix]), rest)
@@ -156,7 +156,7 @@ def make(name: str, **kwargs: Any) -> gymnasium.Env:
 
 
 def maker_of(name: str, args: Iterable[str]) -> Any:
-    """What makes an environment: its class, or a function. Raises UnknownEnv or UnknownArgument, as ``make`` would.
+    """Constructor of an environment: its class, or a function. Raises UnknownEnv or UnknownArgument, as ``make`` would.
 
     Args:
         args: names of the arguments that it is to be made with.
@@ -237,7 +237,7 @@ def guarded_arguments(name: str, args: Mapping[str, Any]) -> list[str]:
 
 
 def _maker(name: str) -> Any:
-    """What makes the environment: its class, or a function."""
+    """Constructor of the environment: its class, or a function."""
     file, _, cls = name.rpartition(":")
     if is_file(name):
         return load_class(Path(file).resolve(), cls)

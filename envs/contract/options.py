@@ -32,7 +32,7 @@ class OnlyWith:
 
     @property
     def fix(self) -> str:
-        """What to do where the option was given and does nothing."""
+        """Fix where the option was given and does nothing."""
         return "leave one of the two out" if None in self.values else "set that as well, or leave it out"
 
     def is_off(self, options: "Options") -> bool:
@@ -47,7 +47,7 @@ class OnlyWith:
 
 
 class Parts(Protocol):
-    """What a part of a configuration is chosen from; a ``Registry``."""
+    """Registry that a section of a configuration is chosen from."""
 
     kind: str
 
@@ -57,7 +57,7 @@ class Parts(Protocol):
 
 
 class _OneLine(type(BaseModel)):
-    """What is made in Python is refused in one line too."""
+    """Refuse objects made in Python in one line too."""
 
     if not TYPE_CHECKING:  # a type checker goes by the fields
 
@@ -172,7 +172,7 @@ def _meant(kind: type[Options], key: str, above: str = "", usual: Options | None
 
 
 def parts_of(markers: Iterable[Any]) -> Parts | None:
-    """What a part is chosen from, by the markers of its field; None for any other field."""
+    """Registry that a field is chosen from, by its markers; None for any other field."""
     owners = (getattr(getattr(marker, "func", None), "__self__", None) for marker in markers)
     return next((owner for owner in owners if hasattr(owner, "completed")), None)
 
@@ -223,7 +223,7 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
 
 
 def one_line(error: ValidationError, *above: str) -> str:
-    """What is wrong, in one line: each entry by its place, below the sections ``above``."""
+    """Error in one line: each entry by its place, below the sections ``above``."""
     lines = []
     for problem in error.errors():
         place = ".".join(map(str, (*above, *problem["loc"])))

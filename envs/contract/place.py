@@ -30,7 +30,7 @@ def place_of(error: BaseException) -> str | None:
 
 
 def place_of_method(env: object, name: str) -> str | None:
-    """Where the class of an environment defines a method; None if that cannot be known."""
+    """File and line where the class of an environment defines a method; None if unknown."""
     method = inspect.unwrap(getattr(type(env), name, None) or (lambda: None))
     code = getattr(method, "__code__", None)
     return _written(code, code.co_firstlineno) if code is not None else None
@@ -44,7 +44,7 @@ def place_in(frame: FrameType | None) -> str | None:
 
 
 def is_of_file(error: BaseException) -> bool:
-    """Whether an error passed code of a ``FILE.py`` that was named as an environment."""
+    """True if an error passed through code of a ``FILE.py`` that was named as an environment."""
     return any(_name(frame).startswith(OF_A_FILE) for frame, _ in traceback.walk_tb(error.__traceback__))
 
 

@@ -37,7 +37,7 @@ def where_else() -> str:
 
 
 def _load(point: EntryPoint) -> str | None:
-    """What is wrong with a plugin, in one line; None if it has been loaded."""
+    """Error of a plugin in one line; None if it has been loaded."""
     try:
         loaded = point.load()
         if callable(loaded):

@@ -54,7 +54,7 @@ class Entry(NamedTuple):
 
 
 def _is_run_again(known: Callable[..., Any], function: Callable[..., Any]) -> bool:
-    """Whether a cell of a notebook defines once more what it has defined before."""
+    """True if a notebook cell defines the same name again."""
     return known.__module__ == function.__module__ == "__main__" and known.__qualname__ == function.__qualname__
 
 
@@ -96,7 +96,7 @@ class Registry(Generic[R]):
         return sorted(name for name, entry in self._entries.items() if where is None or where(entry.config_type))
 
     def entry(self, name: str) -> Entry:
-        """What is registered under a name. Raises ValueError with the nearest names where nothing is."""
+        """Entry registered under a name. Raises ValueError with the nearest names where there is none."""
         self._load_package()
         if name not in self._entries:
             load_plugins()

@@ -38,7 +38,7 @@ def looked_at(
 
 
 def id_fault(tasks: Mapping[str, Sequence[Task]]) -> str | None:
-    """Which id names two problems, and the fix; None if none does.
+    """Message on an id that names two problems, with the fix; None if there is none.
 
     Args:
         tasks: split -> its tasks, as far as they are looked at.
@@ -57,7 +57,7 @@ def id_fault(tasks: Mapping[str, Sequence[Task]]) -> str | None:
 
 
 def overlap_fault(tasks: Mapping[str, Sequence[Task]]) -> str | None:
-    """Which problems belong to two splits by their content, and the fix; None if none do.
+    """Message on problems that belong to two splits by their content, with the fix; None if there are none.
 
     Args:
         tasks: split -> its tasks, as far as they are looked at.

@@ -128,7 +128,7 @@ class Errand:
             sys.stderr.flush()
 
     def _count_left(self) -> tuple[str, ...]:
-        """What the keeper found when the work had ended."""
+        """Report of the keeper after the work has ended."""
         stop, said = time.monotonic() + _END_SECONDS, b""
         with selectors.DefaultSelector() as selector:
             selector.register(self._left, selectors.EVENT_READ)

@@ -109,5 +109,5 @@ class Foreign(gymnasium.Wrapper[str, str, str, str]):
 
 
 def offered(env: gymnasium.Env, name: str, default: Any = None) -> Any:
-    """What an environment, or a wrapper around it, offers by a name; the outermost counts."""
+    """Attribute of an environment or of a wrapper around it; the outermost counts."""
     return env.get_wrapper_attr(name) if env.has_wrapper_attr(name) else default

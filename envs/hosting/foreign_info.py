@@ -1,4 +1,4 @@
-"""What a plain ``gymnasium.Env`` says in ``info`` under names that nobody here would read.
+"""Entries of a plain ``gymnasium.Env``'s ``info`` under names that are read nowhere.
 
 Other projects call the flag of a turn ``valid``. Left unread, every action would count as understood.
 """

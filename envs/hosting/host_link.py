@@ -99,7 +99,7 @@ class HostLink:
         await self._stack.aclose()
 
     def is_as(self, times: int) -> bool:
-        """Whether the connection of then is still open."""
+        """True if that connection is still open."""
         return self.fault is None and times == self.times
 
     def begin(self) -> int:
@@ -175,7 +175,7 @@ class HostLink:
         return HostLost(f"{self.url}: status {status} in place of a host's answer")
 
     async def _greeted(self, connection: ClientConnection) -> tuple[int, int]:
-        """How many episodes the host holds, in how many processes. Raises HostLost or HostRefused."""
+        """Numbers of episodes and processes of the host. Raises HostLost or HostRefused."""
         try:
             async with asyncio.timeout(_HELLO_SECONDS):
                 await connection.send(self._hello)

@@ -1,4 +1,4 @@
-"""What a driver and a host of environments say to each other, and what must be equal on both sides.
+"""Messages between a driver and a host of environments, and the facts that must be equal on both sides.
 
 A connection is a WebSocket at ``/host``. Its frames are lines of JSON (``wire.py``). The driver's first message names
 the environment, and the host's answer says how many episodes it holds. Then each message of the driver has a number,
@@ -53,7 +53,7 @@ def _source_of(kind: type) -> str:
 
 
 def was_edited(kind: type) -> bool:
-    """Whether the file that a class is in is another one by now than when this process first asked."""
+    """True if the file of a class has changed since this process first looked."""
     return _source_now(kind) != _source_of(kind)
 
 
@@ -65,7 +65,7 @@ def _source_now(kind: type) -> str:
 
 
 def _tasks(host: Host) -> Any:
-    """How many tasks there are to train on, and the first and the last one."""
+    """Number of training tasks, and the first and the last one."""
     tasks = host.tasks("train")
     return [len(tasks), *(digest(task_to_wire(tasks[number])) for number in (0, -1) if tasks)]
 
@@ -85,7 +85,7 @@ def error_from_wire(told: Mapping[str, Any]) -> Exception:
 
 
 def answer_from_wire(values: Any) -> Answer:
-    """What an environment answered. Raises ValueError or TypeError for what no environment of ours answers."""
+    """Parse an environment's answer. Raises ValueError or TypeError for one that no environment of ours gives."""
     if not isinstance(values, list):
         raise TypeError(f"an answer is a list, not {type(values).__name__}")
     answer = step_from_wire(values)
@@ -95,7 +95,7 @@ def answer_from_wire(values: Any) -> Answer:
 
 
 def action_from_wire(value: Any) -> str:
-    """What an expert answered. Raises ValueError."""
+    """Parse an expert's answer. Raises ValueError."""
     return _checked("action", value, _is_text)
 
 

@@ -41,7 +41,7 @@ class HostsLost(RuntimeError):
 
 @dataclass(frozen=True)
 class Hosts:
-    """Where hosts are, and how long they are waited for.
+    """Addresses of hosts, and time limits for waiting.
 
     Args:
         urls: their addresses.
@@ -130,7 +130,7 @@ class HostedSeats(Seats):
                 self._free.append(seat)
 
     def figures(self) -> dict[str, float | str]:
-        """What is worth a line in the metrics, since this was asked last."""
+        """Metrics since the last call."""
         found: dict[str, float | str] = {
             "lost_hosts": sum(link.fault is not None for link in self._links),
             "moved_episodes": self._moved,
@@ -232,11 +232,11 @@ class HostedSeats(Seats):
         return f"{why} ({states}): {self._go_on()}"
 
     def _start_one(self) -> str:
-        """What to do about a host that does not answer."""
+        """Advice on a host that does not answer."""
         return "is it running? manyturn host --port N starts one, and placement.hosts names it"
 
     def _go_on(self) -> str:
-        """What to do when the hosts are gone."""
+        """Advice when the hosts are gone."""
         return (
             "start hosts at these addresses and go on with manyturn train --resume RUN; placement.hosts in its "
             "config.toml may name others"

@@ -34,7 +34,7 @@ _HEAD_SECONDS = "10"  # after which what we have started of Ray ends without its
 
 @dataclass(frozen=True)
 class RayHosts:
-    """What Ray is asked for.
+    """Resources requested from Ray.
 
     Args:
         count: hosts.
@@ -140,7 +140,7 @@ class RaySeats(HostedSeats):
             await placer.close()
 
     async def rank_end(self) -> str:
-        """Which rank has ended before the run, and why, once one has."""
+        """First rank that ends before the run, and the reason."""
         await self._has_rank_end.wait()
         return self._rank_end
 
@@ -171,7 +171,7 @@ class RaySeats(HostedSeats):
             self._placed.set_result(None)
 
     def _parts(self) -> dict[str, tuple[int, int]]:
-        """How many there are of each, and how many are wanted."""
+        """Number of each that is there, and the number needed."""
         wanted = self._wanted
         return {
             "hosts": (len(self._found), wanted["count"]),

@@ -1,4 +1,4 @@
-"""Whether an environment can be made and lists its tasks, tried in a process of its own before this one does it."""
+"""Trial of an environment: make it and list its tasks in a separate process before this one does."""
 
 import json
 from collections.abc import Iterator, Mapping

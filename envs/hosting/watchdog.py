@@ -96,12 +96,12 @@ class Watchdog:
 
     @property
     def heard(self) -> bool:
-        """Whether a signal has asked the process to end."""
+        """True if a signal has requested the process to end."""
         return bool(self._heard)
 
     @property
     def is_hurried(self) -> bool:
-        """Whether nothing runs that ends by itself and is worth waiting for."""
+        """True if nothing runs that ends by itself and is worth waiting for."""
         return not self._unhurried
 
     def answer(self) -> None:

@@ -169,7 +169,7 @@ def _used(node: ast.AST) -> tuple[set[str], set[str]]:
 
 
 def _named(body: Iterable[ast.stmt], names: set[str]) -> Iterator[ast.stmt]:
-    """What gives values to names in a body: assignments and functions, but no other tests."""
+    """Definitions in a body: assignments and functions, but no other tests."""
     for node in body:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)) if name in names:
@@ -204,7 +204,7 @@ def _literals(node: ast.AST) -> Iterator[ast.AST]:
 
 
 class _Kinds(NamedTuple):
-    """What the literals of a test have in common, which a specification may ask of inputs.
+    """Common properties of a test's literals, which a specification may require of inputs.
 
     Attributes:
         least: no number is smaller; at most 2.
@@ -237,7 +237,7 @@ def _other(node: ast.AST, places: Places, kinds: _Kinds, rng: np.random.Generato
 
 
 def _value(node: ast.AST) -> object:
-    """What equal literals have in common; everything else is like nothing."""
+    """Common kind of equal literals; everything else is unlike anything."""
     return (type(node.value), repr(node.value)) if isinstance(node, ast.Constant) else node
 
 

@@ -1,4 +1,4 @@
-"""Which faults are tried, in which order, and which split a function's faults belong to: all follows from a seed."""
+"""Candidate faults in their order, and the split of a function's faults: all follows from a seed."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations

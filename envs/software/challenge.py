@@ -33,7 +33,7 @@ Program = TypeVar("Program")
 
 
 class Tests(NamedTuple):
-    """What grades a program: path -> content of files, and pytest's ids as in ``Problem``."""
+    """Grading files of a program: path -> content, and pytest's ids as in ``Problem``."""
 
     files: Mapping[str, bytes]
     fail_to_pass: Sequence[str]
@@ -41,7 +41,7 @@ class Tests(NamedTuple):
 
 
 class Met(NamedTuple):
-    """How a program met a challenge.
+    """Result of a challenge.
 
     Attributes:
         tampered: why what it said cannot be true; empty if it can.
@@ -62,12 +62,12 @@ class Met(NamedTuple):
     timed_out: bool
 
     def holds(self, test: str) -> bool:
-        """Whether a test, and all copies of it, are answered, and rightly."""
+        """True if a test and all its copies are answered correctly."""
         return test in self.answered and test.partition("[")[0] not in self.failed
 
 
 class Asked(NamedTuple):
-    """What a program was asked, and what it said in each run."""
+    """Questions to a program, and its answers in each run."""
 
     deck: Deck
     runs: tuple[CheckedRun, ...]
@@ -127,7 +127,7 @@ class Challenge(Generic[Program]):
         return Asked(deck, tuple(runs))
 
     def met(self, asked: Asked, said: Collection[str]) -> Met:
-        """How a program met a challenge.
+        """Result of a challenge.
 
         Args:
             said: ids of tests that are said to pass.
@@ -207,7 +207,7 @@ class Challenge(Generic[Program]):
         return not all(agree(asked, one, other) for one, other in zip(told, given, strict=True))
 
     def _contradicts(self, test: str, deck: Deck, part: Part, run: CheckedRun) -> bool:
-        """Whether a test that was said to pass cannot have passed with these answers."""
+        """True if a test reported as passing cannot have passed with these answers."""
         if test not in part.answers:
             return False
         if run.found.get(test) != PASSED:

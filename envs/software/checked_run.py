@@ -35,7 +35,7 @@ OUTCOMES = PASSED, FAILED, SKIPPED, XFAILED = "passed", "failed", "skipped", "xf
 
 
 class CheckedRun(NamedTuple):
-    """What came of a run of tests.
+    """Result of a run of tests.
 
     Attributes:
         found: id -> passed, failed, skipped or xfailed; a test that never ended is missing.

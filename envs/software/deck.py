@@ -138,7 +138,7 @@ def _answered(run: CheckedRun, test: str) -> bool:
 
 
 def _stopped(run: CheckedRun, test: str) -> bool:
-    """Whether it failed after some answers, and not because it took too long."""
+    """True if it failed after some answers, and not because it took too long."""
     answers = run.answers.get(test)
     return run.found.get(test) == FAILED and bool(answers) and _LATE not in answers
 
@@ -238,7 +238,7 @@ class _Dealer:
         return _steady(answers, given) if _answered(run, test) else None
 
     def changes(self, test: str, parts: Sequence[Part], runs: Sequence[CheckedRun]) -> bool:
-        """Whether a test goes another way when sides are divided, or answers otherwise each time."""
+        """True if a test behaves differently when sides are divided, or answers differently each time."""
         asked = [(part.answers[test], run) for part, run in zip(parts, runs, strict=True) if test in part.answers]
         return any(self.again(test, answers, run) != answers for answers, run in asked)
 
@@ -258,7 +258,7 @@ class _Dealer:
         }
 
     def parts(self, told: Mapping[str, Sequence[Any]], together: Mapping[str, set[int]]) -> tuple[Part, ...]:
-        """What is asked in one run after the other."""
+        """Questions of one run after the other."""
         places = {test.partition("::")[0] for test in told}
         kept = {path: text for path, text in self.files.items() if path in places or path not in self._copied}
         files = {path: divided(text, together[path], self._draw(path, _COINS)) for path, text in kept.items()}

@@ -38,7 +38,7 @@ _resting: "weakref.WeakKeyDictionary[Desk, None]" = weakref.WeakKeyDictionary() 
 
 
 class Files(NamedTuple):
-    """What an agent has written: the workspace, and a tar of the scratch folder (empty if that is)."""
+    """Files that an agent has written: the workspace, and a tar of the scratch folder (empty if that is)."""
 
     workspace: Snapshot
     scratch: bytes = b""

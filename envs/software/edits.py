@@ -28,7 +28,7 @@ class Edit(NamedTuple):
     pieces: tuple[Piece, ...]
 
     def text(self, source: bytes) -> bytes:
-        """What stands there instead."""
+        """Replacement text."""
         return b"".join(p.encode() if isinstance(p, str) else source[p[0] : p[1]] for p in self.pieces)
 
 
@@ -48,7 +48,7 @@ _PLACE = ("lineno", "col_offset", "end_lineno", "end_col_offset")
 
 
 class Places:
-    """Where the nodes of a syntax tree stand in the file, in bytes."""
+    """Byte positions of a syntax tree's nodes in the file."""
 
     def __init__(self, source: bytes) -> None:
         self.source = source

@@ -144,7 +144,7 @@ class Software(TextEnv):
         self._anchor: tuple[str, ...] = ()
 
     def problems(self, source: str | None, difficulty: str | None) -> Problems:
-        """Where the tasks come from; override it to bring others."""
+        """Source of the tasks; override it to bring others."""
         return problems_of(source, difficulty)
 
     @property
@@ -153,7 +153,7 @@ class Software(TextEnv):
         return self._engine.image
 
     def outcome_of(self, level: float) -> float:
-        """What is paid for a level, in the end."""
+        """Outcome of a level."""
         return level if self._by_levels else float(level == levels.RESOLVED)
 
     def problem_of(self, task: Task) -> Problem:
@@ -350,7 +350,7 @@ class Software(TextEnv):
 
 
 def first_text(problem: Problem) -> str:
-    """What an agent reads of a problem at first."""
+    """First observation of a problem."""
     names = sorted({path.partition("/")[0] + "/" * ("/" in path) for path in problem.files})
     return f"{problem.statement.strip()}\n\n{WORKSPACE} holds: {'  '.join(names)}"
 

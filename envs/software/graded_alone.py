@@ -31,7 +31,7 @@ def tree_of(top):
 
 
 def counts(path, task, files):
-    """Whether a file that is new is one of the program's, and shadows nothing that Python or pytest imports."""
+    """True if a new file belongs to the program, and shadows nothing that Python or pytest imports."""
     if not path.isprintable() or not path.endswith(".py") or os.path.basename(path) in task["steering"]:
         return False
     parts = path.split("/")

@@ -43,7 +43,7 @@ MADE_FOLDERS = (".git", "__pycache__", ".egg-info", ".dist-info")
 
 
 class Grade(NamedTuple):
-    """What became of a problem's tests.
+    """Results of a problem's tests.
 
     Attributes:
         cause: resolved, tests fail, timeout or tampered.
@@ -72,7 +72,7 @@ def carried(problem: Problem, changes: Changes) -> dict[str, bytes | None]:
 
 
 def carries(problem: Problem, path: str) -> bool:
-    """Whether a change of the file at a path is graded."""
+    """True if a change of the file at a path is graded."""
     if path in problem.tests or not problem.counts(path):
         return False
     place = PurePosixPath(path)
@@ -84,7 +84,7 @@ def carries(problem: Problem, path: str) -> bool:
 
 
 def _shadows(files: Tree, new: PurePosixPath) -> bool:
-    """Whether a new file could be imported in place of a module of Python or of the test runner."""
+    """True if a new file could be imported in place of a module of Python or of the test runner."""
     for depth, part in enumerate(new.parts):
         folder = "/".join((*new.parts[:depth], "__init__.py"))
         if folder not in files and part.partition(".")[0] in sys.stdlib_module_names | RUNNER:
@@ -93,7 +93,7 @@ def _shadows(files: Tree, new: PurePosixPath) -> bool:
 
 
 def _clashes(files: Tree, new: PurePosixPath) -> bool:
-    """Whether a new file is below a file of the problem, or named as one of its folders."""
+    """True if a new file is below a file of the problem, or named as one of its folders."""
     above = {str(folder) for folder in new.parents}
     return not above.isdisjoint(files) or any(path.startswith(f"{new}/") for path in files)
 
@@ -151,7 +151,7 @@ def run_as_they_are(
 
 
 def _hidden(problem: Problem) -> bool:
-    """Whether an agent that has the problem's files lacks some of the tests."""
+    """True if an agent that has the problem's files lacks some of the tests."""
     return any(problem.files.get(path) != content for path, content in problem.tests.items())
 
 
@@ -164,7 +164,7 @@ def _laying(problem: Problem) -> Callable[[Sandbox, Changes, Tree], None]:
 
 
 def _claimed(problem: Problem, run: CheckedRun) -> Grade:
-    """What a run of the tests says."""
+    """Report of a run of the tests."""
     kept = {test for test, outcome in run.found.items() if outcome != FAILED}
     expected = expected_to_fail(problem.tests, (*problem.fail_to_pass, *problem.pass_to_pass))
     passed = {test for test in kept if run.found[test] == PASSED or (run.found[test] == XFAILED and test in expected)}
@@ -180,7 +180,7 @@ def _claimed(problem: Problem, run: CheckedRun) -> Grade:
 
 
 def _challenged(claimed: Grade, problem: Problem, met: Met) -> Grade:
-    """What is left of a claim when the program has answered, or not."""
+    """Claims that hold after the program's answers."""
     if met.tampered:
         return Grade(TAMPERED, met.tampered, (), problem.pass_to_pass, {}, met.reached)
     if met.timed_out:

@@ -21,7 +21,7 @@ FORMAT = 1
 
 
 class Release(NamedTuple):
-    """What a lock file knows of a library.
+    """Entry of a library in a lock file.
 
     Attributes:
         version, sha256: as in ``libraries``.

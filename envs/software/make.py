@@ -47,7 +47,7 @@ def make(names: Sequence[str], out: Path, count: int, seed: int, tell: Callable[
 
 
 def _measured(file: Path) -> dict[str, float | None]:
-    """What was measured of the tasks of a file of before: id -> what is reached."""
+    """Measurements of the tasks of an earlier file: id -> what is reached."""
     try:
         return {entry.id: entry.reached for entry in lock.load(file).entries}
     except (OSError, ValueError):  # there is none, or it is of another release

@@ -1,4 +1,4 @@
-"""Whether copies of a test, with other literals, reach the fault that the test is there for.
+"""Reach of a test: copies with other literals meet the same fault, or do not.
 
 A copy shows the fault where the faulty program answers otherwise than the reference. That alone refutes the faulty
 program, and not one that knows the test. Such a program looks whether its input has some of the literals of the test
@@ -23,7 +23,7 @@ from manyturn.envs.software.questions import BOTH, Questions
 
 
 class Place(NamedTuple):
-    """What is asked in a test, and in the same place of each of its copies.
+    """Question of a test, and of the same place in each of its copies.
 
     Attributes:
         test: id without parameters.
@@ -41,7 +41,7 @@ class Place(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What a copy shows in a place.
+    """Evidence of a copy in a place.
 
     Attributes:
         copy: its id.
@@ -59,7 +59,7 @@ class Seen(NamedTuple):
 
 
 class Reach:
-    """What is known of tests by who has read them, and what their copies show.
+    """Knowledge of tests from reading them, and the evidence of their copies.
 
     Args:
         asked: path -> questions of a file of tests.

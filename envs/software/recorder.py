@@ -57,7 +57,7 @@ class Recorder:
 
 
 def told_by_child(asked):
-    """What one run of the tests came to; it has no outcomes if it did not come to its end."""
+    """Result of one run of the tests; it has no outcomes if the run did not end."""
     began, (reading, writing) = time.monotonic(), os.pipe()
     child = os.fork()
     if child == 0:

@@ -26,7 +26,7 @@ _CONVERTED = frozenset({"set", "frozenset", "dict", "list", "tuple", "float", "i
 
 
 class Part(NamedTuple):
-    """What one run is asked.
+    """Questions of one run.
 
     Attributes:
         files: path -> content, of tests and copies as questions.
@@ -83,7 +83,7 @@ def divided(text: bytes, together: Collection[int], rng: np.random.Generator) ->
 
 
 def parts_of(files: Mapping[str, Divided], told: Mapping[str, Sequence[Any]]) -> tuple[Part, Part]:
-    """What both runs are asked and should answer; the second has only tests that come to a question that is divided.
+    """Questions of both runs and the right answers; the second has only tests that reach a divided question.
 
     Args:
         files: path -> a file.
@@ -140,7 +140,7 @@ class _Scope:
         return bool(loads & nodes) and loads <= nodes | own
 
     def computes(self, side: ast.expr) -> bool:
-        """Whether something is computed that can be taken out with one side."""
+        """True if something is computed that can be taken out with one side."""
         values = [one.value for one in self.needless([side])]
         return any(_computes(one) for one in (side, *values) if one is not None)
 
@@ -180,7 +180,7 @@ def _target(node: ast.AST) -> ast.Name | None:
 
 
 def _computes(node: ast.AST) -> bool:
-    """Whether this is more than values that are written out or have a name."""
+    """True if this is more than literals and names."""
     match node:
         case ast.Constant() | ast.Name() | ast.expr_context() | ast.operator() | ast.unaryop():
             return False

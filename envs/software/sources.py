@@ -28,7 +28,7 @@ class WrongRelease(NeedsSetup):
 
 
 def cache_folder() -> Path:
-    """Where sdists are kept: ``$MANYTURN_CACHE/software``, or ``~/.cache/manyturn/software``."""
+    """Folder of sdists: ``$MANYTURN_CACHE/software``, or ``~/.cache/manyturn/software``."""
     return Path(os.environ.get("MANYTURN_CACHE") or Path.home() / ".cache" / "manyturn") / "software"
 
 
@@ -56,7 +56,7 @@ def sha256(content: bytes) -> str:
 
 
 def missing(libraries: Iterable[Library]) -> list[Library]:
-    """Those whose sdist is not in the cache, or is another file there."""
+    """Libraries whose sdist is not in the cache, or is another file there."""
     return [library for library in libraries if library.archive and not _is_pinned(library, _place(library))]
 
 

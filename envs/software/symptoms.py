@@ -1,4 +1,4 @@
-"""What can be told of a fault without naming it: what a failing test's error said, in a few plain lines."""
+"""Symptoms of a fault: the error of a failing test in a few plain lines, without naming the fault."""
 
 import re
 from collections.abc import Collection, Mapping

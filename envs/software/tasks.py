@@ -1,4 +1,4 @@
-"""Where the tasks of the software environment come from: the lock file, or another project's problems."""
+"""Sources of the software environment's tasks: the lock file, or another project's problems."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -96,7 +96,7 @@ class Mined:
 
 
 def _need(entries: Sequence[Entry]) -> str:
-    """What is to be done to have the sources of these tasks; empty if nothing is."""
+    """Steps to get the sources of these tasks; empty if none are needed."""
     lacking = missing([library(name) for name in sorted({entry.library for entry in entries})])
     names = ", ".join(library.name for library in lacking)
     return f"the sources of {names} are missing: {MEND}" if lacking else ""
