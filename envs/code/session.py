@@ -30,7 +30,7 @@ _ENVIRON = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCO
 
 
 class Shown(NamedTuple):
-    """What came of a cell.
+    """Result of a cell.
 
     Attributes:
         text: its output, bounded, or what went wrong.

@@ -42,7 +42,7 @@ def _params(family: Family, split: str, draws: Draws) -> Params:
 
 
 def question(params: Mapping[str, Any]) -> str:
-    """What is asked, in words."""
+    """Question in words."""
     lines = []
     for place, (name, fixed) in enumerate(params["steps"]):
         family, letter = FAMILIES[name], _LETTERS[place]

@@ -67,7 +67,7 @@ class Commands:
         return [*itertools.chain.from_iterable(self._calls), *self._closing]
 
     def save(self) -> dict[str, list[str]]:
-        """What was read, as plain values."""
+        """Parsed command as plain values."""
         return {sort: list(values) for sort, values in self._seen.items()}
 
     def load(self, seen: Mapping[str, Sequence[str]]) -> None:

@@ -1,4 +1,4 @@
-"""Who has requests: a ticket that says everything at once, or a customer who must be talked to."""
+"""Customers: a ticket that says everything at once, or a person to talk to."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -73,7 +73,7 @@ def nouns(pack: Pack) -> dict[str, str]:
 
 
 def wish(job: Job, errand: Errand) -> str:
-    """What a customer begins with: no ids."""
+    """Opening words of a customer, without ids."""
     noun = job.pack.things[errand.kind.about].noun
     words = f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}" if job.way == "id" else errand.words
     return errand.kind.wish.format(object=words)

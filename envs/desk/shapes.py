@@ -49,7 +49,7 @@ LEVELS = {
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a task asks for.
+    """Shape of a task's request.
 
     Args:
         way: how things are found.

@@ -59,11 +59,11 @@ class Store:
 
     @property
     def written(self) -> bool:
-        """Whether any record was written."""
+        """True if any record was written."""
         return bool(self._new)
 
     def delta(self) -> dict[Place, dict[str, Any]]:
-        """What differs from the tables: place -> field -> value. Looks at written records only."""
+        """Changes to the tables: place -> field -> value. Looks at written records only."""
         found = {}
         for place, record in self._new.items():
             old = self.tables.records[place[0]][place[1]]

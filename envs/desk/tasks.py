@@ -121,7 +121,7 @@ def owned(store: Store, user: str, thing: Thing) -> tuple[str, ...]:
 
 
 def describe(store: Store, user: str, thing: Thing, key: str, way: str) -> str | None:
-    """How a customer names a thing: by its id, or by words that fit no other one; None if there are no such words."""
+    """Customer's words for a thing: its id, or a description that fits no other one; None if there is none."""
     if way == "id":
         return f"{thing.noun} {key}"
     others: set[str] = set()

@@ -55,7 +55,7 @@ class Attempt:
         return self._base.workdir
 
     def answer(self, action: str) -> Answered:
-        """What the tools answer to an action."""
+        """Answer of the tools to an action."""
         try:
             if any(request.name == "submit" for request in read_calls(action)[:-1]):
                 raise BadCall("submit hands the work in: no call can follow it")
@@ -84,7 +84,7 @@ class Attempt:
                 self.key = f"refused: {error}"
 
     def judged(self) -> Verdict:
-        """What the step's tests say of what was handed in. Raises Broken if untouched files get no reward either."""
+        """Verdict of the step's tests on the submission. Raises Broken if untouched files get no reward either."""
         assert self.handed_in is not None
         with self.desk.lent(back=False) as sandbox:
             sandbox.spent = "what ran there saw hidden tests, and could leave word in the kernel's counters"

@@ -19,7 +19,7 @@ _LINE = re.compile(r"(?:[^\\\n]|\\(?!\s*\n)|\\\s*\n)+")
 
 
 class Laid(NamedTuple):
-    """What a Dockerfile comes to.
+    """Result of a Dockerfile.
 
     Attributes:
         image: that it begins from.
@@ -86,7 +86,7 @@ def _variables(rest: str) -> dict[str, str]:
 
 
 def _copied(rest: str, workdir: str, context: Files, before: Files) -> dict[str, ArchivedPath]:
-    """What one COPY lays down, by paths in the image."""
+    """Files of one COPY, by paths in the image."""
     try:
         words = json.loads(rest) if rest.startswith("[") else rest.split()
     except ValueError:

@@ -52,7 +52,7 @@ die "it has no Python 3.8 or newer, which the sandbox's own server needs"
 
 
 class Ground(NamedTuple):
-    """What an episode of a task stands on.
+    """Image of a task's episodes.
 
     Attributes:
         image: with the links.
@@ -124,7 +124,7 @@ def _made(container: str, name: str, source: str) -> str:
 
 
 def _files_of(container: str, workdir: str) -> Iterable[ArchivedPath]:
-    """What an image has in a folder; devices are left out."""
+    """Files of an image in a folder; devices are left out."""
     from docker.errors import NotFound
 
     try:

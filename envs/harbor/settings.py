@@ -1,4 +1,4 @@
-"""What ``task.toml`` says, as far as it can be kept here; what cannot is refused by its name.
+"""Settings of ``task.toml`` that can be enforced here; others are refused by name.
 
 Source: the package harbor 0.25.0, ``harbor.models.task.config``, schema 1.4.
 """
@@ -88,7 +88,7 @@ class TaskSettings(_Table):
 
 
 def read_settings(text: str, offline: bool) -> TaskSettings:
-    """What a task asks for. Raises NeedsSetup for what cannot be kept.
+    """Settings of a task. Raises NeedsSetup for one that cannot be enforced.
 
     Args:
         text: of ``task.toml``.

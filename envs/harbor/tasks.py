@@ -18,7 +18,7 @@ _UNREAD = ("trajectory.json", ".harborignore")
 
 
 class Step(NamedTuple):
-    """What the agent is to do before it hands in.
+    """Instruction of the task.
 
     Attributes:
         name: "" where a task has no steps.

@@ -42,7 +42,7 @@ class Broken(RuntimeError):
 
 
 class Verdict(NamedTuple):
-    """What tests have said.
+    """Verdict of the tests.
 
     Attributes:
         rewards: key -> number; None where they wrote none that can be read.

@@ -169,7 +169,7 @@ class Household(TextEnv):
 
 
 def instructions(grammar: Grammar) -> str:
-    """What the agent is told once."""
+    """Instructions that the agent reads once."""
     put = grammar.put.format(o="OBJECT", r="RECEPTACLE")
     return INSTRUCTIONS.format(put=put, help="\n  help" if grammar.help else "")
 

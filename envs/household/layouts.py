@@ -73,13 +73,13 @@ class Layout:
 
 
 def order_key(kind: str) -> str:
-    """Where a type's identifiers sort: ``sinkbasin`` under ``sink_bar_``."""
+    """Sort key of a type's identifiers: ``sinkbasin`` under ``sink_bar_``."""
     return kind.removesuffix("basin") + "_"
 
 
 @cache
 def pair_is_unseen(thing: str, target: str) -> bool:
-    """Whether this pair of object and target type is kept for ``test_unseen``."""
+    """True if this pair of object and target type is reserved for ``test_unseen``."""
     return split_of(digest("household pair", thing, target), _SHARES) == "unseen"
 
 

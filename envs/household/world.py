@@ -53,7 +53,7 @@ class Tables:
         return found
 
     def view(self, receptacle: int, objects: int) -> str:
-        """What one sees in or on a receptacle that is not closed."""
+        """Objects visible in or on an open receptacle."""
         key = (receptacle, objects)
         found = self._views.get(key)
         if found is None:

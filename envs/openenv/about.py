@@ -1,4 +1,4 @@
-"""What a server of OpenEnv says about its environment before anything is played: words, schemas and tasks."""
+"""Description that an OpenEnv server gives of its environment: words, schemas and tasks."""
 
 import json
 import re
@@ -89,7 +89,7 @@ class About:
         return Task(f"{split}/{index}", split, spec if isinstance(spec, dict) and spec else {"task": spec})
 
     def _asked(self, method: str, path: str, body: Any = None) -> Any:
-        """What the server says at a path; None where it has nothing there."""
+        """Server's answer at a path; None where it has none."""
         raw, where, stop = bytearray(), f"{self._address.http}{path}", time.monotonic() + self._seconds
         headers = {"Accept-Encoding": "identity", **self._address.headers}
         try:

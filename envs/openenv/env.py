@@ -25,7 +25,7 @@ _NO_ACTION = "That is no action: "
 
 
 class ServedEnv(gymnasium.Env[str, str]):
-    """What a server of OpenEnv hosts, as an environment of strings.
+    """Environment of an OpenEnv server, as an environment of strings.
 
     A reward that the server leaves out adds nothing; an episode for which it never gives one is not scored. An action
     that is none for the server is answered here, and its turn does not reach it.

@@ -1,4 +1,4 @@
-"""What goes wrong with a server of OpenEnv, by whose fault it is. None of it is a reward."""
+"""Faults of an OpenEnv server, by their cause. None of them is a reward."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,7 @@ class ActionRefused(RuntimeError):
 
 
 class BadAnswer(ValueError):
-    """What the server sent is no answer of the protocol."""
+    """Message of the server that is no answer of the protocol."""
 
 
 def fault_of(data: Any, is_step: bool) -> Exception:

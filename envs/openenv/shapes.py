@@ -1,4 +1,4 @@
-"""How an agent's text becomes an action of a server of OpenEnv, and an observation of one becomes text.
+"""Conversion of an agent's text to an OpenEnv action, and of an observation to text.
 
 OpenEnv's actions and observations are JSON objects with fields of the environment's own. Where one field alone holds
 text, the agent writes and reads that; else it writes and reads the object.
@@ -57,7 +57,7 @@ class Shapes:
         return found if isinstance(found, dict) else None
 
     def text(self, observation: Any) -> str:
-        """What the agent reads of an observation. Raises BadAnswer."""
+        """Text of an observation for the agent. Raises BadAnswer."""
         if not isinstance(observation, Mapping):
             raise BadAnswer(f"the server's observation is no object: {short(observation)}")
         if self._observation is None:

@@ -12,7 +12,7 @@ _OURS = frozenset({"task", "split", "seed", "turn", "ended", "truncated", "score
 
 
 class ServedTurn(NamedTuple):
-    """What came of a reset or a step.
+    """Result of a reset or a step.
 
     Attributes:
         reward: None if the server gives none.
@@ -54,7 +54,7 @@ def read_turn(data: Mapping[str, Any], turn: int) -> ServedTurn:
 
 
 def _info(facts: Mapping[str, Any], reward: float | None, done: bool) -> dict[str, Any]:
-    """What a server of ours says of a turn, as ``info`` has it."""
+    """Facts of a turn from a manyturn server, as in ``info``."""
     parts, measures = _numbers(facts, "reward_parts"), _numbers(facts, "measures")
     if reward is not None and not math.isclose(sum(parts.values()), reward, rel_tol=1e-9, abs_tol=1e-9):
         raise BadAnswer(f"the parts {short(parts)} do not sum to the reward {reward}")

@@ -92,7 +92,7 @@ def unique(entries: Iterable[tuple[str, Any, str]]) -> dict[str, Any]:
 
 
 def stamp(path: Path) -> Any:
-    """What changes when a file does; None where there is none."""
+    """Fingerprint of a file; None where there is none."""
     try:
         told = path.stat()
     except OSError:

@@ -58,5 +58,5 @@ def _passages(entity: Entity, world: World, draws: Draws) -> list[tuple[str, lis
 
 
 def _short(entity: Entity) -> str:
-    """What an entity is called once it has been introduced."""
+    """Short name of an entity that has been introduced."""
     return entity.name.rpartition(" ")[2] if entity.kind == "person" else entity.label

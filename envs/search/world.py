@@ -38,11 +38,11 @@ class Entity:
 
     @property
     def label(self) -> str:
-        """What it is called in running text."""
+        """Name in running text."""
         return {"river": f"the river {self.name}", "work": f"the {self.sort} {self.name}"}.get(self.kind, self.name)
 
     def relations(self) -> Iterator[Relation]:
-        """Those of which there is a fact."""
+        """Entities with at least one fact."""
         return (relation for relation in BY_KIND[self.kind] if relation.name in self.facts)
 
 
@@ -140,5 +140,5 @@ class _Maker:
 
 
 def is_entity(relation: Relation) -> bool:
-    """Whether a relation leads on to something that more can be asked of."""
+    """True if a relation leads to an entity with relations of its own."""
     return relation.object != FIGURE

@@ -30,7 +30,7 @@ def next_action(session: Session, catalogue: Catalogue, goal: Goal) -> str:
 
 
 def wording(goal: Goal) -> str:
-    """What to search for: the goal's own query, or its instruction without the price limit, which no text contains."""
+    """Search query: the goal's own, or its instruction without the price limit, which no text contains."""
     if goal.query is not None:
         return goal.query
     return goal.instruction.partition(", and price lower than")[0].translate(_BRACKETS).lower()

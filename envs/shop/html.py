@@ -77,7 +77,7 @@ class _Writer:
         return f'{errand}<form method="post" autocomplete="off">{inside}</form>'
 
     def receipt(self, page: Receipt, further: str) -> str:
-        """What was bought and what it brought."""
+        """Page of the purchase and its reward."""
         chosen = "".join(_paragraph(f"{name}: {value}") for name, value in page.chosen.items())
         score = _paragraph(f"Your score (min 0.0, max 1.0): {page.reward}")
         link = f'<p><a href="{escape(further)}">Another task</a></p>' if further else ""

@@ -1,4 +1,4 @@
-"""Which files a folder held when they were last read through: no start reads 5 GB to know that they are the same."""
+"""Manifest of a folder's files at their last full reading, so that no start reads 5 GB again."""
 
 import hashlib
 import json
@@ -43,7 +43,7 @@ def facts_of(file: Path) -> Facts:
 
 
 def cache_folder() -> Path:
-    """Where what was made of the files is kept: ``$MANYTURN_CACHE/webshop``, or ``~/.cache/manyturn/webshop``."""
+    """Cache of prepared files: ``$MANYTURN_CACHE/webshop``, or ``~/.cache/manyturn/webshop``."""
     return Path(os.environ.get("MANYTURN_CACHE") or Path.home() / ".cache" / "manyturn") / "webshop"
 
 

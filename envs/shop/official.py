@@ -104,7 +104,7 @@ def _read(files: tuple[Path, ...], sha256: str, kind: str, original: int | None)
 
 
 def _counts(found: Sequence[Wish], products: Sequence[Product], file: Path) -> list[int]:
-    """How many goals each wish makes. Raises DataError if they are too many to make."""
+    """Number of goals of each wish. Raises DataError if they are too many to make."""
     counts = [wishes.count(wish, products[wish.product]) for wish in found]
     for wish, count in zip(found, counts, strict=True):
         if count > MOST_GOALS:

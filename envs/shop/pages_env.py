@@ -214,5 +214,5 @@ type of product, its attributes, the options and the price; buying ends the visi
 
 
 def _holds(bar: Control, words: str) -> bool:
-    """Whether words stand in the search bar already; a page's text has single spaces."""
+    """True if words stand in the search bar already; a page's text has single spaces."""
     return bar.value == " ".join(words.split())

@@ -29,7 +29,7 @@ _COLOURS = tuple(_COLOUR_NAMES.split())
 
 
 class TypeScore(NamedTuple):
-    """How alike the types of two products are.
+    """Similarity of two products' types.
 
     Attributes:
         same_kind: whether both were found under one search.
@@ -122,7 +122,7 @@ def _categories(path: str) -> frozenset[str]:
 
 
 def attributes_met(product: Product, wanted: Collection[str]) -> tuple[int, int]:
-    """How many attributes a product meets, and how many of them are equal to one of its own or stand in its texts."""
+    """Number of attributes that a product meets: equal to one of its own, or present in its texts."""
     title, features = product.title.lower(), " ".join(product.features).lower()
     description = product.description.lower()
     met = equal = 0
@@ -135,13 +135,13 @@ def attributes_met(product: Product, wanted: Collection[str]) -> tuple[int, int]
 
 
 def option_met(values: Collection[str], wanted: str | tuple[str, str]) -> bool:
-    """Whether a chosen value passes for the wanted one."""
+    """True if a chosen value passes for the required one."""
     return any_same(map(_target, values), _target(wanted))
 
 
 @lru_cache(maxsize=8192)
 def _target(option: str | tuple[str, str]) -> str:
-    """What stands for an option in comparisons: a colour, or its text. A pair is written as Python writes a tuple."""
+    """Text of an option for comparisons: a colour, or its text. A pair is written as Python writes a tuple."""
     return next((colour for colour in _COLOURS if colour in option), str(option))
 
 

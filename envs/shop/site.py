@@ -130,7 +130,7 @@ class Site:
 
 
 async def _fields(request: Request) -> dict[str, str]:
-    """What the form sent. Raises ValueError if it is too much or no such form."""
+    """Fields that the form sent. Raises ValueError if they are too long or of no known form."""
     body = b""
     async for chunk in request.stream():
         body += chunk

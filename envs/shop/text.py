@@ -53,7 +53,7 @@ def address(page: Item) -> str:
 
 
 def pieces(page: Page) -> list[Piece]:
-    """What the original's HTML parser finds on the page: empty pieces are none, blank ones shrink."""
+    """Text as the original's HTML parser reads the page: empty pieces vanish, blank ones shrink."""
     found = _written(page)
     if not any([text[:1] in _BLANK for _, text in found]):  # an empty text is in every text
         return found

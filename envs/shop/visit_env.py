@@ -51,7 +51,7 @@ for, then buy. The score counts the type of product, its attributes, the options
 
     @abc.abstractmethod
     def errand(self, task: Task) -> tuple[Catalogue, Goal]:
-        """Where to go for a task, and what to buy."""
+        """Shop and goal of a task."""
 
     def __init__(
         self,

@@ -67,7 +67,7 @@ def instruction_of(about: Mapping[str, Any]) -> tuple[str | None, Sequence[str]]
 
 
 def count(wish: Wish, product: Product) -> int:
-    """How many goals a wish makes."""
+    """Number of goals that a wish makes."""
     return 1 if wish.options is not None else math.prod(map(len, product.options.values()))
 
 

@@ -1,4 +1,4 @@
-"""What an environment of verifiers takes for an agent: whoever acts here, one reply of text after the other.
+"""Agent of a verifiers environment: the policy that acts here, one text reply after the other.
 
 Nothing of an agent's own program runs. The trace is verifiers' own, with the messages in their order, and its task
 judges it. Source: the package verifiers 0.4.0, ``verifiers.v1.agent.Interaction`` and ``verifiers.v1.rollout.Rollout``.

@@ -31,7 +31,7 @@ class CallRequest(NamedTuple):
 
 
 def is_call(action: str) -> bool:
-    """Whether an action is meant as a tool call, well or badly written; anything else is speech.
+    """True if an action is meant as a tool call, well or badly written; anything else is speech.
 
     A tag at its beginning is what a reply format leaves of a call that was never closed.
 

@@ -1,4 +1,4 @@
-"""How an environment tells an agent of its tools: a block at the end of its instructions.
+"""Tool descriptions for an agent: a block at the end of the instructions.
 
 Each tool's schema is a line of JSON between ``<tools>`` and ``</tools>``, as in the Hermes and Qwen conventions. Every
 agent can read it, and a chat template with a tool format of its own gets the schemas taken out again.

@@ -129,7 +129,7 @@ def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 
 
 def _explain(name: str, error: ValidationError, known: Mapping[str, Any]) -> str:
-    """What is wrong with the arguments: the first three faults, one line."""
+    """Errors of the arguments: the first three faults, in one line."""
     faults = []
     for fault in error.errors(include_url=False, include_input=False, include_context=False)[:3]:
         where = ".".join(f"{part!s:.80}" for part in fault["loc"])

@@ -78,7 +78,7 @@ def _calls(action: str) -> list[Call] | None:
 
 
 def correctness(made: Iterable[Call], wanted: Iterable[Call]) -> float:
-    """How near the calls that were made come to those that were wanted, in [-3, 3]; each is (name, arguments).
+    """Score of the calls against the expected ones, in [-3, 3]; each is (name, arguments).
 
     >>> correctness([("look", {"at": 1})], [("look", {"at": 1})])
     3.0

@@ -23,7 +23,7 @@ _MOST = 3  # acts that one utterance holds
 
 
 class AgendaOptions(Options):
-    """How the agenda user behaves."""
+    """Behaviour of the agenda user."""
 
     noise: float = Field(default=0.0, ge=0, lt=1)
     """Chance that a told value arrives as another value of its slot, as in bad speech recognition."""
@@ -33,7 +33,7 @@ class AgendaOptions(Options):
 
 @dataclass(frozen=True)
 class Goal:
-    """What a user wants and knows.
+    """Wishes and knowledge of a user.
 
     Args:
         wishes: key -> the wish in words. The first is said at once, each other when the one before is done; a wish is
@@ -130,7 +130,7 @@ class AgendaUser(User):
     # ---- what is heard goes on the stack ----------------------------------------------------------------------
 
     def _notice(self, done: Sequence[str]) -> bool:
-        """Whether a wish was fulfilled since the last turn."""
+        """True if a wish was fulfilled since the last turn."""
         new = [wish for wish in done if wish in self._goal.wishes and wish not in self._done]
         self._done += new
         return bool(new)
@@ -169,7 +169,7 @@ class AgendaUser(User):
             self._push(DialogueAct("inform", slot))
 
     def _plan(self, finished: bool) -> None:
-        """What the user says of its own accord: at most one thing, and only when it need not answer."""
+        """Unprompted words of the user: at most one thing, and only when it need not answer."""
         denied = any(act.kind == "negate" for act in self._stack)
         if denied:  # a yes to one thing would sound like a yes to all
             self._stack = [act for act in self._stack if act.kind != "confirm"]

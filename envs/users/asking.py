@@ -18,7 +18,7 @@ Message = dict[str, Any]
 
 
 class ModelOptions(Options):
-    """Which model plays the user, where it is, and how patient to be with it. The key comes from OPENAI_API_KEY."""
+    """Model that plays the user: its name, its address and time limits. The key comes from OPENAI_API_KEY."""
 
     model: str = Field(min_length=1)
     """The model's name at the endpoint."""

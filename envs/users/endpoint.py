@@ -91,7 +91,7 @@ async def _ask(url: str, key: str, body: Mapping[str, Any], seconds: float) -> t
 
 @cache
 def _trust() -> Any:
-    """Whom to trust, read once in a process: it takes longer than many an answer."""
+    """Certificates to trust, read once per process: reading takes longer than a short answer."""
     import httpx
 
     return httpx.create_ssl_context()

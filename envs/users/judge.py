@@ -18,7 +18,7 @@ class JudgeError(UserError):
 
 
 class JudgeOptions(ModelOptions):
-    """Which model judges, where it is, and how patient to be with it. The key comes from OPENAI_API_KEY."""
+    """Model that judges: its name, its address and time limits. The key comes from OPENAI_API_KEY."""
 
     max_tokens: int = Field(default=2048, ge=1)
     """Longest answer, reasons included."""
@@ -94,7 +94,7 @@ def _said(role: str, text: str) -> dict[str, str]:
 
 
 def _object(text: str) -> str:
-    """What stands from the first brace to the last: models like to put a fence or a sentence around it."""
+    """Text from the first brace to the last: models like to put a fence or a sentence around it."""
     start, end = text.find("{"), text.rfind("}")
     return text[start : end + 1] if 0 <= start < end else text
 

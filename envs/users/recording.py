@@ -18,7 +18,7 @@ from manyturn.envs.users.protocol import NOTHING, Heard, User, UserError
 
 
 class ReplayOptions(Options):
-    """Which recording is played."""
+    """Recording to play."""
 
     file: Path
     """A file that ``record`` has written."""

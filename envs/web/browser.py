@@ -84,7 +84,7 @@ class Browser:
         self._thread.join(_STOP_SECONDS)
 
     def _answers(self) -> bool:
-        """Whether Chromium is still there; Playwright may not have noticed that it is not."""
+        """True if Chromium still runs; Playwright may not have noticed its end."""
 
         async def ask() -> None:
             session = await self._chromium.new_browser_cdp_session()

@@ -1,4 +1,4 @@
-"""Where Chromium is, and how it is started so that nothing leaves this machine."""
+"""Path and start of Chromium, so that nothing leaves this machine."""
 
 import importlib.util
 import os

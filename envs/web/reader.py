@@ -24,7 +24,7 @@ _ACTION = re.compile(
 
 
 class Action(NamedTuple):
-    """What an agent wants: ``verb`` is click, type, select, scroll or back; ``text`` what to write, or which way."""
+    """Command of an agent: ``verb`` is click, type, select, scroll or back; ``text`` the input or the direction."""
 
     verb: str
     number: int = 0
@@ -62,7 +62,7 @@ class PageReader:
 
     @property
     def text(self) -> str:
-        """What is shown."""
+        """Visible content."""
         shown, count = self.snapshot.screens[self.screen], len(self.snapshot.screens)
         return shown if count == 1 else f"{shown}\n(part {self.screen + 1} of {count})"
 

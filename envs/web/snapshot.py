@@ -132,7 +132,7 @@ def _plain(value: str) -> str:
 
 
 def _line(node: _Node, number: int, leaf: bool) -> str:
-    """What is shown for a node, "" for nothing."""
+    """Text for a node, "" for none."""
     if node.role == "/placeholder":
         return f"placeholder: {node.text}"
     if node.role.startswith("/"):

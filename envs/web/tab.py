@@ -96,7 +96,7 @@ class Tab:
         return self._run(self._back())
 
     def value(self, expression: str) -> Any:
-        """What a script of ours finds on the page, as plain data."""
+        """Result of our script on the page, as plain data."""
         return self._run(self._page.evaluate(expression))
 
     def close(self) -> None:

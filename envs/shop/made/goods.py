@@ -107,7 +107,7 @@ def _codes(seed: int, size: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What rivals share."""
+    """Common properties of rivals."""
 
     kind: Kind
     head: str
@@ -143,7 +143,7 @@ def _family(draws: Draws, kind: Kind, codes: Sequence[str]) -> tuple[Product, ..
 
 
 def in_title(count: int) -> int:
-    """How many of a product's attributes its title tells; the last one stands in the description, others in features.
+    """Number of attributes in a product's title; the last one stands in the description, others in features.
 
     >>> [in_title(count) for count in (2, 3, 4, 5)]
     [1, 1, 2, 3]

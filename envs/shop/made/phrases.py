@@ -1,4 +1,4 @@
-"""How customers say what they want: twelve templates, nine for training and its held-out tasks, three kept unseen."""
+"""Customers' phrases: twelve templates, nine for training and its held-out tasks, three unseen."""
 
 from collections.abc import Sequence
 

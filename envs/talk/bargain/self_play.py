@@ -129,7 +129,7 @@ class SelfPlay(TextEnv):
         return move_text(self._game, self._side, Move(OFFER, self._fairest()))
 
     def measures(self) -> Mapping[str, float]:
-        """What each side earned."""
+        """Earnings of each side."""
         return {name: self._paid.get(name, 0.0) for name in self.part_names or ()}
 
     def save(self) -> bytes:

@@ -135,7 +135,7 @@ class Booking(TalkEnv):
         return self._errands[self._at]["kind"]
 
     def _due(self, errand: Mapping[str, Any]) -> dict[str, str]:
-        """What the user is to be told, and what is right."""
+        """Facts to tell the user, with their right values."""
         kind = errand["kind"]
         venue = self._desk.venue(kind)
         right = {} if venue is None else {**self._desk.booked[kind], **venue.told()}

@@ -1,4 +1,4 @@
-"""What users want booked: constraints, terms, what they give way in, and what they want to be told."""
+"""Bookings that users want: constraints, terms, concessions, and questions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -84,7 +84,7 @@ def _task(split: str, difficulty: str, number: int) -> Task:
 
 
 def _end(draws: Draws, town: Town, kind: str, level: ErrandLevel) -> dict[str, Any]:
-    """What is to be booked in the end: what the venue must have, and when and for whom."""
+    """Final booking: requirements on the venue, date and party."""
     target = draws.pick(town.venues[kind])
     traits = {trait: getattr(target, trait) for trait in TRAITS[kind]}
     constraints = draws.pick(level.constraints)
@@ -94,7 +94,7 @@ def _end(draws: Draws, town: Town, kind: str, level: ErrandLevel) -> dict[str, A
 
 
 def _errand(draws: Draws, town: Town, end: Mapping[str, Any], level: ErrandLevel) -> dict[str, Any] | None:
-    """What is wanted at first, with a fallback to what is booked in the end; None if this town makes it impossible."""
+    """First wish, with a fallback to the final booking; None if this town makes it impossible."""
     kind, traits, terms = end["kind"], dict(end["traits"]), dict(end["terms"])
     fit = town.find(kind, traits)
     if all(terms["day"] in venue.full for venue in fit):

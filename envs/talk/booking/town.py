@@ -60,7 +60,7 @@ class Venue:
         return all(getattr(self, trait) == value for trait, value in wanted.items())
 
     def told(self) -> dict[str, str]:
-        """What the agent may know."""
+        """Facts that the agent may know."""
         row = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in row.items() if value and name not in ("kind", "full")}
 

@@ -1,4 +1,4 @@
-"""What an agent at the booking desk says and calls, in its simplest form."""
+"""Plainest words and calls of an agent at the booking desk."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -28,7 +28,7 @@ _GUESS = re.compile(r"guess (\w[\w -]{0,40})")
 
 @dataclass(frozen=True)
 class GuessingLevel:
-    """How many things it can be, and how many turns there are."""
+    """Level: the number of things and of turns."""
 
     choices: int
     turns: int
@@ -56,7 +56,7 @@ class Guessing(TalkEnv):
         """The things that it can be, with their traits."""
 
     def opening(self, task: Task) -> str:
-        """What the user says first."""
+        """First words of the user."""
         return f"I think of one of these: {', '.join(task.params['choices'])}."
 
     def makers(self) -> Mapping[str, Maker]:

@@ -1,4 +1,4 @@
-"""What counts as listening, advising and normalising, and which topics there are: the words that the rules look for.
+"""Lexicon of listening, advising, normalising and topics: the words that the rules look for.
 
 Each line of a kind of support is a sentence with its cue between asterisks; ``{topic}`` is what it is about.
 """

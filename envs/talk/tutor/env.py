@@ -38,7 +38,7 @@ _LAST = 300  # characters in which the command is looked for
 
 @dataclass(frozen=True)
 class LessonLevel:
-    """How many skills there are, and how many turns."""
+    """Level: the number of skills and of turns."""
 
     skills: int
     turns: int
@@ -135,7 +135,7 @@ class Tutor(TalkEnv):
         return self._test(text) if last else self.go_on(text)
 
     def _teach(self, verb: str, noun: str) -> tuple[str, Mapping[str, Any]]:
-        """What is to be seen of it, and what the pupil notices."""
+        """Visible part of the exercise, and what the pupil notices."""
         if verb == "explain":
             skill = self._skills.index(noun)
             chance = rules.EXPLAINED_AFTER_FAILURE if self._pupil.failed == skill else rules.EXPLAINED

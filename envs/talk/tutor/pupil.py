@@ -35,7 +35,7 @@ class Pupil:
         self._pace, self._rng = pace, rng
 
     def exercise(self, skill: int) -> bool:
-        """Whether the exercise is right; it teaches a little."""
+        """True if the exercise is solved; solving teaches a little."""
         right = self._answers(skill)
         self.failed = None if right else skill
         self._learn(skill, EXERCISED)
@@ -71,7 +71,7 @@ class Pupil:
 
 
 class Tracer:
-    """What a tutor believes of each skill, from answers alone.
+    """Belief of a tutor about each skill, from answers only.
 
     Attributes:
         belief: n probabilities that a skill is known.

@@ -1,4 +1,4 @@
-"""What the pupil says to what happens to it."""
+"""Words of the pupil about what happens to it."""
 
 from collections.abc import Mapping
 from typing import Any
