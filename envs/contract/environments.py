@@ -117,18 +117,18 @@ def env_ids() -> list[str]:
 
 
 def is_file(name: str) -> bool:
-    """Whether a name is ``FILE.py:Class``, which runs the file."""
+    """True if a name is ``FILE.py:Class``, which runs the file."""
     file, colon, _ = name.rpartition(":")
     return bool(colon) and file.endswith(".py")
 
 
 def is_elsewhere(name: str) -> bool:
-    """Whether a name begins with a scheme, such as ``openenv:``, so that the environment is another project's."""
+    """True if a name begins with a scheme, for example ``openenv:``: the environment is another project's."""
     return name.partition(":")[0] in _PREFIXES
 
 
 def is_only_by_hand(name: str) -> bool:
-    """Whether a name runs a file or connects to an address, so that it must not come from data."""
+    """True if a name runs a file or connects to an address, so that it must not come from data."""
     return is_file(name) or name.endswith(".py") or (is_elsewhere(name) and name.partition(":")[0] not in _OF_PACKAGES)
 
 

@@ -16,7 +16,7 @@ class EnvFacts(Protocol):
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """Who acts in an episode; one name where it has one role."""
+        """Roles of an episode; a single name where it has one."""
         ...
 
     @property

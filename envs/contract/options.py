@@ -178,7 +178,7 @@ def parts_of(markers: Iterable[Any]) -> Parts | None:
 
 
 def said(options: Options) -> dict[str, Any]:
-    """What was set of options, as plain values; the name of a part always.
+    """Options that were set, as plain values; the name of a part always.
 
     >>> class Door(Options):
     ...     colour: str = "red"

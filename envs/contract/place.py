@@ -1,4 +1,4 @@
-"""Where in an environment's own code something went wrong: file, line and function, as errors name them."""
+"""Place of an error in an environment's own code: file, line and function, as errors name them."""
 
 import inspect
 import os

@@ -68,7 +68,7 @@ class Ground(NamedTuple):
 
 
 def ground(source: str, workdir: str) -> Ground:
-    """What an image comes to; made on the first call, and found by its name from then on.
+    """Final state of an image; made on the first call, and looked up by its name from then on.
 
     Args:
         source: an image that the engine has: none is fetched.
