@@ -101,23 +101,23 @@ class ContainerEnd(NamedTuple):
 
 def ending(name: str) -> ContainerEnd:
     """End of a container; one that still runs gets a second to end."""
-    told = {"container": [name], "event": ["die", "oom"]}
-    found = dict[str, dict[str, Any]]()  # the last of each
+    filters = {"container": [name], "event": ["die", "oom"]}
+    last_of = dict[str, dict[str, Any]]()  # the last of each
     with contextlib.suppress(EngineUnavailable), engine_errors("list events"):
         now = int(time.time())
-        for event in client().events(since=now - 3600, until=now + 2, filters=told, decode=True):
-            found[event["Action"]] = event
-            if "die" in found and ("oom" in found or _status(found["die"]) != KILLED):  # they come in any order
+        for event in client().events(since=now - 3600, until=now + 2, filters=filters, decode=True):
+            last_of[event["Action"]] = event
+            if "die" in last_of and ("oom" in last_of or _status(last_of["die"]) != KILLED):  # they come in any order
                 break
-    if "die" not in found:
+    if "die" not in last_of:
         return ContainerEnd()
-    starved = (_seconds(found["die"]) - _seconds(found["oom"])) if "oom" in found else None
-    return ContainerEnd(_status(found["die"]), starved)
+    starved = (_seconds(last_of["die"]) - _seconds(last_of["oom"])) if "oom" in last_of else None
+    return ContainerEnd(_status(last_of["die"]), starved)
 
 
 def _status(die: Mapping[str, Any]) -> int | None:
-    told = die["Actor"]["Attributes"]
-    text = str(told.get("exitCode") or told.get("containerExitCode", ""))
+    attributes = die["Actor"]["Attributes"]
+    text = str(attributes.get("exitCode") or attributes.get("containerExitCode", ""))
     return int(text) if text.isdecimal() else None
 
 

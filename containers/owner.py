@@ -63,7 +63,7 @@ def _started(pid: int) -> str:
 
 
 def _host() -> str:
-    told = [socket.gethostname()]
+    identity = [socket.gethostname()]
     with contextlib.suppress(OSError):  # not every system has them
-        told += [Path("/proc/sys/kernel/random/boot_id").read_text().strip(), os.readlink("/proc/self/ns/pid")]
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
+        identity += [Path("/proc/sys/kernel/random/boot_id").read_text().strip(), os.readlink("/proc/self/ns/pid")]
+    return hashlib.sha256("\n".join(identity).encode()).hexdigest()[:16]

@@ -121,21 +121,21 @@ def run(request: Request) -> Outcome:
         for pipe in (output, report, trouble):
             os.close(pipe[1])
         half = request.keep // 2
-        kept = {
+        outputs = {
             output[0]: Kept(half, request.keep - half),
             report[0]: Kept(MAX_REPORT, 0),
             trouble[0]: Kept(_CHUNK, 0),
         }
         statuses: dict[int, int] = {}
-        timed_out = _watch(pid, kept, statuses, began + request.seconds)
+        timed_out = _watch(pid, outputs, statuses, began + request.seconds)
         seconds = time.monotonic() - began
         end_all(statuses)
-        for pipe, sink in kept.items():
+        for pipe, sink in outputs.items():
             while _take(pipe, sink):
                 pass
-    if kept[trouble[0]].total:
-        raise Refused(kept[trouble[0]].head.decode("utf-8", "replace"))
-    return _outcome(statuses[pid], seconds, timed_out, kept[output[0]], bytes(kept[report[0]].head))
+    if outputs[trouble[0]].total:
+        raise Refused(outputs[trouble[0]].head.decode("utf-8", "replace"))
+    return _outcome(statuses[pid], seconds, timed_out, outputs[output[0]], bytes(outputs[report[0]].head))
 
 
 def _outcome(status: int, seconds: float, timed_out: bool, output: Kept, report: bytes) -> Outcome:

@@ -14,8 +14,8 @@ def facts(places: Iterable[str]) -> dict[str, Any]:
     status = dict(line.split(":", 1) for line in _first("/proc/self/status").splitlines())
     room = {}
     for place in places:
-        found = os.statvfs(place)
-        room[place] = {"bytes": found.f_blocks * found.f_frsize, "files": found.f_files, "flags": found.f_flag}
+        stat = os.statvfs(place)
+        room[place] = {"bytes": stat.f_blocks * stat.f_frsize, "files": stat.f_files, "flags": stat.f_flag}
     return {
         "pid": os.getpid(),
         "capabilities": status.get("CapPrm", "").strip(),
@@ -31,8 +31,8 @@ def facts(places: Iterable[str]) -> dict[str, Any]:
 
 def oom_kills() -> int:
     """Number of processes of the container that were killed for lack of memory; 0 where that cannot be seen."""
-    told = _first(f"{_CGROUPS}/memory.events", f"{_CGROUPS}/memory/memory.oom_control")
-    counts = dict(line.split() for line in told.splitlines())
+    events = _first(f"{_CGROUPS}/memory.events", f"{_CGROUPS}/memory/memory.oom_control")
+    counts = dict(line.split() for line in events.splitlines())
     return int(counts.get("oom_kill", 0))
 
 

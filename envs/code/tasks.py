@@ -80,8 +80,8 @@ def cells(params: Mapping[str, Any]) -> list[str]:
 
 def answer(params: Mapping[str, Any]) -> int:
     """The result of the last thing. It takes some milliseconds."""
-    n, found = params["n"], 0
+    n, value = params["n"], 0
     for place, (name, fixed) in enumerate(params["steps"]):
         family = FAMILIES[name]
-        found = family.solve(family.low + found % family.span if place else n, **fixed)
-    return found
+        value = family.solve(family.low + value % family.span if place else n, **fixed)
+    return value

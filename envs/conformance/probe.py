@@ -142,8 +142,8 @@ class Subject:
 
     def shortened(self, count: int) -> str:
         """Remark on episodes that were fewer than requested because turns are slow."""
-        asked = sum(min(self.samples, len(self.host.tasks(split))) for split in self.host.splits)
-        return f"{count} of {asked} episodes, since turns are slow" if count < asked else ""
+        requested = sum(min(self.samples, len(self.host.tasks(split))) for split in self.host.splits)
+        return f"{count} of {requested} episodes, since turns are slow" if count < requested else ""
 
     def many_tasks(self, split: str) -> list[Task]:
         """The tasks of a split, or many of them."""
@@ -183,12 +183,12 @@ class Subject:
 
     def _episodes(self, split: str, policy: Policy) -> list[ProbedEpisode]:
         """As many as were asked for, or as the time allows, but one."""
-        stop, found = time.monotonic() + _POLICY_SECONDS, list[ProbedEpisode]()
+        stop, episodes = time.monotonic() + _POLICY_SECONDS, list[ProbedEpisode]()
         for task in self.some_tasks(self.samples, split):
-            found.append(self.play(task, policy))
+            episodes.append(self.play(task, policy))
             if self.is_slow and time.monotonic() > stop:
                 break
-        return found
+        return episodes
 
     @cached_property
     def whim_episodes(self) -> list[ProbedEpisode]:

@@ -25,10 +25,10 @@ def success(subject: Subject) -> Result:
 
 
 def _rate(episodes: list[ProbedEpisode]) -> float:
-    known = [played.success for played in episodes if played.success is not None]
-    if not known:
+    verdicts = [played.success for played in episodes if played.success is not None]
+    if not verdicts:
         raise Skip(f"success is not known: {SAY_SUCCESS}")
-    return sum(known) / len(known)
+    return sum(verdicts) / len(verdicts)
 
 
 def expert(subject: Subject) -> Result:
@@ -82,7 +82,7 @@ def leak(subject: Subject) -> Result:
     short = [played for played in episodes if len(played.answer or "") <= _SHORT]
     by_chance = [(played, turn) for played, turn in leaks if len(played.answer or "") <= _SHORT]
     if len(by_chance) <= _OFTEN * len(short):
-        leaks = [found for found in leaks if found not in by_chance]
+        leaks = [leak for leak in leaks if leak not in by_chance]
     if leaks:
         played, turn = leaks[0]
         raise Fault(f"task {played.task.id}, turn {turn}: the observation contains {played.answer!r}")

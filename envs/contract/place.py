@@ -25,8 +25,8 @@ def place_of(error: BaseException) -> str | None:
         return f"{Path(error.filename).name}, line {error.lineno}"
     steps = [step for step in traceback.walk_tb(error.__traceback__) if not _is_machinery(step[0])]
     own = [step for step in steps if not _is_library(step[0].f_code.co_filename)]
-    found = own or steps
-    return _written(found[-1][0].f_code, found[-1][1]) if found else None
+    frames = own or steps
+    return _written(frames[-1][0].f_code, frames[-1][1]) if frames else None
 
 
 def place_of_method(env: object, name: str) -> str | None:

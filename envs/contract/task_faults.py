@@ -28,13 +28,13 @@ def looked_at(
     else:
         others = generator("sample", seed, split).integers(0, len(tasks), most // 2)
         numbers = list(dict.fromkeys([*range(most // 2), *map(int, others)]))
-    stop, found = time.monotonic() + _SECONDS, list[Task]()
+    stop, sample = time.monotonic() + _SECONDS, list[Task]()
     for number in numbers:
         on_task()
-        found.append(tasks[number])
+        sample.append(tasks[number])
         if time.monotonic() > stop:
             break
-    return found
+    return sample
 
 
 def id_fault(tasks: Mapping[str, Sequence[Task]]) -> str | None:
@@ -47,8 +47,8 @@ def id_fault(tasks: Mapping[str, Sequence[Task]]) -> str | None:
     "two tasks with the id 'train/0', both in train: an id names one problem, so number them"
     """
     first: dict[str, tuple[str, Task]] = {}
-    for split, found in tasks.items():
-        for task in found:
+    for split, of_split in tasks.items():
+        for task in of_split:
             where, other = first.setdefault(task.id, (split, task))
             if other.content != task.content:
                 places = f"both in {split}" if where == split else f"in {where} and in {split}"
@@ -68,8 +68,8 @@ def overlap_fault(tasks: Mapping[str, Sequence[Task]]) -> str | None:
     """
     owner: dict[str, tuple[str, Task]] = {}
     shared: list[tuple[Task, Task]] = []
-    for split, found in tasks.items():
-        for task in found:
+    for split, of_split in tasks.items():
+        for task in of_split:
             first_split, first = owner.setdefault(task.content, (split, task))
             if first_split != split:
                 shared.append((task, first))

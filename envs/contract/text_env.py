@@ -214,9 +214,9 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         for split in self.splits:
             tasks = self.tasks(split)
             finder = getattr(tasks, "find", None)
-            found = finder(task_id) if finder else next((t for t in tasks if t.id == task_id), None)
-            if found is not None:
-                return found
+            task = finder(task_id) if finder else next((t for t in tasks if t.id == task_id), None)
+            if task is not None:
+                return task
         raise KeyError(
             f"{type(self).__name__} has no task {task_id!r}; env.tasks(split)[0].id shows what an id looks like"
         )

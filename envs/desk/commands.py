@@ -50,8 +50,8 @@ class Commands:
         """Take in what a customer says."""
         self.read(text)
         for sort, pattern in _WORDS.items():
-            for found in pattern.findall(text):
-                self._note(sort, found)
+            for match in pattern.findall(text):
+                self._note(sort, match)
 
     def _note(self, sort: str, value: str) -> None:
         if value not in self._seen[sort]:

@@ -88,9 +88,9 @@ class Desk(UserEnv):
         **database: Unpack[DatabaseArguments],
     ):
         choices = (("pack", pack, PACKS), ("rewards", rewards, REWARDS))
-        for what, given, known in choices:
-            if given not in known:
-                raise ValueError(unknown(what, given, known))
+        for what, given, allowed in choices:
+            if given not in allowed:
+                raise ValueError(unknown(what, given, allowed))
         made = Database(**database)
         self._pack = PACKS[pack]
         super().__init__(split, user, max_turns, difficulty)

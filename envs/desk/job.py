@@ -158,7 +158,7 @@ def _lookup(pack: Pack, store: Store, user: str, about: str, key: str, way: str)
     thing, record = pack.things[about], store["users", user]
     if way == "id":
         return (CallRequest(thing.get, {about: key}),)
-    found = {
+    changes = {
         "user": (),
         "email": (CallRequest("find_user_by_email", {"email": record["email"]}),),
         "name": (CallRequest("find_user_by_name", {"name": record["name"], "zip_code": record["zip_code"]}),),
@@ -166,7 +166,7 @@ def _lookup(pack: Pack, store: Store, user: str, about: str, key: str, way: str)
     keys = owned(store, user, thing)
     tried = () if thing.table == "users" else keys[: keys.index(key) + 1]
     return (
-        *found,
+        *changes,
         CallRequest("get_user", {"user_id": user}),
         *(CallRequest(thing.get, {about: one}) for one in tried),
     )

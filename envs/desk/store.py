@@ -64,12 +64,12 @@ class Store:
 
     def delta(self) -> dict[Place, dict[str, Any]]:
         """Changes to the tables: place -> field -> value. Looks at written records only."""
-        found = {}
+        changes = {}
         for place, record in self._new.items():
             old = self.tables.records[place[0]][place[1]]
             if changed := {name: value for name, value in record.items() if value != old[name]}:
-                found[place] = changed
-        return found
+                changes[place] = changed
+        return changes
 
     def save(self) -> list[Any]:
         """The written fields as plain values."""

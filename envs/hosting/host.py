@@ -285,14 +285,14 @@ class Host:
     def _lost(self, where: str, error: BaseException) -> EnvError:
         """The error with its place: turn and task of the episode, file and line of the environment."""
         # Of arguments that it does not take no line of its own is to be seen.
-        asked = {"reset": "begin", "step": "respond"} if self._text_env else {}
+        methods = {"reset": "begin", "step": "respond"} if self._text_env else {}
         blamed = self.foreign is not None or isinstance(error, TypeError)
-        told = what_and_where(error, self.env.unwrapped if blamed else None, asked.get(where, where))
+        message = what_and_where(error, self.env.unwrapped if blamed else None, methods.get(where, where))
         turn = {"reset": "", "step": f" {self._turn}", "expert": f" for step {self._turn + 1}"}[where]
         raised = "" if isinstance(error, ContractError) else " raised"
         kind = PlaceLost if isinstance(error, OutsideLost) else EnvError
-        lost = kind(f"{self.name}{raised} in {where}{turn} of {self._task}{told}")
-        lost.told = told
+        lost = kind(f"{self.name}{raised} in {where}{turn} of {self._task}{message}")
+        lost.told = message
         return lost
 
     def _step(
@@ -344,7 +344,7 @@ class Host:
 def _listed(env: TextEnv, split: str) -> Sequence[Task]:
     """Check that ``tasks(split)`` returns a list of tasks, and return it. Raises ContractError."""
     try:
-        found = env.tasks(split)
+        tasks = env.tasks(split)
     except KeyError as error:
         if error.args != (split,):
             raise
@@ -352,8 +352,8 @@ def _listed(env: TextEnv, split: str) -> Sequence[Task]:
             f"tasks({split!r}) raised KeyError: give that split, or name those that there are in the class attribute "
             "splits, such as splits = ('train', 'test')"
         ) from error
-    if not isinstance(found, Sequence) or isinstance(found, str):
-        raise wrong_return(env, "tasks", found, "a list of mt.Task, always the same ones in the same order")
-    if isinstance(found, list | tuple) and (strange := [task for task in found if not isinstance(task, Task)]):
+    if not isinstance(tasks, Sequence) or isinstance(tasks, str):
+        raise wrong_return(env, "tasks", tasks, "a list of mt.Task, always the same ones in the same order")
+    if isinstance(tasks, list | tuple) and (strange := [task for task in tasks if not isinstance(task, Task)]):
         raise wrong_return(env, "tasks", strange[0], "mt.Task objects alone", "a list with ")
-    return found
+    return tasks

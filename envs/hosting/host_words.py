@@ -72,16 +72,18 @@ def _tasks(host: Host) -> Any:
 
 def error_to_wire(error: Exception) -> dict[str, Any]:
     """An error in place of an answer."""
-    told = {"kind": error_kind(error) or "worker", "message": str(error)}
-    return {**told, "suspect": error.suspect, "bystander": error.bystander} if isinstance(error, WorkerError) else told
+    plain = {"kind": error_kind(error) or "worker", "message": str(error)}
+    return (
+        {**plain, "suspect": error.suspect, "bystander": error.bystander} if isinstance(error, WorkerError) else plain
+    )
 
 
-def error_from_wire(told: Mapping[str, Any]) -> Exception:
+def error_from_wire(plain: Mapping[str, Any]) -> Exception:
     """Inverse of ``error_to_wire``. Raises ValueError, KeyError or TypeError for anything else."""
-    text = _checked("message", told["message"], _is_text)
-    if told["kind"] == "worker":
-        return WorkerError(text, told.get("suspect") is True, told.get("bystander") is True)
-    return ERRORS[told["kind"]](text)
+    text = _checked("message", plain["message"], _is_text)
+    if plain["kind"] == "worker":
+        return WorkerError(text, plain.get("suspect") is True, plain.get("bystander") is True)
+    return ERRORS[plain["kind"]](text)
 
 
 def answer_from_wire(values: Any) -> Answer:

@@ -27,10 +27,10 @@ class Occupancy:
         """Mean number since the last call, and the share of time with none."""
         self._pass_time()
         passed = self._since - self._began
-        found = (self._area / passed, self._empty / passed) if passed else (float(self.now), float(not self.now))
+        means = (self._area / passed, self._empty / passed) if passed else (float(self.now), float(not self.now))
         self._area = self._empty = 0.0
         self._began = self._since
-        return found
+        return means
 
     def _pass_time(self) -> None:
         now = self._clock()

@@ -59,11 +59,11 @@ def _below(root: int) -> Iterator[int]:
 
 
 def _children(pid: int) -> list[int]:
-    found: list[int] = []
+    pids: list[int] = []
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
-            found += map(int, _read(f"/proc/{pid}/task/{thread}/children").split())
-    return found
+            pids += map(int, _read(f"/proc/{pid}/task/{thread}/children").split())
+    return pids
 
 
 def _read(path: str) -> bytes:

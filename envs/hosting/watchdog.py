@@ -122,11 +122,11 @@ class Watchdog:
         while True:
             ready, _, _ = select.select([read], [], [], 0.1 if self._heard else None)
             if ready:
-                said = os.read(read, 64)
-                if not said:
+                byte = os.read(read, 64)
+                if not byte:
                     os.close(read)
                     return
-                self._heard += (number for number in said if number in SIGNALS)
+                self._heard += (number for number in byte if number in SIGNALS)
                 if self._heard:
                     self.answer()
             if self._heard and self._is_over():

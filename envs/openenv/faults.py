@@ -27,12 +27,12 @@ def fault_of(data: Any, is_step: bool) -> Exception:
     """The error that a server's message of the type ``error`` means."""
     if not isinstance(data, Mapping) or not isinstance(data.get("code"), str):
         return BadAnswer(f"the server sent an error without a code: {short(data)}")
-    code, told = data["code"], f"the server says {data['code'][:40]}: {short(data.get('message'))}"
+    code, message = data["code"], f"the server says {data['code'][:40]}: {short(data.get('message'))}"
     if code == "VALIDATION_ERROR" and is_step:
-        return ActionRefused(told)
+        return ActionRefused(message)
     if code in _OF_PLACE or data.get("kind") in _OF_OUR_PLACE:
-        return OutsideLost(told + (_MORE if code == "CAPACITY_REACHED" else ""))
-    return ServerRaised(told)
+        return OutsideLost(message + (_MORE if code == "CAPACITY_REACHED" else ""))
+    return ServerRaised(message)
 
 
 def short(value: object) -> str:

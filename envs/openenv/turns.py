@@ -42,15 +42,15 @@ def read_turn(data: Mapping[str, Any], turn: int) -> ServedTurn:
     if facts is None and isinstance(observation, Mapping):
         facts = observation.get("metadata")
     facts = facts if isinstance(facts, Mapping) else {}
-    known = None if reward is None else float(reward)
+    number = None if reward is None else float(reward)
     if not facts.keys() >= _OURS:
-        said = {"success": facts["success"]} if done and isinstance(facts.get("success"), bool) else {}
-        return ServedTurn(observation, known, done, done and facts.get("truncated") is True, said)
+        success = {"success": facts["success"]} if done and isinstance(facts.get("success"), bool) else {}
+        return ServedTurn(observation, number, done, done and facts.get("truncated") is True, success)
     if facts["turn"] != turn:
         raise BadAnswer(f"the server has played {short(facts['turn'])} turns of this episode, and we {turn}")
     if facts.get("role", ONE_ROLE) != ONE_ROLE:
         raise BadAnswer(f"{short(facts['role'])} acts next: OpenEnv's protocol has no word for several roles")
-    return ServedTurn(observation, known, done, done and facts["truncated"] is True, _info(facts, known, done))
+    return ServedTurn(observation, number, done, done and facts["truncated"] is True, _info(facts, number, done))
 
 
 def _info(facts: Mapping[str, Any], reward: float | None, done: bool) -> dict[str, Any]:

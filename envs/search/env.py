@@ -194,7 +194,7 @@ class Search(TextEnv):
         return json.dumps([research.queries, list(research.found), research.given, self._read]).encode()
 
     def load(self, data: bytes) -> None:
-        queries, found, given, self._read = json.loads(data)
+        queries, shown, given, self._read = json.loads(data)
         research = self._research
-        research.queries, research.found = queries, dict.fromkeys(found)
+        research.queries, research.found = queries, dict.fromkeys(shown)
         research.given = None if given is None else (given[0], tuple(given[1]))

@@ -115,8 +115,8 @@ class _Maker:
     def _person(self, person: _Person, towns: Sequence[str], institutes: Sequence[str]) -> Entity:
         facts = {"birthplace": self._draws.pick(towns), "birth": str(person.born)}
         for relation, least, most in (("guardian", 18, 42), ("teacher", 15, 55)):
-            if found := self._older(person.born, least, most):
-                facts[relation] = found
+            if candidates := self._older(person.born, least, most):
+                facts[relation] = candidates
         facts["workplace"] = self._draws.pick(institutes)
         return Entity(person.name, "person", person.sort, self._split, facts)
 

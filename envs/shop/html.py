@@ -93,11 +93,11 @@ class _Writer:
         turning = ("< Prev", "Next >") if page.number > 1 else ("Next >",)
         head = self._buttons("Back to Search", *turning)
         count = _paragraph(f"Page {page.number} (Total results: {page.total})")
-        found = ""
+        items = ""
         for product in page.products:
             price = f"<span>{escape(product.price_tag)}</span>"
-            found += f"<li>{self._click(product.id)}<div>{escape(product.title)}</div>{price}</li>"
-        return f"{head}{count}<ul>{found}</ul>"
+            items += f"<li>{self._click(product.id)}<div>{escape(product.title)}</div>{price}</li>"
+        return f"{head}{count}<ul>{items}</ul>"
 
     def _item(self, page: Item) -> str:
         product, inside = page.product, self._buttons("Back to Search", "< Prev")

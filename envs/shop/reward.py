@@ -88,17 +88,17 @@ class Judge:
 
     def score(self, product: Product, chosen: Mapping[str, str]) -> Score:
         """Of the purchase of a product with the options chosen, name -> value."""
-        goal, known = self._goal, self._known.get(product.id)
-        if known is None:
-            known = type_score(product, goal.product, self._nouns), *attributes_met(product, goal.attributes)
-            self._known[product.id] = known
-        met = [wanted for wanted in goal.options if option_met(chosen.values(), wanted)] if chosen else []
+        goal, cached = self._goal, self._known.get(product.id)
+        if cached is None:
+            cached = type_score(product, goal.product, self._nouns), *attributes_met(product, goal.attributes)
+            self._known[product.id] = cached
+        met = [option for option in goal.options if option_met(chosen.values(), option)] if chosen else []
         return Score(
-            type=known[0],
-            attributes=known[1],
-            strict_attributes=known[2],
+            type=cached[0],
+            attributes=cached[1],
+            strict_attributes=cached[2],
             options=len(met),
-            strict_options=sum([_equal(chosen, wanted) for wanted in met]),
+            strict_options=sum([_equal(chosen, option) for option in met]),
             price=product.price <= goal.price_limit,
             parts=len(goal.attributes) + len(goal.options) + 1,
         )

@@ -60,9 +60,9 @@ class Session:
         if self.place == "home":
             return Home(self._instruction)
         if self.place == "results":
-            found = self._catalogue.search(self.query)
-            shown = found[(self.number - 1) * self.window : self.number * self.window]
-            return Results(self._instruction, self.query, self.number, len(found), shown, self.visited)
+            results = self._catalogue.search(self.query)
+            shown = results[(self.number - 1) * self.window : self.number * self.window]
+            return Results(self._instruction, self.query, self.number, len(results), shown, self.visited)
         assert self.product is not None
         if self.place == "item":
             return Item(self._instruction, self.query, self.number, self.product, dict(self.chosen))

@@ -120,8 +120,8 @@ class Site:
         try:
             if request.method == "POST":
                 fields = await _fields(request)
-                found = await run_in_threadpool(visit.act, int(number), int(fields[CHOICE]), fields.get(WORDS, ""))
-                return RedirectResponse(str(found), 303, headers=_HEADERS)
+                result = await run_in_threadpool(visit.act, int(number), int(fields[CHOICE]), fields.get(WORDS, ""))
+                return RedirectResponse(str(result), 303, headers=_HEADERS)
             return HTMLResponse(
                 (await run_in_threadpool(visit.show, int(number))).encode("utf-8", "replace"), headers=_HEADERS
             )

@@ -80,7 +80,7 @@ def _literals(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
 @lru_cache(64)
 def _sides(text: bytes) -> dict[int, list[list[ast.AST]]]:
     """Number of a question of values -> what each side of it is made of."""
-    found = dict[int, list[list[ast.AST]]]()
+    rows = dict[int, list[list[ast.AST]]]()
     for function in ast.walk(parse(text)):
         if not isinstance(function, _Function):
             continue
@@ -91,8 +91,8 @@ def _sides(text: bytes) -> dict[int, list[list[ast.AST]]]:
                     func=ast.Attribute(value=ast.Name(id="__ask__"), attr="value" | "both" | "truth"),
                     args=[ast.Constant(value=int(number)), *sides],
                 ):
-                    found[number] = [_expanded(side, made) for side in sides]
-    return found
+                    rows[number] = [_expanded(side, made) for side in sides]
+    return rows
 
 
 def _made(function: ast.AST) -> Iterator[tuple[set[str], ast.AST, set[str]]]:

@@ -37,11 +37,11 @@ def applied(source: bytes, edits: Sequence[Edit]) -> bytes:
     ordered = sorted(edits, key=lambda edit: edit.span)
     if any(before.span[1] > after.span[0] for before, after in pairwise(ordered)):
         raise ValueError("edits overlap")
-    found, at = [], 0
+    pieces, at = [], 0
     for edit in ordered:
-        found += [source[at : edit.span[0]], edit.text(source)]
+        pieces += [source[at : edit.span[0]], edit.text(source)]
         at = edit.span[1]
-    return b"".join([*found, source[at:]])
+    return b"".join([*pieces, source[at:]])
 
 
 _PLACE = ("lineno", "col_offset", "end_lineno", "end_col_offset")

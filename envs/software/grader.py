@@ -121,7 +121,7 @@ def grade(
     challenge = challenge_of(problem, problem.pass_to_pass, deck_of(seed, rehearsal))
     # What has seen a hidden test could tell the challenge of it, so then the challenge comes first. Tests that the
     # agent can read are no secret, and most attempts end with them.
-    asked = challenge.asked(sandbox, changes, seconds, allowance) if _hidden(problem) else None
+    answered = challenge.asked(sandbox, changes, seconds, allowance) if _hidden(problem) else None
     try:
         run = evidence() if evidence else run_as_they_are(sandbox, problem, changes, seconds, allowance)
     except SandboxRefused as error:  # what was changed is too large, by itself or with the tests
@@ -129,10 +129,10 @@ def grade(
     claimed = _claimed(problem, run)
     if claimed.cause not in (RESOLVED, UNRESOLVED) or not claimed.fixed:
         return claimed
-    if asked is None:
-        asked = challenge.asked(sandbox, changes, seconds, allowance)
-    said = {test for test in (*claimed.fixed, *problem.pass_to_pass) if test not in claimed.broken}
-    return _challenged(claimed, problem, challenge.met(asked, said))._replace(official=claimed.official)
+    if answered is None:
+        answered = challenge.asked(sandbox, changes, seconds, allowance)
+    claims = {test for test in (*claimed.fixed, *problem.pass_to_pass) if test not in claimed.broken}
+    return _challenged(claimed, problem, challenge.met(answered, claims))._replace(official=claimed.official)
 
 
 def challenge_of(problem: Problem, kept: Sequence[str], number: int) -> Challenge[Changes]:
@@ -165,11 +165,13 @@ def _laying(problem: Problem) -> Callable[[Sandbox, Changes, Tree], None]:
 
 def _claimed(problem: Problem, run: CheckedRun) -> Grade:
     """Report of a run of the tests."""
-    kept = {test for test, outcome in run.found.items() if outcome != FAILED}
+    passing = {test for test, outcome in run.found.items() if outcome != FAILED}
     expected = expected_to_fail(problem.tests, (*problem.fail_to_pass, *problem.pass_to_pass))
-    passed = {test for test in kept if run.found[test] == PASSED or (run.found[test] == XFAILED and test in expected)}
+    passed = {
+        test for test in passing if run.found[test] == PASSED or (run.found[test] == XFAILED and test in expected)
+    }
     fixed = tuple(test for test in problem.fail_to_pass if test in passed)
-    broken = tuple(test for test in problem.pass_to_pass if test not in kept)
+    broken = tuple(test for test in problem.pass_to_pass if test not in passing)
     if run.forged:
         return Grade(TAMPERED, run.forged, (), problem.pass_to_pass, {})
     if run.timed_out:

@@ -36,11 +36,11 @@ def make(names: Sequence[str], out: Path, count: int, seed: int, tell: Callable[
     if count < len(libraries):
         raise ValueError(f"{count} tasks of {len(libraries)} libraries: ask for at least one of each")
     journal = Journal(out.with_name(out.name + ".journal"), seed)
-    found = search(libraries, count, journal, seed, lambda: DockerSandbox(ContainerEngine()), tell)
-    known = _measured(out)
-    entries = [entry_of(*task) for task in found]
-    entries = [entry._replace(reached=known.get(entry.id)) for entry in entries]
-    tried = [one for one in journal.found.values() if one.fault.library in {known.name for known in libraries}]
+    tasks_made = search(libraries, count, journal, seed, lambda: DockerSandbox(ContainerEngine()), tell)
+    release = _measured(out)
+    entries = [entry_of(*task) for task in tasks_made]
+    entries = [entry._replace(reached=release.get(entry.id)) for entry in entries]
+    tried = [one for one in journal.found.values() if one.fault.library in {release.name for release in libraries}]
     replace_text(out, lock.save(entries))
     replace_text(out.with_suffix(".md"), card(entries, tried, journal.baselines, seed))
     return entries

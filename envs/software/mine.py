@@ -93,8 +93,8 @@ class Mine:
         """
         steady, normal = self._without(fault.tests)
         between = math.ceil((1 - MOST_BROKEN) * len(steady)), len(steady) - 1
-        wanted = Wanted(fault.tests, RUNS, _PATIENCE[0] + _PATIENCE[1] * normal, between)
-        runs = self._trials.run(wanted, broken(self.library, fault))
+        request = Wanted(fault.tests, RUNS, _PATIENCE[0] + _PATIENCE[1] * normal, between)
+        runs = self._trials.run(request, broken(self.library, fault))
         reason = _fate(runs, steady)
         if reason != VALID:
             return Verdict(reason, seconds=_seconds(runs))

@@ -84,10 +84,10 @@ class _Asker:
     def look(self, node: ast.AST) -> None:
         match node:
             case ast.Assert(test=test):
-                self._replace(node, [self._call(*asked) for asked in _asked(test, self._places)])
+                self._replace(node, [self._call(*question) for question in _asked(test, self._places)])
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name)) as call):
-                if asked := list(_asked_of_unittest(name, call, self._places)):
-                    self._replace(node, [self._call(*one) for one in asked])
+                if question := list(_asked_of_unittest(name, call, self._places)):
+                    self._replace(node, [self._call(*one) for one in question])
                 else:
                     self._raised(call)
             case ast.Expr(value=ast.Call() as call) | ast.Assign(value=ast.Call() as call):

@@ -72,14 +72,14 @@ class Mounted:
         self._thread = threading.Thread(target=self._run, name="mcp", daemon=True)
         self._thread.start()
         try:
-            found = self._ready.result(server.timeout)
+            tools = self._ready.result(server.timeout)
         except Exception as error:
             self.close()
-            told = (
+            problem = (
                 "no answer" if isinstance(error, TimeoutError) else f"{type(_cause(error)).__name__}: {_cause(error)}"
             )
-            raise McpError(f"MCP server {self._where}: {told}") from error
-        self.tools = tuple(self._tool(tool) for tool in found)
+            raise McpError(f"MCP server {self._where}: {problem}") from error
+        self.tools = tuple(self._tool(tool) for tool in tools)
 
     def close(self) -> None:
         """Leave the server, and end it if it is a command."""

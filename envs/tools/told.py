@@ -27,9 +27,9 @@ def taken_out(text: str) -> tuple[str, tuple[Schema, ...]]:
     >>> taken_out(told("Be kind.", [tool]) + " Answer briefly.") == ("Be kind. Answer briefly.", (tool,))
     True
     """
-    before, found, rest = text.partition(_HEAD)
+    before, head, rest = text.partition(_HEAD)
     lines, closed, after = rest.partition(_TAIL)
-    if not (found and closed):
+    if not (head and closed):
         return text, ()
     try:
         return before + after, tuple(json.loads(line) for line in lines.split("\n"))

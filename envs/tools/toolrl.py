@@ -77,17 +77,17 @@ def _calls(action: str) -> list[Call] | None:
         return None
 
 
-def correctness(made: Iterable[Call], wanted: Iterable[Call]) -> float:
+def correctness(made: Iterable[Call], expected: Iterable[Call]) -> float:
     """Score of the calls against the expected ones, in [-3, 3]; each is (name, arguments).
 
     >>> correctness([("look", {"at": 1})], [("look", {"at": 1})])
     3.0
     """
-    made, wanted = list(made), list(wanted)
-    if made == wanted:
+    made, expected = list(made), list(expected)
+    if made == expected:
         return BEST
-    score, most, left = _overlap([name for name, _ in wanted], [name for name, _ in made]), 1.0, dict(enumerate(made))
-    for name, arguments in wanted:
+    score, most, left = _overlap([name for name, _ in expected], [name for name, _ in made]), 1.0, dict(enumerate(made))
+    for name, arguments in expected:
         most += 1 + len(arguments)
         near = {i: _nearness(arguments, given) for i, (other, given) in left.items() if other == name}
         best = max(near, key=near.__getitem__, default=None)  # the first of equals

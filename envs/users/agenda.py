@@ -73,8 +73,8 @@ class AgendaUser(User):
         self.options = options or AgendaOptions()
         self._slots = {slot.name: slot for slot in slots}
         self._goal_of, self._phrases = goal_of, phrases
-        said = [f"{name}={value:g}" for name, value in self.options.model_dump(exclude_defaults=True).items()]
-        self.name = f"agenda({', '.join(said)})" if said else "agenda"
+        settings = [f"{name}={value:g}" for name, value in self.options.model_dump(exclude_defaults=True).items()]
+        self.name = f"agenda({', '.join(settings)})" if settings else "agenda"
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
         self._first, self._rng = self._goal_of(task), rng
@@ -100,8 +100,8 @@ class AgendaUser(User):
             return Heard(self._opening("next"), info=self._info())
         if self._stack[0].kind == "bye":
             return self._leave("bye")
-        said = [self._voice(act) for act in self._stack[:_MOST]]
-        return Heard(" ".join(said), info=self._info())
+        sentences = [self._voice(act) for act in self._stack[:_MOST]]
+        return Heard(" ".join(sentences), info=self._info())
 
     def save(self) -> Any:
         return [self._stage, self._stale, self._facts, self._fallbacks, self._told, self._learnt, self._done]
@@ -176,13 +176,13 @@ class AgendaUser(User):
         if self._stack and not finished:
             return
         waiting = [wish for wish in self._goal.wishes if wish not in self._done]
-        wanted = [slot for slot in self._goal.requests if slot not in self._learnt]
+        open_requests = [slot for slot in self._goal.requests if slot not in self._learnt]
         if waiting and finished:
             self._push(DialogueAct("next", "", waiting[0]))
         elif waiting:
             self._push(DialogueAct("again"))
-        elif wanted:
-            self._push(DialogueAct("request", wanted[0]))
+        elif open_requests:
+            self._push(DialogueAct("request", open_requests[0]))
         elif not self._stack:
             self._push(DialogueAct("bye"))
 

@@ -105,8 +105,8 @@ class AskedModel:
         for attempt in range(options.attempts):
             seconds = max(0.01, (deadline - time.monotonic()) / (options.attempts - attempt))
             try:
-                asked = {**body, "messages": shown, "seed": options.seed + attempt}
-                choice = complete(self._url, self._key, asked, seconds)
+                request = {**body, "messages": shown, "seed": options.seed + attempt}
+                choice = complete(self._url, self._key, request, seconds)
                 if choice.finish == "length" or len(choice.text) > options.longest:
                     raise Passing(f"a reply that does not end within {options.max_tokens} tokens")
                 return read(choice)

@@ -72,10 +72,10 @@ class Judge:
         Raises:
             JudgeError: no answer, or none that fits the form.
         """
-        asked = [_said("system", _ASKED.format(rules=rules, schema=json.dumps(form.model_json_schema())))]
-        asked.append(_said("user", question))
+        messages = [_said("system", _ASKED.format(rules=rules, schema=json.dumps(form.model_json_schema())))]
+        messages.append(_said("user", question))
         try:
-            return self._model.ask(asked, self._model.deadline(), lambda choice: _read(choice.text, form))
+            return self._model.ask(messages, self._model.deadline(), lambda choice: _read(choice.text, form))
         except Unanswered as error:
             raise JudgeError(f"the judge {error}") from error
 

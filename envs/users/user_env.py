@@ -76,8 +76,8 @@ class UserEnv(TextEnv):
     ):
         super().__init__(split, max_turns, difficulty)
         own = self.makers()
-        known = {"model": Maker(ModelOptions, self._model), "replay": Maker(ReplayOptions, ReplayUser), **own}
-        self.user = make_user(next(iter(own)) if user is None else user, known)
+        makers = {"model": Maker(ModelOptions, self._model), "replay": Maker(ReplayOptions, ReplayUser), **own}
+        self.user = make_user(next(iter(own)) if user is None else user, makers)
         self._user_rng: np.random.Generator | None = None
 
     def _model(self, options: ModelOptions) -> User:

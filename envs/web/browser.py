@@ -63,10 +63,10 @@ class Browser:
             self.stop()
             raise BrowserError(f"the browser did not answer within {seconds:g} s") from None
         except Error as error:
-            told = error.message.partition("\n")[0]
+            line = error.message.partition("\n")[0]
             if not self._answers():
                 self.stop()  # the other pages are gone too
-            raise BrowserError(f"the browser failed: {told}") from error
+            raise BrowserError(f"the browser failed: {line}") from error
 
     async def new_context(self, **options: Any) -> Any:
         """A context of Playwright's: to be called in ``run``."""

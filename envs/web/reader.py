@@ -35,10 +35,10 @@ def parse(action: str) -> Action | None:
     """An action in the words of ``INSTRUCTIONS``, or None."""
     if len(action) > 2 * LONGEST:
         return None
-    found = _ACTION.fullmatch(action.strip())
-    if found is None:
+    match = _ACTION.fullmatch(action.strip())
+    if match is None:
         return None
-    verb, *rest = (part for part in found.groups() if part is not None)
+    verb, *rest = (part for part in match.groups() if part is not None)
     return Action(verb, 0, *rest) if verb in ("scroll", "back") else Action(verb, int(rest[0]), *rest[1:])
 
 
@@ -86,13 +86,13 @@ class PageReader:
 
     def act(self, action: str) -> str | None:
         """Do what an agent wrote; what is wrong with it if it cannot be done. Raises BrowserError."""
-        wanted = parse(action)
-        if wanted is None:
+        command = parse(action)
+        if command is None:
             return "That is no command."
-        if wanted.verb == "scroll":
-            return self._scroll(wanted)
+        if command.verb == "scroll":
+            return self._scroll(command)
         before = self._tab.address
-        problem = self._go_back() if wanted.verb == "back" else self._use(wanted)
+        problem = self._go_back() if command.verb == "back" else self._use(command)
         if problem is None:
             self.look(self.screen if self._tab.address == before else 0)
         return problem

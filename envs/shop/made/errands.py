@@ -167,12 +167,12 @@ def _drawn(draws: Draws, stock: Goods, split: str, level: GoalLevel) -> Goal | N
 
 def _wish(draws: Draws, product: Product, rivals: Sequence[Product], level: GoalLevel) -> _Wish | None:
     """Attributes that rivals lack come first; one option that a rival lacks, if that is a trap, besides common ones."""
-    known = [attribute for attribute in product.attributes if level.below or attribute in product.title]
-    if len(known) < level.attributes[0]:
+    listed = [attribute for attribute in product.attributes if level.below or attribute in product.title]
+    if len(listed) < level.attributes[0]:
         return None
-    known = some(draws, known, len(known))
-    known.sort(key=lambda attribute: all(attribute in rival.attributes for rival in rivals))
-    attributes = known[: draws.between(*level.attributes)]
+    listed = some(draws, listed, len(listed))
+    listed.sort(key=lambda attribute: all(attribute in rival.attributes for rival in rivals))
+    attributes = listed[: draws.between(*level.attributes)]
     options, count = [], min(draws.between(*level.options), len(product.options))
     for axis in some(draws, list(product.options), count):
         special = "option" in level.traps and not options

@@ -79,7 +79,7 @@ def goods(seed: int, size: int, kinds: int = len(KINDS)) -> Goods:
                 having[product.kind, attribute].append(product)
     order = sorted(range(count), key=lambda number: digest("shop split", seed, size, number))
     catalogue = Catalogue([product for family in families for product in family])
-    return Goods(catalogue, families, _parted(order), {key: tuple(found) for key, found in having.items()})
+    return Goods(catalogue, families, _parted(order), {key: tuple(members) for key, members in having.items()})
 
 
 def _parted(order: Sequence[int]) -> dict[str, tuple[int, ...]]:
@@ -165,10 +165,10 @@ def _lacking(draws: Draws, plan: _Plan) -> dict[str, tuple[str, ...]]:
     """The options with half of the values of each axis replaced by others, if there are any."""
     options = {}
     for axis, values in plan.options.items():
-        kept = some(draws, values, len(values) // 2)
+        half = some(draws, values, len(values) // 2)
         fresh = [value for value in plan.kind.axes[axis] if value not in values]
-        new = some(draws, fresh, min(len(fresh), len(values) - len(kept)))
-        options[axis] = _offered(plan.kind.axes[axis], kept + new)
+        new = some(draws, fresh, min(len(fresh), len(values) - len(half)))
+        options[axis] = _offered(plan.kind.axes[axis], half + new)
     return options
 
 

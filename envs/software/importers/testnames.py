@@ -43,11 +43,11 @@ def _labels(parameters: Sequence[Sequence[Any]]) -> list[str]:
     """Pytest's names of parameter sets; equal names get a number after them."""
     labels = [f"{_label('input_data', a, i)}-{_label('expected', b, i)}" for i, (a, b) in enumerate(parameters)]
     often, seen = Counter(labels), Counter()
-    told = []
+    names = []
     for label in labels:
-        told.append(f"{label}{seen[label]}" if often[label] > 1 else label)
+        names.append(f"{label}{seen[label]}" if often[label] > 1 else label)
         seen[label] += 1
-    return told
+    return names
 
 
 def _label(name: str, value: Any, place: int) -> str:

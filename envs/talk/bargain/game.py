@@ -113,15 +113,15 @@ class SplitGame(Game):
         return ", ".join(f"{n} {thing}" for n, thing in zip(self._of(side, terms), self._things, strict=True))
 
     def read(self, side: int, words: str) -> Terms | None:
-        kept = dict.fromkeys(self._things, 0)
+        share = dict.fromkeys(self._things, 0)
         for part in re.split(r", | and ", words):
             match = re.fullmatch(r"([0-9]) ([a-z]+)", part)
-            if match is None or match[2] not in kept:
+            if match is None or match[2] not in share:
                 return None
-            kept[match[2]] = int(match[1])
-        if any(kept[thing] > count for thing, count in zip(self._things, self._counts, strict=True)):
+            share[match[2]] = int(match[1])
+        if any(share[thing] > count for thing, count in zip(self._things, self._counts, strict=True)):
             return None
-        return self._of(side, tuple(kept.values()))
+        return self._of(side, tuple(share.values()))
 
     def told(self, side: int) -> str:
         things = ", ".join(f"{count} {thing}" for count, thing in zip(self._counts, self._things, strict=True))

@@ -111,11 +111,18 @@ def _errand(draws: Draws, town: Town, end: Mapping[str, Any], level: ErrandLevel
         if not full:
             return None
         fallback["day"], terms["day"] = terms["day"], draws.pick(full)
-    asked = ["phone", "address"]
-    while len(asked) > level.requests:
-        asked.pop(draws.below(len(asked)))
-    told = list(traits)[: level.told]
-    return {"kind": kind, "traits": traits, "terms": terms, "fallback": fallback, "asked": asked, "told": told}
+    questions = ["phone", "address"]
+    while len(questions) > level.requests:
+        questions.pop(draws.below(len(questions)))
+    first_traits = list(traits)[: level.told]
+    return {
+        "kind": kind,
+        "traits": traits,
+        "terms": terms,
+        "fallback": fallback,
+        "asked": questions,
+        "told": first_traits,
+    }
 
 
 def goal_of(task: Task) -> Goal:
@@ -136,15 +143,15 @@ def goal_of(task: Task) -> Goal:
 
 def in_words(task: Task) -> str:
     """The goal for a model that plays the user."""
-    said = []
+    sentences = []
     for errand in task.params["errands"]:
         facts, instead = {**errand["traits"], **errand["terms"]}, errand["fallback"]
         give_way = f"If told that there is nothing, take instead {_listed(instead)}. " if instead else ""
-        asked = ", ".join([*errand["asked"], "reference"])
-        said.append(
-            f"You want {WISHES[errand['kind']]}: {_listed(facts)}. {give_way}You also want to be told: {asked}."
+        questions = ", ".join([*errand["asked"], "reference"])
+        sentences.append(
+            f"You want {WISHES[errand['kind']]}: {_listed(facts)}. {give_way}You also want to be told: {questions}."
         )
-    return "\nThen: ".join(said) + "\nIn your first message say what you want booked and one of these facts only."
+    return "\nThen: ".join(sentences) + "\nIn your first message say what you want booked and one of these facts only."
 
 
 def _listed(facts: Mapping[str, str]) -> str:

@@ -116,8 +116,8 @@ class Tutor(TalkEnv):
         self._tracer = Tracer(len(self._skills))
         self._pupil = Pupil(task.params["known"], task.params["pace"], rng)
         self._unknown = self._pupil.known.count(False)
-        said = self.meet(task)
-        return f"{said}\nSkills, in order: {', '.join(self._skills)}."
+        greeting = self.meet(task)
+        return f"{greeting}\nSkills, in order: {', '.join(self._skills)}."
 
     def reply(self, action: str) -> Turn:
         match = _COMMAND.search(action[-_LAST:].lower())
@@ -196,6 +196,6 @@ def _draw(draws: Draws, count: int) -> dict[str, Any]:
     while len(skills) > count:
         skills.pop(draws.below(len(skills)))
     while True:
-        known = [bool(draws.below(2)) for _ in range(count)]
-        if known.count(False) >= 2:
-            return {"subject": subject, "skills": skills, "known": known}
+        mastered = [bool(draws.below(2)) for _ in range(count)]
+        if mastered.count(False) >= 2:
+            return {"subject": subject, "skills": skills, "known": mastered}

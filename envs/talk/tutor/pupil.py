@@ -82,9 +82,9 @@ class Tracer:
 
     def see(self, skill: int, right: bool) -> None:
         """Bayes' rule for an answer."""
-        known = self.belief[skill]
+        belief = self.belief[skill]
         if_known, if_not = (1 - SLIP, GUESS) if right else (SLIP, 1 - GUESS)
-        self.belief[skill] = known * if_known / (known * if_known + (1 - known) * if_not)
+        self.belief[skill] = belief * if_known / (belief * if_known + (1 - belief) * if_not)
 
     def taught(self, skill: int, chance: float) -> None:
         """A chance to learn, as far as the skills before it are believed to be known."""
