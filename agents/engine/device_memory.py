@@ -1,4 +1,4 @@
-"""How much memory a device has, and what of it models take; torch is not imported."""
+"""Memory of a device, and the share that models take; torch is not imported."""
 
 import os
 from pathlib import Path

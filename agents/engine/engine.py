@@ -34,8 +34,8 @@ class EngineLost(RuntimeError):
 
 
 class Sampling(Options):
-    """How replies are drawn. There is no top-p or top-k: they would make the engine's log-probabilities differ from
-    the learner's."""
+    """Sampling of replies. There is no top-p or top-k: they would make the engine's log-probabilities differ from the
+    learner's."""
 
     temperature: float = Field(default=1.0, ge=0)
     """Divides the logits; 0 takes the most likely token."""
@@ -55,7 +55,7 @@ def check_fits(choices: "Choices", sampling: Sampling) -> None:
 
 
 class Reply(NamedTuple):
-    """What the engine drew.
+    """One reply of an engine.
 
     Attributes:
         ids: T token ids; the end token is among them if the reply ended by itself.
@@ -74,7 +74,7 @@ class Reply(NamedTuple):
 
 
 class Capabilities(NamedTuple):
-    """What an engine can do. What a run needs and its engine cannot do is refused before the run begins.
+    """Abilities of an engine. A run that needs one its engine lacks is refused before it begins.
 
     Attributes:
         keeps_bits: the same episodes give the same log-probabilities to the bit, however long their environments take.
@@ -174,7 +174,7 @@ class Engine(Protocol):
         return None
 
     def figures(self) -> Mapping[str, float]:
-        """What is worth a line in the metrics, since this was asked last; each name has its meaning there."""
+        """Figures for the metrics since the last call; each name has its meaning there."""
         return {}
 
     async def shutdown(self) -> None:

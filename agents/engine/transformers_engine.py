@@ -6,7 +6,7 @@ it lies in a memory of a size that is known beforehand: a request waits until th
 
 Rows are independent: sampling noise comes from the episode's key, so what is drawn does not depend on which rows share
 a pass, save for rounding. Where it may not even move a bit, a round begins when every open episode has asked, and
-others join only with the next round: what is computed together is then a function of the episodes alone, and not of
+others join only with the next round: what is computed together then depends only on the episodes, and not on
 how long their environments take.
 """
 
@@ -46,7 +46,7 @@ class TransformersEngine(Engine):
         end_ids: tokens that end a reply.
         max_batch: rows computed together.
         reproducible: whether a round waits for all open episodes, and is reproducible to the bit.
-        barrier: of the engines that play the same episodes; None: it plays alone.
+        barrier: of the engines that play the same episodes; None: it is the only one.
         copied: whether nothing else uses the model, so that it can leave the device while the engine sleeps.
         cache_bytes: for keys and values; None: enough for ``max_batch`` episodes of 2048 tokens.
 
@@ -92,7 +92,7 @@ class TransformersEngine(Engine):
 
     @property
     def episodes(self) -> Set[EpisodeKey]:
-        """Those that are open."""
+        """Open episodes."""
         return self._open
 
     @property
@@ -125,7 +125,7 @@ class TransformersEngine(Engine):
 
     @property
     def kept_bytes(self) -> int:
-        """What keys and values took at most, since the engine was made."""
+        """Peak bytes of keys and values since the engine was made."""
         return self._pool.most * PAGE * self._pool.shape.position_bytes
 
     @property
@@ -138,8 +138,8 @@ class TransformersEngine(Engine):
         self._told_seconds = decoder.read_seconds, decoder.draw_seconds
         read, draw = (round(now - then, 3) for now, then in zip(self._told_seconds, past, strict=True))
         redrawn, self._redrawn = self._redrawn, 0
-        told = {"batch_limit": self._limit, "out_of_memory": times, "read_seconds": read, "draw_seconds": draw}
-        return told | ({"redrawn_tokens": redrawn} if redrawn else {})
+        figures = {"batch_limit": self._limit, "out_of_memory": times, "read_seconds": read, "draw_seconds": draw}
+        return figures | ({"redrawn_tokens": redrawn} if redrawn else {})
 
     # Nothing in load, sleep and wake is awaited: no pass can begin, and no cancellation can come, in their middle.
 
@@ -301,17 +301,17 @@ class TransformersEngine(Engine):
 
     def _admit(self) -> None:
         """Begin as many replies as there is room for."""
-        wanted, later = {request.key for request in self._queue}, list[_Request]()
+        asking, later = {request.key for request in self._queue}, list[_Request]()
         while self._queue and len(self._rows) < self._limit:
             request = self._queue.pop(0)
-            wanted.discard(request.key)
-            found = self._caches.begin(request.key, request.row, wanted, alone=not self._rows)
-            if found == "begun":
+            asking.discard(request.key)
+            state = self._caches.begin(request.key, request.row, asking, alone=not self._rows)
+            if state == "begun":
                 self._rows.append(request)
                 continue
-            wanted.add(request.key)
+            asking.add(request.key)
             later.append(request)
-            if found == "full":
+            if state == "full":
                 break
         self._queue = later + self._queue
 
@@ -328,7 +328,7 @@ class TransformersEngine(Engine):
             self._fail(requests, error)
             return
         if self._rows != requests or version != self.version:
-            return  # begun again meanwhile
+            return  # begun again during the pass
         self._caches.learnt(rows, before)
         over = {id(row) for row in ended}
         for request in [request for request in requests if id(request.row) in over]:
@@ -338,7 +338,7 @@ class TransformersEngine(Engine):
         row = request.row
         self._rows.remove(request)
         self.drawn_tokens += len(row.ids)
-        self.read_tokens += len(row.prompt) - row.known
+        self.read_tokens += len(row.prompt) - row.cached
         self._caches.end(request.key, row, keep=request.key in self._open)
         if not request.answer.done():
             finish = "stop" if row.ids[-1] in self._ends else "length"
@@ -348,7 +348,7 @@ class TransformersEngine(Engine):
         """Put what is being drawn back to where it was before its first token."""
         for request in self._rows:
             row = request.row
-            row.begin(row.pages.tolist(), row.known)
+            row.begin(row.pages.tolist(), row.cached)
             self._caches.end(request.key, row, keep=True)
         self._queue, self._rows = self._rows + self._queue, []
 

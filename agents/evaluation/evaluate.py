@@ -43,7 +43,7 @@ class NotHeldOut(ValueError):
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
-    """What was found.
+    """Result of an evaluation.
 
     Attributes:
         panel: N tasks.
@@ -81,10 +81,9 @@ def held_out_guard(panel: Panel, seen: Collection[str]) -> None:
     Raises:
         NotHeldOut: a problem of the panel is among them, be it under another id.
     """
-    known = overlap(panel, seen)
-    if known:
+    if tasks := overlap(panel, seen):
         raise NotHeldOut(
-            f"the policy was trained on {len(known)} of the {len(panel)} tasks of {panel.id}, first on {known[0]!r}: "
+            f"the policy was trained on {len(tasks)} of the {len(panel)} tasks of {panel.id}, first on {tasks[0]!r}: "
             "success there would not show how it does on new tasks. Evaluate on another split, or on a panel of tasks "
             "that it has not seen"
         )
@@ -139,26 +138,26 @@ async def evaluate(
     plan = [(task, EpisodeKey(seed, STAGE, task.id, member)) for task in tasks for member in range(repeats)]
     about = _about(seats, policy, panel, repeats, seed, max_turns, label)
 
-    with _journal(out, about) as journal, KeptEpisodes(journal) as kept:
-        missing = [(task, key) for task, key in plan if kept.is_missing(task, key)]
-        on_progress(kept.progress(len(plan)))
+    with _journal(out, about) as journal, KeptEpisodes(journal) as finished:
+        missing = [(task, key) for task, key in plan if finished.is_missing(task, key)]
+        on_progress(finished.progress(len(plan)))
 
         def ended(episode: Episode) -> None:
-            kept.take(episode)
-            on_progress(kept.progress(len(plan)))
+            finished.take(episode)
+            on_progress(finished.progress(len(plan)))
 
         if missing:
-            metered, usual = Metered(policy, kept.meter), patience or Patience()
+            metered, usual = Metered(policy, finished.meter), patience or Patience()
             await gather(seats, metered, missing, max_turns=max_turns, patience=usual, on_episode=ended)
-        ordered = [kept.finished[task.content, key.member] for task, key in plan]
-        rows = [one.episode for one in ordered]
-        lost = kept.meter.spent.minus(spent_on(scored_rows(rows)))
+        ordered = [finished.finished[task.content, key.member] for task, key in plan]
+        rows = [entry.episode for entry in ordered]
+        lost = finished.meter.spent.minus(spent_on(scored_rows(rows)))
         evaluation = Evaluation(
             panel=panel,
             episodes=rows,
-            turns=[row for one in ordered for row in one.turns],
-            summary=summarise(rows, about, max(one.elapsed for one in ordered), lost),
-            played=kept.played,
+            turns=[row for entry in ordered for row in entry.turns],
+            summary=summarise(rows, about, max(entry.elapsed for entry in ordered), lost),
+            played=finished.played,
         )
         if out is not None:
             _write(out, evaluation, secrets)
@@ -168,7 +167,7 @@ async def evaluate(
 def _about(
     seats: Seats, policy: Policy, panel: Panel, repeats: int, seed: int, max_turns: int, label: str | None
 ) -> dict[str, Any]:
-    """What was asked for: the head of the summary, and what an interrupted evaluation must have in common."""
+    """Settings: the head of the summary, which an interrupted evaluation must share to continue."""
     agent, sampling = (getattr(policy, name, None) for name in ("config", "sampling"))
     return {
         "env": panel.env,
@@ -215,7 +214,7 @@ def _version(name: str) -> str:
 
 
 def _manifest(paths: Sequence[Path], command: Sequence[str]) -> dict[str, Any]:
-    """By what, when and where the files were made, and their hashes."""
+    """Origin of the files (command, time, packages, machine) and their hashes."""
     # Only what is loaded can have had a part in it, and asking for more would import it.
     packages = ("manyturn", "gymnasium", "numpy", "scipy", "pyarrow", "torch", "transformers", "peft", "vllm")
     files = {}

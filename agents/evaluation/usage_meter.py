@@ -1,4 +1,4 @@
-"""A policy whose replies are counted as they come, so that what was spent on lost episodes is known too."""
+"""A policy whose replies are counted as they come, so that usage of lost episodes is known too."""
 
 import asyncio
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from manyturn.envs.hosting.seats import Seat
 
 @dataclass
 class Meter:
-    """What all replies took up to now, whatever became of their episodes."""
+    """Usage of all replies so far, those of lost episodes included."""
 
     spent: Spent = NOTHING
 

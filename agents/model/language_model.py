@@ -48,14 +48,14 @@ class LanguageModel:
     template: ChatTemplate
 
     def save(self, folder: Path) -> None:
-        """Write weights (safetensors), configuration and tokenizer; of a model with adapters the adapters alone."""
+        """Write weights (safetensors), configuration and tokenizer; of a model with adapters only the adapters."""
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
 
     def held(self) -> Callable[[Path], None]:
-        """As ``save``, for a thread of its own: writes the present weights, whatever becomes of them meanwhile.
+        """As ``save``, for a thread of its own: writes the weights as they are now, even if they change later.
 
-        They are copied to the host's memory, and so are the tokenizer's files, which nobody else may be using then.
+        They are copied to the host's memory, and so are the tokenizer's files, which no other thread may be using then.
         """
         weights, adapters = self.model.state_dict(), isinstance(self.model, PeftModel)
         copied = on_host({name: value for name, value in weights.items() if not adapters or "lora_" in name})
@@ -78,10 +78,10 @@ class LanguageModel:
         if isinstance(self.model, PeftModel):
             set_peft_model_state_dict(self.model, tensors)
             return
-        left = self.model.load_state_dict(tensors, strict=False)
+        mismatch = self.model.load_state_dict(tensors, strict=False)
         tied = set(self.model.all_tied_weights_keys)
-        if left.unexpected_keys or set(left.missing_keys) - tied:
-            names = [*left.unexpected_keys, *left.missing_keys][:4]
+        if mismatch.unexpected_keys or set(mismatch.missing_keys) - tied:
+            names = [*mismatch.unexpected_keys, *mismatch.missing_keys][:4]
             raise ModelError(f"the weights in {folder} belong to another model: {names}")
         self.model.tie_weights()
 
@@ -132,7 +132,7 @@ def build_tiny(
     heads: int = 4,
     digits: bool = False,
 ) -> LanguageModel:
-    """A tiny decoder with random weights that depend on the seed alone.
+    """A tiny decoder with random weights that depend only on the seed.
 
     Args:
         texts: observations and commands of the environment, from training tasks.
@@ -239,7 +239,7 @@ def _check_template(path: str, template: ChatTemplate) -> None:
         if alarmed:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, signal.SIG_DFL if before is None else before)
-            signal.setitimer(signal.ITIMER_REAL, *timer)  # somebody else's alarm goes on
+            signal.setitimer(signal.ITIMER_REAL, *timer)  # an alarm of the caller goes on
 
 
 def _weights(path: str, dtype: torch.dtype) -> PreTrainedModel:
@@ -269,13 +269,13 @@ def check_supported(model: PreTrainedModel) -> None:
     if kinds - {"full_attention"}:
         raise ModelError(f"{name} has layers of {', '.join(sorted(kinds))}; only full attention is supported yet")
     ids = torch.arange(1, 5, device=model.device)[None]
-    whole = model(input_ids=ids, use_cache=False).logits[0, -1].float()
+    theirs = model(input_ids=ids, use_cache=False).logits[0, -1].float()
     head = output_head(model)
     ours = head(model.get_decoder()(input_ids=ids, use_cache=False).last_hidden_state[0, -1]).float()
-    if not torch.allclose(whole, ours, rtol=1e-2, atol=1e-2):
+    if not torch.allclose(theirs, ours, rtol=1e-2, atol=1e-2):
         raise ModelError(f"{name} scales or caps its logits after the output head, which is not supported yet")
 
 
 def is_model_folder(path: Path) -> bool:
-    """Whether a folder holds a model, or adapters for one."""
+    """True if a folder holds a model, or adapters for one."""
     return (path / "config.json").is_file() or (path / "adapter_config.json").is_file()

@@ -1,4 +1,4 @@
-"""Whether a model's weights hold as many layers as its configuration asks for."""
+"""Check that a model's weights hold as many layers as its configuration asks for."""
 
 import json
 from pathlib import Path
@@ -25,12 +25,12 @@ def check_layers(folder: Path) -> None:
         return
     values = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     text = values.get("text_config") or values
-    asked = next((text[name] for name in _LAYERS if isinstance(text.get(name), int)), 0)
+    configured = next((text[name] for name in _LAYERS if isinstance(text.get(name), int)), 0)
     # Layers are numbered in the names of tensors, and so are experts: more numbers than layers do no harm.
     held = 1 + max((int(part) for file in files for part in _numbers(file)), default=-1)
-    if held and asked > held:
+    if held and configured > held:
         raise ModelError(
-            f"{folder}/config.json asks for {asked:,} layers, and its weights hold at most {held:,}: get it again"
+            f"{folder}/config.json asks for {configured:,} layers, and its weights hold at most {held:,}: get it again"
         )
 
 

@@ -17,7 +17,7 @@ _PAUSE, _LONGEST_PAUSE = 0.1, 2.0  # seconds before the second attempt, doubled 
 
 @dataclass(frozen=True)
 class Patience:
-    """What to do about errors.
+    """Limits on errors and retries.
 
     Attributes:
         attempts: how often one episode is tried, each time in a fresh reset under the same key.
@@ -111,7 +111,7 @@ async def gather(
 
 
 def settled(episode: Episode, earlier: int, patience: Patience) -> tuple[int, float] | None:
-    """What becomes of an attempt that has ended: None where that was the episode, which then names its attempts.
+    """Decide on a retry after an attempt; None if the attempt stands, which then names its attempts.
 
     Args:
         earlier: attempts before it that count.

@@ -20,7 +20,7 @@ def mistaken(action: str, admissible: Collection[str], rng: np.random.Generator)
     words = action.split() or ["?"]
     first, last = words[0], words[-1]
     begun = " ".join(words[:-1]) or first[: max(1, len(first) // 2)]
-    made = [begun, first * 2, " ".join([*words[:-1], last * 2])][int(rng.integers(3))]
-    while made in admissible or made == action:
-        made += last
-    return made
+    text = [begun, first * 2, " ".join([*words[:-1], last * 2])][int(rng.integers(3))]
+    while text in admissible or text == action:
+        text += last
+    return text

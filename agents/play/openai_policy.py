@@ -1,6 +1,6 @@
 """A policy behind any endpoint that speaks the OpenAI chat completions protocol, for evaluation.
 
-Messages go out and text or tool calls come back, so there is no token ledger and nothing can be learnt from such
+Messages go out and text or tool calls come back, so there is no token ledger and nothing can be learnt from the
 episodes.
 """
 
@@ -68,7 +68,7 @@ class OpenAIPolicy:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What may stand in no file."""
+        """Values that no file may hold."""
         return self.asking.client.secrets
 
     def player(self, key: EpisodeKey, instructions: str) -> "OpenAIPlayer":
@@ -133,7 +133,7 @@ class OpenAIPlayer:
         view = policy.config.view(step)
         reply = await policy.complete(conversation.messages(view), self._key, turn, self._tools)
         self.replies.append(reply)
-        text = conversation.said(view, reply)
+        text = conversation.add_reply(view, reply)
         action, format_valid = action_of(reply.calls) if reply.calls else policy.format.parse(text)
         return Act(text, action, format_valid, usage=policy.endpoint.usage(reply.charged, reply.cut))
 

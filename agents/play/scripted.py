@@ -73,8 +73,8 @@ class _ScriptedPlayer:
             meant = step.admissible[int(rng.integers(len(step.admissible)))]
         else:
             meant = "" if self._noise == 1 else await seat.expert()
-        said = mistaken(meant, step.admissible or (), rng)
-        return Mistake(said, said, format_valid=bool(rng.integers(2)))
+        text = mistaken(meant, step.admissible or (), rng)
+        return Mistake(text, text, format_valid=bool(rng.integers(2)))
 
     def leave(self) -> None:
         """Nothing is kept."""

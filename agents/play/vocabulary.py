@@ -76,13 +76,13 @@ async def texts_of(
 async def _patient_walk(
     seat: Seat, has_expert: bool, config: AgentConfig, task: Task, seed: int, turns: int, patience: Patience
 ) -> list[str]:
-    left = patience.attempts
+    attempts = patience.attempts
     while True:
         try:
             return await _walk(seat, has_expert, config, task, seed, turns)
         except (EnvError, WorkerError) as error:
-            left -= isinstance(error, EnvError) or not error.bystander
-            if not left:
+            attempts -= isinstance(error, EnvError) or not error.bystander
+            if not attempts:
                 raise
 
 

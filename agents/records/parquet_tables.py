@@ -72,18 +72,18 @@ class ParquetFile:
     def read(self, columns: Sequence[str] | None = None) -> ParquetTable:
         try:
             with pq.ParquetFile(self._path, page_checksum_verification=True) as file:
-                found = file.read(None if columns is None else list(columns))
-            found.validate(full=True)  # a flipped bit may leave text that is none
+                table = file.read(None if columns is None else list(columns))
+            table.validate(full=True)  # a flipped bit may leave text that is none
         except _BROKEN as error:
             raise _damaged(self._path, error) from error
-        if found.num_rows != self.n_rows:
-            raise _damaged(self._path, f"{found.num_rows} of its {self.n_rows} rows can be read")
+        if table.num_rows != self.n_rows:
+            raise _damaged(self._path, f"{table.num_rows} of its {self.n_rows} rows can be read")
         # No checksum covers a file's own description of its columns.
         for name in self._schema.names if columns is None else columns:
             kind = self._schema.kinds.get(name)
-            if name not in found.schema.names or (kind and found.schema.field(name).type != _TYPES[kind]):
+            if name not in table.schema.names or (kind and table.schema.field(name).type != _TYPES[kind]):
                 raise _damaged(self._path, f"the column {name!r} is not as it was written")
-        return ParquetTable(found)
+        return ParquetTable(table)
 
 
 def open_file(path: Path, schema: Schema) -> ParquetFile:

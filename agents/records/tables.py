@@ -117,7 +117,7 @@ def replace_table(folder: Path, rows: Sequence[Row], schema: Schema) -> Path:
 
 
 def table_in(folder: Path, table: str) -> Path:
-    """Where a folder's table is, such as ``episodes.parquet``; where it would be, if it is in no format."""
+    """Path of a folder's table, such as ``episodes.parquet``."""
     places = [folder / f"{table}{suffix}" for suffix in _HOMES]
     there = [place for place in places if place.is_file()]
     # There are two only if a writer was killed between writing the new one and removing the old one.

@@ -26,7 +26,7 @@ class ReplyFormat(abc.ABC):
 
     @abc.abstractmethod
     def hint(self) -> str:
-        """What the agent's instructions say about the format."""
+        """The line about the format in the agent's instructions."""
 
     @abc.abstractmethod
     def parse(self, text: str) -> Parsed:

@@ -25,15 +25,15 @@ KEPT = ("task", "content", "split", "difficulty", "member", "stage", "seed", "su
 
 def lines_of(trajectories: Iterable[Trajectory]) -> Iterator[str]:
     """A line for each conversation in which something was said."""
-    for one in trajectories:
-        for role, messages, turns in conversations(one):
+    for trajectory in trajectories:
+        for role, messages, turns in conversations(trajectory):
             record = {
                 "messages": messages,
-                **{name: pack(one.episode[name]) for name in KEPT},
+                **{name: pack(trajectory.episode[name]) for name in KEPT},
                 "role": role,
                 "rewards": [pack(turn["reward"]) for turn in turns],
-                "env": one.about.get("env"),
-                "policy": one.about.get("policy"),
+                "env": trajectory.about.get("env"),
+                "policy": trajectory.about.get("policy"),
             }
             yield canonical(record)
 
@@ -47,7 +47,7 @@ def read_chat(path: Path) -> list[Trajectory]:
     Raises:
         TrajectoryError: a line is no conversation.
     """
-    found = []
+    trajectories = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if not line.strip():
             continue
@@ -55,22 +55,22 @@ def read_chat(path: Path) -> list[Trajectory]:
             record = json.loads(line)
             messages = record["messages"]
             system, exchanges, last = exchanges_of(messages)
-            known = {name: record.get(name) for name in KEPT}
-            known["rewards"] = _rewards(record, len(exchanges))
-            found.append(of_exchanges(exchanges, f"{path.name}/{number}", system, last=last, **known))
+            columns = {name: record.get(name) for name in KEPT}
+            columns["rewards"] = _rewards(record, len(exchanges))
+            trajectories.append(of_exchanges(exchanges, f"{path.name}/{number}", system, last=last, **columns))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise TrajectoryError(
                 f"{path}, line {number} is no conversation ({type(error).__name__}: {error}): it needs messages with "
                 "role and content"
             ) from None
-    return found
+    return trajectories
 
 
 def exchanges_of(messages: Iterable[Mapping[str, Any]]) -> tuple[str | None, list[tuple[str, str]], str]:
     """Of a list of messages the system text, what was read and said in turn, and what was read last."""
     system, merged = list[str](), list[Message]()
-    for one in messages:
-        role, text = one["role"], text_of(one)
+    for message in messages:
+        role, text = message["role"], text_of(message)
         if role in (SYSTEM, "developer"):
             system.append(text)
             continue
@@ -82,12 +82,12 @@ def exchanges_of(messages: Iterable[Mapping[str, Any]]) -> tuple[str | None, lis
     if merged and merged[0]["role"] == ASSISTANT:
         merged.insert(0, {"role": USER, "content": ""})
     last = merged.pop()["content"] if merged and merged[-1]["role"] == USER else ""
-    texts = [one["content"] for one in merged]
+    texts = [message["content"] for message in merged]
     return "\n\n".join(system) or None, list(zip(texts[::2], texts[1::2], strict=True)), last
 
 
 def text_of(message: Mapping[str, Any]) -> str:
-    """What a message says, with its tool calls as blocks that the reply format tool_call reads."""
+    """Text of a message, with its tool calls as blocks that the reply format tool_call reads."""
     content = message.get("content")
     if isinstance(content, list):
         content = "\n".join(part["text"] for part in content if part.get("type") == "text")
@@ -101,12 +101,16 @@ def text_of(message: Mapping[str, Any]) -> str:
 
 def call_block(name: str, arguments: Any) -> str:
     """A call of a tool as text."""
-    given = json.loads(arguments) if isinstance(arguments, str) else arguments
-    return f"<tool_call>\n{json.dumps({'name': name, 'arguments': given}, ensure_ascii=False)}\n</tool_call>"
+    parsed = json.loads(arguments) if isinstance(arguments, str) else arguments
+    return f"<tool_call>\n{json.dumps({'name': name, 'arguments': parsed}, ensure_ascii=False)}\n</tool_call>"
 
 
 def _rewards(record: Mapping[str, Any], count: int) -> list[float] | None:
     rewards = record.get("rewards")
-    if isinstance(rewards, list) and len(rewards) == count and all(isinstance(one, int | float) for one in rewards):
-        return [float(one) for one in rewards]
+    if (
+        isinstance(rewards, list)
+        and len(rewards) == count
+        and all(isinstance(reward, int | float) for reward in rewards)
+    ):
+        return [float(reward) for reward in rewards]
     return None

@@ -20,14 +20,14 @@ _LEFT_OUT = frozenset({Ending.TAMPERED, *(ending for ending in Ending if ending.
 def pairs_of(trajectories: Iterable[Trajectory]) -> Iterator[dict[str, Any]]:
     """The pairs, in the order in which groups begin."""
     groups: dict[tuple[Any, ...], list[Trajectory]] = {}
-    for one in trajectories:
-        row = one.episode
+    for trajectory in trajectories:
+        row = trajectory.episode
         if row["return"] is not None and Ending(row["ending"]) not in _LEFT_OUT:
-            groups.setdefault((row["stage"], row["content"], row["seed"]), []).append(one)
+            groups.setdefault((row["stage"], row["content"], row["seed"]), []).append(trajectory)
     for group in groups.values():
-        ordered = sorted(group, key=lambda one: (-one.episode["return"], one.episode["member"]))
+        ordered = sorted(group, key=lambda trajectory: (-trajectory.episode["return"], trajectory.episode["member"]))
         best = ordered[0]
-        worst = min(ordered, key=lambda one: (one.episode["return"], one.episode["member"]))
+        worst = min(ordered, key=lambda trajectory: (trajectory.episode["return"], trajectory.episode["member"]))
         if best.episode["return"] > worst.episode["return"]:
             yield from _pairs(best, worst)
 
@@ -38,7 +38,7 @@ def lines_of(trajectories: Iterable[Trajectory]) -> Iterator[str]:
 
 
 def _pairs(best: Trajectory, worst: Trajectory) -> Iterator[dict[str, Any]]:
-    others = {one.role: one for one in conversations(worst)}
+    others = {conversation.role: conversation for conversation in conversations(worst)}
     for chosen in conversations(best):
         rejected = others.get(chosen.role)
         if rejected is None or _prompt(chosen) != _prompt(rejected):
@@ -55,6 +55,6 @@ def _pairs(best: Trajectory, worst: Trajectory) -> Iterator[dict[str, Any]]:
         }
 
 
-def _prompt(one: RoleMessages) -> list[dict[str, Any]]:
-    """What was read before the first reply."""
-    return one.messages[: -(2 * len(one.turns) - 1)]
+def _prompt(conversation: RoleMessages) -> list[dict[str, Any]]:
+    """Messages before the first reply."""
+    return conversation.messages[: -(2 * len(conversation.turns) - 1)]

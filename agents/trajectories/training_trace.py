@@ -2,7 +2,7 @@
 
 Source: ``openenv.core.harness.training`` in the package openenv 0.10. Each turn is a call of an engine: prompt, reply,
 the reply's log-probabilities, and a mask over both that is 1 on the reply. The format has no place for a reward, so
-what else is known stands in the turns' ``metadata``, and that of the first holds the whole trajectory.
+what else is known stands in the turns' ``metadata``, and that of the first turn holds the full trajectory.
 """
 
 import json
@@ -24,49 +24,53 @@ def lines_of(trajectories: Iterable[Trajectory]) -> Iterator[str]:
     Raises:
         TrajectoryError: the ids of tokens were not kept, or replies were limited, which the format cannot say.
     """
-    for one in trajectories:
-        if one.ledger is None and one.turns:
+    for trajectory in trajectories:
+        if trajectory.ledger is None and trajectory.turns:
             raise TrajectoryError(
                 "a TrainingTrace consists of ids of tokens, which were not kept: train with --keep-tokens true, or "
                 "choose --as atif"
             )
-        if one.turns and one.ledger is not None and any(branch.allowed for branch in one.ledger.branches):
+        if (
+            trajectory.turns
+            and trajectory.ledger is not None
+            and any(branch.allowed for branch in trajectory.ledger.branches)
+        ):
             raise TrajectoryError(
                 "replies were limited to admissible commands, and a TrainingTrace has no place for what was possible: "
                 "choose --as atif"
             )
-        if one.ledger is not None and (plain := trace_of(one))["turns"]:
+        if trajectory.ledger is not None and (plain := trace_of(trajectory))["turns"]:
             yield canonical(plain)
 
 
-def trace_of(one: Trajectory) -> dict[str, Any]:
+def trace_of(trajectory: Trajectory) -> dict[str, Any]:
     """An episode whose tokens were kept as the values of a ``TrainingTrace``. Turns without a token are left out."""
-    assert one.ledger is not None
-    place = f"{one.episode['stage']}/{one.episode['task']}/{one.episode['member']}"
+    assert trajectory.ledger is not None
+    place = f"{trajectory.episode['stage']}/{trajectory.episode['task']}/{trajectory.episode['member']}"
     turns = [
-        _turn(f"{place}/{number}", said, row, one)
-        for number, (said, row) in enumerate(zip(said_of(one.ledger), one.turns, strict=False))
-        if said.prompt and said.reply
+        _turn(f"{place}/{number}", reply, row, trajectory)
+        for number, (reply, row) in enumerate(zip(said_of(trajectory.ledger), trajectory.turns, strict=False))
+        if reply.prompt and reply.reply
     ]
     if turns:
-        turns[0]["metadata"][_OURS] |= {"trajectory": to_plain(one)}
+        turns[0]["metadata"][_OURS] |= {"trajectory": to_plain(trajectory)}
     return {"schema_version": SCHEMA, "turns": turns}
 
 
-def _turn(name: str, said: Said, row: Mapping[str, Any], one: Trajectory) -> dict[str, Any]:
-    about = {"reward": row["reward"], "return": one.episode["return"], "success": one.episode["success"]}
+def _turn(name: str, reply: Said, row: Mapping[str, Any], trajectory: Trajectory) -> dict[str, Any]:
+    about = {"reward": row["reward"], "return": trajectory.episode["return"], "success": trajectory.episode["success"]}
     return {
         "node_id": name,
-        "prompt_token_ids": said.prompt,
-        "completion_token_ids": said.reply,
-        "per_token_logps": said.logprobs,
-        "loss_mask": [0] * len(said.prompt) + [1] * len(said.reply),
-        "metadata": {_OURS: {**pack(about), "version": said.version, "role": said.role}},
+        "prompt_token_ids": reply.prompt,
+        "completion_token_ids": reply.reply,
+        "per_token_logps": reply.logprobs,
+        "loss_mask": [0] * len(reply.prompt) + [1] * len(reply.reply),
+        "metadata": {_OURS: {**pack(about), "version": reply.version, "role": reply.role}},
     }
 
 
 def of_line(line: str, name: str) -> Trajectory:
-    """The trajectory of a line that we wrote. Raises TrajectoryError for any other: it has ids alone, and no text."""
+    """The trajectory of a line that we wrote. Raises TrajectoryError for any other: it has only ids, and no text."""
     try:
         return from_plain(json.loads(line)["turns"][0]["metadata"][_OURS]["trajectory"])
     except (KeyError, IndexError, TypeError, ValueError) as error:
@@ -77,7 +81,7 @@ def of_line(line: str, name: str) -> Trajectory:
 
 
 def is_trace(path: Path) -> bool:
-    """Whether a file of lines begins with a ``TrainingTrace``."""
+    """True if a file of lines begins with a ``TrainingTrace``."""
     with path.open(encoding="utf-8") as file:
         first = next((line for line in file if line.strip()), "")
     try:

@@ -16,7 +16,7 @@ from manyturn.trainers.recipe.config import configure
 def said(memory, template, observation: str, text: str, ended: bool = True) -> list[int]:
     prompt = memory.prompt(observation)
     reply = template.encode(text) + ([template.end_id] if ended else [])
-    memory.said(prompt, reply, text)
+    memory.add_reply(prompt, reply, text)
     return prompt + reply
 
 
@@ -83,7 +83,7 @@ def test_a_context_that_only_says_what_it_shows_prompts_with_just_that(tiny_temp
     seen = []
     for turn in range(3):
         seen.append(memory.prompt(f"o{turn}"))
-        memory.said(seen[-1], tiny_template.reply(f"r{turn}"), f"r{turn}")
+        memory.add_reply(seen[-1], tiny_template.reply(f"r{turn}"), f"r{turn}")
     assert seen[2] == tiny_template.conversation("R", [("o1", "r1")], "o2")
     assert seen[1] == tiny_template.conversation("R", [("o0", "r0")], "o1")
 

@@ -70,6 +70,6 @@ def test_reply_ids_reach_the_next_prompt_untouched_even_where_text_would_change_
         prompt = memory.prompt(f"observation {turn}")
         assert prompt[: len(expected)] == expected
         record(ledger, prompt, reply)
-        memory.said(prompt, reply, tiny_template.decode(reply))
+        memory.add_reply(prompt, reply, tiny_template.decode(reply))
         expected = prompt + reply
     assert [branch.ids for branch in ledger.branches] == [expected]

@@ -138,7 +138,7 @@ def test_an_exception_of_the_policy_ends_everything_and_names_its_line(tmp_path)
         (lambda observation: "x", "does not take .*: write def <lambda>"),
         (type("Empty", (), {}), "is a class without a method act, no policy"),
         (type("Few", (), {"act": lambda self, observation: "x"}), "does not take"),
-        (3, "is int, no policy: a policy is a function"),
+        (3, "is int, no policy: write a function"),
         (type("Idle", (), {"act": lambda self, o, i: "x", "concurrency": 0}), "it is 1 or more, not 0"),
     ],
 )

@@ -82,14 +82,14 @@ class Decoder:
 
     def _plan(self, rows: Sequence[Row]) -> PassPlan:
         """Rows that draw take one token each; those that read share what is left, the first ones first."""
-        left = max(self.pass_tokens - sum(row.length - row.computed == 1 for row in rows), 1)
+        budget = max(self.pass_tokens - sum(row.length - row.computed == 1 for row in rows), 1)
         taking, counts = list[Row](), list[int]()
         for row in rows:
             count = row.length - row.computed
             if count > 1:
                 piece = _MASK_ENTRIES // (row.length * self._groups) if row.computed else count
-                count = min(count, max(piece, 16), left)
-                left -= count
+                count = min(count, max(piece, 16), budget)
+                budget -= count
             if count:
                 taking.append(row)
                 counts.append(count)

@@ -16,7 +16,7 @@ _EMPTY = 0  # the page that pads tables; it is never written and holds zeros
 
 
 class CacheShape(NamedTuple):
-    """What a position takes.
+    """The keys and values of one position.
 
     Attributes:
         layers: how many layers keep keys and values.
@@ -56,15 +56,15 @@ class PagePool:
 
     @property
     def free(self) -> int:
-        """Pages that nobody uses."""
+        """Free pages."""
         return len(self._free)
 
     def users(self, page: int) -> int:
-        """How many sequences use a page."""
+        """The number of sequences that use a page."""
         return self._users[page]
 
     def take(self, count: int) -> list[int]:
-        """Pages that nobody uses, of which there must be so many."""
+        """Take free pages, of which there must be enough."""
         taken = [self._free.pop() for _ in range(count)]
         for page in taken:
             self._users[page] = 1
@@ -76,7 +76,7 @@ class PagePool:
         self._users[page] += 1
 
     def give_back(self, pages: Iterable[int]) -> list[int]:
-        """A sequence uses these no more; returns those that nobody uses now."""
+        """Give back the pages of a sequence; returns those that are free now."""
         freed = []
         for page in pages:
             self._users[page] -= 1

@@ -1,4 +1,4 @@
-"""What a driver and a sampler say to each other.
+"""Messages between a driver and a sampler.
 
 A connection is as one to a host of environments (``envs/hosting/host_words.py``), at ``/sampler``. The driver's first
 message names the engine and describes the model; the weights come after it. Then:
@@ -33,12 +33,12 @@ def error_to_wire(error: Exception) -> dict[str, Any]:
     return {"kind": "engine", "message": f"the engine raised {type(error).__name__}: {error}"}
 
 
-def error_from_wire(told: Mapping[str, Any]) -> Exception:
+def error_from_wire(fields: Mapping[str, Any]) -> Exception:
     """Inverse of ``error_to_wire``. Raises ValueError, KeyError or TypeError for anything else."""
-    text = told["message"]
+    text = fields["message"]
     if not isinstance(text, str):
-        raise TypeError("an error is told by text")
-    return _ERRORS[told["kind"]](text)
+        raise TypeError("an error's message is text")
+    return _ERRORS[fields["kind"]](text)
 
 
 def draw_to_wire(
@@ -54,13 +54,13 @@ def draw_to_wire(
     }
 
 
-def draw_from_wire(told: Mapping[str, Any]) -> tuple[EpisodeKey, int, list[int], Sampling, Choices | None]:
+def draw_from_wire(fields: Mapping[str, Any]) -> tuple[EpisodeKey, int, list[int], Sampling, Choices | None]:
     """Inverse of ``draw_to_wire``. Raises ValueError, KeyError or TypeError for anything else."""
-    choices, prompt = told["choices"], told["prompt"]
-    if not isinstance(told["turn"], int) or not all(type(token) is int for token in prompt):
+    choices, prompt = fields["choices"], fields["prompt"]
+    if not isinstance(fields["turn"], int) or not all(type(token) is int for token in prompt):
         raise TypeError("a turn is a number, and a prompt a list of tokens")
-    given = None if choices is None else Choices(choices)
-    return key_from_wire(told["key"]), told["turn"], prompt, Sampling.model_validate(told["sampling"]), given
+    limited = None if choices is None else Choices(choices)
+    return key_from_wire(fields["key"]), fields["turn"], prompt, Sampling.model_validate(fields["sampling"]), limited
 
 
 def key_from_wire(values: Any) -> EpisodeKey:
@@ -76,8 +76,8 @@ def reply_to_wire(reply: Reply) -> dict[str, Any]:
     return reply._asdict()
 
 
-def reply_from_wire(told: Mapping[str, Any]) -> Reply:
+def reply_from_wire(fields: Mapping[str, Any]) -> Reply:
     """Inverse of ``reply_to_wire``; whoever asked looks at the values. Raises ValueError or TypeError for no reply."""
-    if not isinstance(told, dict) or told.keys() != set(Reply._fields):
+    if not isinstance(fields, dict) or fields.keys() != set(Reply._fields):
         raise ValueError("it is no reply")
-    return Reply(**told)
+    return Reply(**fields)

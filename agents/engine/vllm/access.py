@@ -13,10 +13,10 @@ _MAKE = f'{VARIABLE}=$(python -c "import secrets; print(secrets.token_urlsafe())
 
 def token() -> str:
     """The token of this environment; empty without one. Raises ConfigError for one that is easily guessed."""
-    found = os.environ.get(VARIABLE, "")
-    if found and (len(found) < _SHORTEST or not (found.isascii() and found.isprintable()) or " " in found):
+    secret = os.environ.get(VARIABLE, "")
+    if secret and (len(secret) < _SHORTEST or not (secret.isascii() and secret.isprintable()) or " " in secret):
         raise ConfigError(f"{VARIABLE} is no token: take {_SHORTEST} letters and digits or more, such as {_MAKE}")
-    return found
+    return secret
 
 
 def check_reach(host: str, what: str) -> None:
@@ -29,7 +29,7 @@ def check_reach(host: str, what: str) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether nobody else can reach a host.
+    """True if only this machine can reach a host.
 
     >>> is_loopback("localhost"), is_loopback("127.0.0.2"), is_loopback("::1"), is_loopback("0.0.0.0")
     (True, True, True, False)

@@ -1,4 +1,4 @@
-"""How a request tells vLLM which replies are possible; vLLM is not imported."""
+"""Request arguments that limit vLLM's reply to choices; vLLM is not imported."""
 
 from typing import Any
 
@@ -9,5 +9,5 @@ REPLIES = "manyturn_replies"  # the name of the extra argument that holds them
 
 
 def limits(choices: Choices | None) -> dict[str, Any]:
-    """What a request's sampling parameters have more, to limit its reply."""
+    """Further sampling parameters of a request whose reply is limited."""
     return {} if choices is None else {"extra_args": {REPLIES: [list(ids) for ids in choices.replies]}}

@@ -1,4 +1,4 @@
-"""What the engines with vLLM have in common: weights are handed over in a folder, and replies are labelled by them."""
+"""Base of the engines with vLLM: weights are handed over in a folder, and replies are labelled by them."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def rank_of(model: "PeftModel") -> int:
 
 
 class Drawn(NamedTuple):
-    """What vLLM drew: T token ids, their log-probabilities, and how many tokens of the prompt it did not compute."""
+    """A reply of vLLM: T token ids, their log-probabilities, and the prompt's tokens that came from a cache."""
 
     ids: list[int]
     logprobs: list[float]
@@ -100,7 +100,7 @@ class CopyingEngine(Engine):
 
     @abstractmethod
     async def _drawer(self, key: EpisodeKey) -> Drawer:
-        """What draws for an episode, with the weights of the folder."""
+        """The drawer of an episode, which holds the weights of the folder."""
 
     @abstractmethod
     def _failed(self, drawer: Drawer, error: Exception) -> None:
@@ -155,7 +155,7 @@ class CopyingEngine(Engine):
         old = self._folder.adapters
         try:
             await self._before_load()
-            self._folder.write(weights)  # not awaited: the learner changes nothing meanwhile
+            self._folder.write(weights)  # not awaited, so that the learner changes nothing during it
             await self._after_load(old)
         except BaseException as error:
             self._load_failed()

@@ -12,9 +12,9 @@ def tensor_digest(tensor: "torch.Tensor") -> str:
     """Hash of a tensor's type, shape and bytes."""
     import torch
 
-    found = hashlib.blake2b(f"{tensor.dtype} {tuple(tensor.shape)}".encode(), digest_size=16)
-    found.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
-    return found.hexdigest()
+    hasher = hashlib.blake2b(f"{tensor.dtype} {tuple(tensor.shape)}".encode(), digest_size=16)
+    hasher.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
+    return hasher.hexdigest()
 
 
 def combined(digests: Mapping[str, str]) -> str:

@@ -88,7 +88,7 @@ class VllmEngine(CopyingEngine):
             return self._process
 
     async def _started(self) -> Process:
-        # In a thread, for it takes half a minute; one that nobody waits for any more is ended when it is there.
+        # In a thread, for it takes half a minute; a process that is no longer waited for ends when it has started.
         coming = asyncio.ensure_future(asyncio.to_thread(self._start))
         try:
             process = await asyncio.shield(coming)

@@ -32,6 +32,6 @@ class TokenGuard:
             await send({"type": "websocket.close", "code": 1008})
 
     def _lets_in(self, headers: dict[bytes, bytes]) -> bool:
-        if b"origin" in headers:  # a page in somebody's browser, which reaches this machine's own addresses
+        if b"origin" in headers:  # a web page in a browser, which reaches this machine's own addresses
             return False
         return self._asked is None or hmac.compare_digest(headers.get(b"authorization", b""), self._asked)

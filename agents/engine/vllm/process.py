@@ -96,13 +96,13 @@ class Process:
             output_kind=RequestOutputKind.FINAL_ONLY,
             **limits(choices),
         )
-        asked: Any = {"prompt_token_ids": list(prompt), "cache_salt": salt}
+        request: Any = {"prompt_token_ids": list(prompt), "cache_salt": salt}
         last = None
-        async for output in self._llm.generate(asked, params, f"{self._asked}", lora_request=_request(adapters)):
+        async for output in self._llm.generate(request, params, f"{self._asked}", lora_request=_request(adapters)):
             last = output
         if last is None or not last.outputs or last.outputs[0].finish_reason not in ("stop", "length"):
             raise EngineError("vLLM broke the reply off")
-        if list(last.prompt_token_ids) != asked["prompt_token_ids"]:
+        if list(last.prompt_token_ids) != request["prompt_token_ids"]:
             raise EngineError("vLLM computed another prompt than was sent, so its template is not ours")
         reply = last.outputs[0]
         logprobs = [float(step[token].logprob) for token, step in zip(reply.token_ids, reply.logprobs, strict=True)]
@@ -137,15 +137,15 @@ class Process:
         await self._call(self._llm.wake_up())
 
     async def _call(self, call: Coroutine[Any, Any, T]) -> T:
-        """What vLLM answers. It answers nothing to a call under which its process dies, so that is looked after."""
-        asked = asyncio.ensure_future(call)
+        """vLLM's answer. A call under which its process dies gets none, so the process is watched meanwhile."""
+        task = asyncio.ensure_future(call)
         try:
-            while not (await asyncio.wait([asked], timeout=_LOOK))[0]:
+            while not (await asyncio.wait([task], timeout=_LOOK))[0]:
                 if self.is_dead:
                     raise EngineError("vLLM's process died")
-            return asked.result()
+            return task.result()
         finally:
-            asked.cancel()
+            task.cancel()
 
     def end(self) -> None:
         self._llm.shutdown()
@@ -166,7 +166,7 @@ def room_for(rank: int) -> int:
 
 
 def settle() -> None:
-    """Keep vLLM's log to errors, off the standard output, and its report on usage at home, unless somebody chose.
+    """Keep vLLM's log to errors, off the standard output, and its report on usage at home, unless they are set already.
 
     The first model runner is the CPU build's; ``choice_processor.py`` is written for it, and not for the second.
     """

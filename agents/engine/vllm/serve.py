@@ -3,7 +3,7 @@
     python -m manyturn.agents.engine.vllm.serve MODEL --port 8000
 
 MODEL is the folder or id of the model that is going to learn; the engine puts its weights in place of those. A server
-takes weights and orders from whoever reaches it, so it listens to this machine alone. With another ``--host`` it wants
+takes weights and orders from whoever reaches it, so it listens only to this machine. With another ``--host`` it wants
 a token in MANYTURN_VLLM_TOKEN. With adapters it has to know their rank: ``--lora-rank 16``.
 """
 
@@ -24,18 +24,18 @@ _GUARD = "manyturn.agents.engine.vllm.guard.TokenGuard"
 _ORDERS = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"}
 
 
-def words_for_vllm(folder: Path, told: argparse.Namespace, precision: str, cuda: bool) -> list[str]:
-    """What vLLM's own server is started with."""
-    adapters = ["--enable-lora", "--max-loras", "1", "--max-lora-rank", str(room_for(told.lora_rank or 1))]
+def words_for_vllm(folder: Path, options: argparse.Namespace, precision: str, cuda: bool) -> list[str]:
+    """Command line of vLLM's own server."""
+    adapters = ["--enable-lora", "--max-loras", "1", "--max-lora-rank", str(room_for(options.lora_rank or 1))]
     return [
-        *("--model", str(folder), "--host", told.host, "--port", str(told.port), "--middleware", _GUARD),
-        *("--max-model-len=-1", "--dtype", precision, "--max-num-seqs", str(told.max_batch)),
-        *("--kv-cache-memory-bytes", str(int(told.kv_gib * 2**30))),
+        *("--model", str(folder), "--host", options.host, "--port", str(options.port), "--middleware", _GUARD),
+        *("--max-model-len=-1", "--dtype", precision, "--max-num-seqs", str(options.max_batch)),
+        *("--kv-cache-memory-bytes", str(int(options.kv_gib * 2**30))),
         *("--logprobs-mode", "processed_logprobs", "--generation-config", "vllm"),
         *("--worker-extension-cls", EXTENSION, "--logits-processors", PROCESSOR),
         *("--enable-prefix-caching", "--seed", "0"),
         *("--tokens-only", "--enable-prompt-tokens-details", "--disable-log-stats", "--disable-uvicorn-access-log"),
-        *(adapters if told.lora_rank else []),
+        *(adapters if options.lora_rank else []),
         *(["--enable-sleep-mode"] if cuda else ["--enforce-eager"]),
     ]
 
@@ -50,9 +50,9 @@ def serve(words: Sequence[str]) -> None:
     parser.add_argument("--kv-gib", type=float, default=1.0, help="memory for keys and values")
     parser.add_argument("--max-batch", type=int, default=256, help="replies that are computed together, at most")
     parser.add_argument("--lora-rank", type=int, default=0, help="of the adapters that will be learnt; 0: none")
-    told = parser.parse_args(words)
+    options = parser.parse_args(words)
     token()
-    check_reach(told.host, f"a server on {told.host}")
+    check_reach(options.host, f"a server on {options.host}")
     installed()
     import torch
 
@@ -61,12 +61,12 @@ def serve(words: Sequence[str]) -> None:
     from manyturn.agents.model.language_model import load_pretrained
 
     cuda = torch.cuda.is_available()
-    precision = VllmConfig(dtype=told.dtype).precision(cuda)
+    precision = VllmConfig(dtype=options.dtype).precision(cuda)
     # As the engine writes it, tensor by tensor, so that what arrives later has a place.
-    folder = ModelFolder(load_pretrained(told.model, torch.device("cpu")).model, getattr(torch, precision))
+    folder = ModelFolder(load_pretrained(options.model, torch.device("cpu")).model, getattr(torch, precision))
     settle()
     os.environ.update(_ORDERS)
-    sys.argv[1:] = words_for_vllm(folder.path, told, precision, cuda)
+    sys.argv[1:] = words_for_vllm(folder.path, options, precision, cuda)
     from vllm.entrypoints.launchers.api_server.entry import main  # pyright: ignore[reportMissingImports]
 
     try:

@@ -23,7 +23,7 @@ _ORDER = {"Connection": "close"}
 
 
 class OthersWeights(EngineError):
-    """The server may hold other weights than it was given: it was started again, or somebody else uses it too."""
+    """The server may hold other weights than it was given: it was started again, or another program uses it too."""
 
 
 class ServerSilent(OthersWeights):
@@ -59,9 +59,9 @@ class Server:
         choices: Choices | None = None,
     ) -> Drawn:
         """A reply; see ``Drawer``."""
-        asked, weights = list(prompt), self.weights
+        ids_sent, weights = list(prompt), self.weights
         body = {
-            "token_ids": asked,
+            "token_ids": ids_sent,
             "sampling_params": {
                 "temperature": sampling.temperature,
                 "max_tokens": sampling.max_tokens,
@@ -82,14 +82,14 @@ class Server:
             ids, steps = choice["token_ids"], choice["logprobs"]["content"]
             drawn_with = {span["version"] for span in choice["weight_versions"] or ()}
             computed, finish = answer["prompt_token_ids"], choice["finish_reason"]
-            told = [step["token_id"] for step in steps]
+            ids_scored = [step["token_id"] for step in steps]
             logprobs = [float(step["logprob"]) for step in steps]
             cached = ((answer.get("usage") or {}).get("prompt_tokens_details") or {}).get("cached_tokens") or 0
         except (KeyError, TypeError, ValueError) as error:
             raise EngineError(f"the answer of {self.address} has no tokens and log-probabilities: {error}") from error
         if finish not in ("stop", "length") or not ids:
             raise EngineError(f"{self.address} broke the reply off")
-        if computed != asked or told != ids:
+        if computed != ids_sent or ids_scored != ids:
             raise EngineError(f"{self.address} computed another prompt than was sent, so its template is not ours")
         if drawn_with != {weights}:
             raise OthersWeights(f"{self.address} draws with weights {sorted(drawn_with)}, and was given {weights}")
@@ -98,11 +98,11 @@ class Server:
     async def check_release(self) -> None:
         """Raises EngineRefused for a release that the engine is not for."""
         answer = await self._ask("GET", "/version")
-        found = answer.get("version") if isinstance(answer, dict) else None
-        if not isinstance(found, str):
+        release = answer.get("version") if isinstance(answer, dict) else None
+        if not isinstance(release, str):
             raise EngineRefused(f"{self.address} is no server of vLLM's: {START}")
-        if not fits(found):
-            raise EngineRefused(f"{self.address} runs vLLM {found}, which is not of the series {SERIES}: {START}")
+        if not fits(release):
+            raise EngineRefused(f"{self.address} runs vLLM {release}, which is not of the series {SERIES}: {START}")
 
     async def reload(self, file: Path) -> list[str]:
         """Load the weights of a file; returns the checksums of what each worker read."""
@@ -162,15 +162,17 @@ class Server:
     ) -> Any:
         if self._client is None:
             # Not by way of a proxy: servers are machines next door, and take orders from whoever reaches them.
-            known = {"Authorization": f"Bearer {token()}"} if token() else {}
+            headers_of_all = {"Authorization": f"Bearer {token()}"} if token() else {}
             limits = httpx.Limits(max_connections=None, keepalive_expiry=_IDLE)
-            self._client = httpx.AsyncClient(timeout=self._timeout, limits=limits, headers=known, trust_env=False)
+            self._client = httpx.AsyncClient(
+                timeout=self._timeout, limits=limits, headers=headers_of_all, trust_env=False
+            )
         try:
             answer = await self._client.request(method, self.address + path, json=body, headers=headers)
         except httpx.HTTPError as error:
             self.is_down = True
-            said = f"{type(error).__name__} {error}".strip()
-            raise ServerSilent(f"{self.address} does not answer ({said}): {START}") from error
+            cause = f"{type(error).__name__} {error}".strip()
+            raise ServerSilent(f"{self.address} does not answer ({cause}): {START}") from error
         self.is_down = False
         return self._read(path.partition("?")[0], answer)
 

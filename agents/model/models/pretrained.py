@@ -96,10 +96,10 @@ def positions(path: str) -> int | None:
             file = try_to_load_from_cache(path, "config.json")
     try:
         values = json.loads(Path(file).read_text(encoding="utf-8"))
-        known = [part.get(key) for part in (values, values.get("text_config") or {}) for key in _POSITIONS]
+        candidates = [part.get(key) for part in (values, values.get("text_config") or {}) for key in _POSITIONS]
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return None
-    return next((count for count in known if isinstance(count, int) and count > 0), None)
+    return next((count for count in candidates if isinstance(count, int) and count > 0), None)
 
 
 _POSITIONS = ("max_position_embeddings", "n_positions")

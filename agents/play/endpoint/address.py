@@ -1,4 +1,4 @@
-"""Where completions are asked for."""
+"""Address of an endpoint's chat completions."""
 
 import httpx
 
@@ -6,7 +6,7 @@ from manyturn.envs.users.address import PATH, endpoint_address
 
 
 def completions_url(base: str) -> httpx.URL:
-    """Where completions are asked for. Raises ValueError, which names the fix; see ``endpoint_address``.
+    """Address of chat completions. Raises ValueError, which names the fix; see ``endpoint_address``.
 
     >>> str(completions_url("localhost:8000/v1"))
     'http://localhost:8000/v1/chat/completions'

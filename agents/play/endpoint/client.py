@@ -29,7 +29,7 @@ class TooSlow(NoAnswer):
 
 
 class Response(NamedTuple):
-    """What came back."""
+    """An HTTP response."""
 
     status: int
     headers: Mapping[str, str]
@@ -47,7 +47,7 @@ class Client:
         key: sent as a bearer token unless empty.
 
     Attributes:
-        secrets: the key and the values of headers, those alone that are too long to be a word by chance.
+        secrets: the key and the values of headers, only those too long to be a word by chance.
 
     Raises:
         ValueError: address or key cannot be right.
@@ -124,10 +124,10 @@ class Client:
 
 
 def _cause(error: BaseException) -> str:
-    """What the operating system said: a connection that fails for every address of a host hides it."""
-    said, below = str(error), error
+    """The operating system's error, which a connection that fails for every address of a host hides."""
+    message, below = str(error), error
     while (inner := below.__cause__ or below.__context__) is not None:
         below = inner.exceptions[0] if isinstance(inner, BaseExceptionGroup) else inner
         if isinstance(below, OSError) and below.strerror and below.errno:
-            said = os.strerror(below.errno) if below.strerror.startswith("Connect call") else below.strerror
-    return f"{type(error).__name__}: {said}"
+            message = os.strerror(below.errno) if below.strerror.startswith("Connect call") else below.strerror
+    return f"{type(error).__name__}: {message}"

@@ -57,15 +57,15 @@ class ToolCall(ReplyFormat):
         if not is_call(action):
             return action
         try:
-            found = json.loads(action)
+            parsed = json.loads(action)
         except (ValueError, RecursionError):
             return action
-        calls = [json.dumps(call, ensure_ascii=False) for call in found] if isinstance(found, list) else [action]
+        calls = [json.dumps(call, ensure_ascii=False) for call in parsed] if isinstance(parsed, list) else [action]
         return "\n".join(f"<tool_call>\n{_TAG.sub(_escaped, call)}\n</tool_call>" for call in calls)
 
 
 def spoken(text: str) -> str:
-    """What a reply says, without its reasoning."""
+    """The speech of a reply, without its reasoning."""
     return _THOUGHTS.sub("", _after_thoughts(text)).strip()
 
 
@@ -75,7 +75,7 @@ def _escaped(tag: re.Match[str]) -> str:
 
 
 def _after_thoughts(text: str) -> str:
-    """What follows the reasoning; a template may have opened it, so that the reply holds its end alone."""
+    """The text after the reasoning; a template may have opened it, so that the reply holds only its end."""
     thoughts, closed, rest = text.partition("</think>")
     opened = thoughts.lstrip().startswith("<think>")
     if closed and (opened or "<tool_call>" not in thoughts):

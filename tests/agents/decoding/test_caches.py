@@ -31,10 +31,10 @@ class World:
         if key in self.running:
             return
         row = Row(prompt, [0.5] * LIMIT, 1.0)
-        found = self.caches.begin(key, row, wanted=(), alone=not self.running)
+        found = self.caches.begin(key, row, asking=(), alone=not self.running)
         assert found == "begun" or self.running, "alone, there is room for all that fits at all"
         if found == "begun":
-            assert row.known < len(prompt)
+            assert row.cached < len(prompt)
             self.running[key] = row
             self.look(row)
 
@@ -65,7 +65,7 @@ class World:
 
     def start_over(self) -> None:
         for key, row in list(self.running.items()):
-            row.begin(row.pages.tolist(), row.known)
+            row.begin(row.pages.tolist(), row.cached)
             self.end(key, keep=True)
 
     def users(self) -> list[int]:
@@ -110,7 +110,7 @@ def test_members_of_a_group_hold_their_common_beginning_once():
     world.forward(9)
     for key in (1, 2):
         world.ask(key, prompt)
-        assert world.running[key].known == 2 * PAGE
+        assert world.running[key].cached == 2 * PAGE
     assert PAGES - world.pool.free == 2 + 3, "two pages that all read, and one of each to write to"
     world.forward(9)
     for key in (0, 1, 2):
@@ -127,5 +127,5 @@ def test_an_episode_that_waits_for_its_environment_gives_way_to_one_that_asks():
     assert list(world.caches.kept) == [0, 1, 2] and world.pool.free == PAGES - 12
     world.ask(3, [3] * 90)
     assert list(world.caches.kept) == [1, 2], "the one that was used longest ago"
-    found = world.caches.begin(4, Row([4] * 90, [0.5] * LIMIT, 1.0), wanted=(1, 2))
+    found = world.caches.begin(4, Row([4] * 90, [0.5] * LIMIT, 1.0), asking=(1, 2))
     assert found == "full" and {1, 2} <= set(world.caches.kept), "those that ask themselves keep what they have"

@@ -112,7 +112,7 @@ def test_what_was_kept_of_earlier_turns_is_as_good_as_computing_them_again(kind)
         drawing.draw(rows)
         for n, one in rows.items():
             assert_right(model, one)
-            assert one.known == known[n], "only what is new is computed"
+            assert one.cached == known[n], "only what is new is computed"
             known[n] = one.length - 1
             prompts[n] = one.prompt + one.ids + row(turn, 3 + n, 1).prompt
 
@@ -130,7 +130,7 @@ def test_a_prompt_that_only_begins_like_the_kept_one_is_computed_from_where_it_d
         drawing, again = Drawing(model), Row(prompt, row(1, 1, 5).noise, 1.0)
         drawing.draw({0: row(0, 40, 4)})
         drawing.draw({0: again})
-        assert again.known == known
+        assert again.cached == known
         assert_right(model, again)
 
 

@@ -20,9 +20,9 @@ def shown(conversation: Conversation, view: str) -> list[tuple[str, str]]:
 
 def test_an_answer_with_a_line_for_each_call_is_parted_and_any_other_stays_whole():
     conversation = Conversation("Rules.", WholeConversation(WholeConfig()))
-    conversation.said("start", calls("a", "b"))
-    conversation.said("one\ntwo", calls("c", "d"))
-    conversation.said("three", calls("e"))
+    conversation.add_reply("start", calls("a", "b"))
+    conversation.add_reply("one\ntwo", calls("c", "d"))
+    conversation.add_reply("three", calls("e"))
     told = shown(conversation, "four\nfive")
     together = "(the result of the last call answers this one too)"
     assert told == [
@@ -37,20 +37,20 @@ def test_a_window_shows_no_result_without_its_call():
     """Servers refuse a message of role tool that answers no call before it."""
     conversation = Conversation("", Window(WindowConfig(turns=1)))
     for turn in range(3):
-        conversation.said(f"seen {turn}", calls(f"call {turn}"))
+        conversation.add_reply(f"seen {turn}", calls(f"call {turn}"))
     first, said, result = conversation.messages("seen 3")
     assert first["role"] == "user" and "(2 turns left out)" in first["content"] and "seen 2" in first["content"]
     assert said["tool_calls"][0]["id"] == result["tool_call_id"] and result["content"] == "seen 3"
     alone = Conversation("", Window(WindowConfig(turns=0)))
-    alone.said("seen 0", calls("call"))
+    alone.add_reply("seen 0", calls("call"))
     assert [message["role"] for message in alone.messages("seen 1")] == ["user"]
 
 
 def test_ids_that_a_server_leaves_out_or_repeats_are_replaced():
     conversation = Conversation("", WholeConversation(WholeConfig()))
     same = Completion("", (NativeCall("", "look", "{}"), NativeCall("", "look", "{}")))
-    conversation.said("start", same)
-    conversation.said("x\ny", same)
+    conversation.add_reply("start", same)
+    conversation.add_reply("x\ny", same)
     ids = [call["id"] for message in conversation.messages("z") for call in message.get("tool_calls", ())]
     answered = [message["tool_call_id"] for message in conversation.messages("z") if message["role"] == "tool"]
     assert ids == answered and len(set(ids)) == 4
