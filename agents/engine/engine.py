@@ -1,5 +1,6 @@
 """The contract between an agent and anything that computes the next tokens: ids in, ids and log-probabilities out."""
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -46,12 +47,6 @@ class Sampling(Options):
         if self.temperature > 0:
             return None
         return "sampling.temperature = 0 draws all episodes of a task alike, with nothing to learn from: set it to 1"
-
-
-def check_fits(choices: "Choices", sampling: Sampling) -> None:
-    """Raises EngineError where a choice is longer than a reply may be."""
-    if choices.longest > sampling.max_tokens:
-        raise EngineError(f"a choice of {choices.longest} tokens, where a reply has at most {sampling.max_tokens}")
 
 
 class Reply(NamedTuple):
@@ -180,3 +175,28 @@ class Engine(Protocol):
     async def shutdown(self) -> None:
         """No more requests come: end threads, processes and connections."""
         return None
+
+
+class BaseEngine(Engine):
+    """An engine that draws free replies and choices by the same path, ``_reply``."""
+
+    async def generate(self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling) -> Reply:
+        return await self._reply(key, turn, prompt_ids, sampling, None)
+
+    async def choose(
+        self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling, choices: "Choices"
+    ) -> Reply:
+        if choices.longest > sampling.max_tokens:
+            raise EngineError(f"a choice of {choices.longest} tokens, where a reply has at most {sampling.max_tokens}")
+        return await self._reply(key, turn, prompt_ids, sampling, choices)
+
+    @abstractmethod
+    async def _reply(
+        self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling, choices: "Choices | None"
+    ) -> Reply:
+        """Draw the reply to a prompt, limited to ``choices`` if there are any."""
+
+    def _forced(self, ids: Sequence[int]) -> Reply:
+        """The only possible reply: nothing has to be drawn, and its tokens are computed with the next prompt."""
+        zeros = [0.0] * len(ids)
+        return Reply(list(ids), zeros, "stop", self.version, list(zeros) if self.capabilities.entropy else None)

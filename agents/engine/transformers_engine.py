@@ -24,7 +24,7 @@ from manyturn.agents.engine.decoding.decoder import Decoder
 from manyturn.agents.engine.decoding.memory import cache_shape, pages_for, ran_out
 from manyturn.agents.engine.decoding.page_pool import PAGE, PagePool
 from manyturn.agents.engine.decoding.row import Row
-from manyturn.agents.engine.engine import Capabilities, Engine, EngineError, EngineRefused, Reply, Sampling, check_fits
+from manyturn.agents.engine.engine import BaseEngine, Capabilities, EngineError, EngineRefused, Reply, Sampling
 from manyturn.agents.engine.weights import Weights
 from manyturn.agents.text.choices import Choices
 from manyturn.agents.tokens.episode_key import EpisodeKey
@@ -38,7 +38,7 @@ class _Request:
     answer: asyncio.Future[Reply]
 
 
-class TransformersEngine(Engine):
+class TransformersEngine(BaseEngine):
     """Draws replies from a causal language model.
 
     Args:
@@ -195,15 +195,6 @@ class TransformersEngine(Engine):
         # A pass whose episodes were cancelled may still be computing; its thread must not meet half-new weights.
         self._runner.submit(int).result()
 
-    async def generate(self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling) -> Reply:
-        return await self._reply(key, turn, prompt_ids, sampling, None)
-
-    async def choose(
-        self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling, choices: Choices
-    ) -> Reply:
-        check_fits(choices, sampling)
-        return await self._reply(key, turn, prompt_ids, sampling, choices)
-
     async def _reply(
         self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling, choices: Choices | None
     ) -> Reply:
@@ -219,7 +210,9 @@ class TransformersEngine(Engine):
                 f"{self._pool.pages * PAGE} that are kept: raise engine.cache_gb, or lower agent.max_context"
             )
         if choices is not None and len(choices.replies) == 1:
-            return self._only(choices.replies[0])
+            self._check_whole()
+            self.drawn_tokens += len(choices.replies[0])
+            return self._forced(choices.replies[0])
         request = _Request(key, row, asyncio.get_running_loop().create_future())
         self._waiting.append(request)
         self._barrier.consider()
@@ -229,12 +222,6 @@ class TransformersEngine(Engine):
             # Only a cancelled request still waits: its reply would not be taken, and its place must not be counted.
             if request in self._waiting:
                 self._waiting.remove(request)
-
-    def _only(self, ids: Sequence[int]) -> Reply:
-        """The one reply that there is: no pass is needed, and its tokens are computed with the next prompt."""
-        self._check_whole()
-        self.drawn_tokens += len(ids)
-        return Reply(list(ids), [0.0] * len(ids), "stop", self.version, [0.0] * len(ids))
 
     def _check_whole(self) -> None:
         if not self._whole:

@@ -26,7 +26,7 @@ from manyturn.agents.play.episode import Episode, Policy
 from manyturn.agents.records.episode_rows import EPISODES, TURNS, Row
 from manyturn.agents.records.episode_rows import SCHEMA_VERSION as RECORDS_VERSION
 from manyturn.agents.records.journal import Journal
-from manyturn.agents.records.tables import replace_table
+from manyturn.agents.records.tables import table_in, write_table
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.durable import replace_text
 from manyturn.envs.contract.options import ConfigError
@@ -116,8 +116,7 @@ async def evaluate(
         patience: what to do about errors; None: the usual.
         label: the name of the policy in tables, and by which an interrupted evaluation knows it again; it must
             differ where the weights differ. Default: the policy's name.
-        out: folder for summary.json, panel.json, manifest.json, the journal, and the tables of episodes and turns, in
-            Parquet if pyarrow is installed.
+        out: folder for summary.json, panel.json, manifest.json, the journal, episodes.parquet and turns.parquet.
         secrets: what manifest.json must not show of the command line.
         on_progress: called at the start, and when an episode has ended.
 
@@ -196,10 +195,9 @@ def _journal(out: Path | None, about: Mapping[str, Any]) -> Journal | nullcontex
 
 def _write(out: Path, evaluation: Evaluation, secrets: Collection[str]) -> None:
     evaluation.panel.save(out / "panel.json")
-    tables = [
-        replace_table(out, rows, schema)
-        for rows, schema in ((evaluation.episodes, EPISODES), (evaluation.turns, TURNS))
-    ]
+    tables = [table_in(out, schema.table) for schema in (EPISODES, TURNS)]
+    write_table(tables[0], evaluation.episodes, EPISODES)
+    write_table(tables[1], evaluation.turns, TURNS)
     replace_text(out / "summary.json", json.dumps(evaluation.summary, indent=1, allow_nan=False) + "\n")
     manifest = _manifest([*(out / name for name in _FILES), *tables], without_secrets(sys.argv, secrets))
     replace_text(out / "manifest.json", json.dumps(manifest, indent=1) + "\n")

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from huggingface_hub.errors import HFValidationError
 from peft import PeftModel, set_peft_model_state_dict
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
@@ -26,11 +26,11 @@ from transformers import (
 )
 
 from manyturn.agents.model.model_config import ModelError
-from manyturn.agents.model.model_layers import check_layers
 from manyturn.agents.model.torch_models import move, on_host, output_head
 from manyturn.agents.text.template import ChatTemplate
 
 _TEMPLATE_SECONDS = 10.0  # for a template that takes milliseconds
+_LAYERS = ("num_hidden_layers", "n_layer", "num_layers")
 END, USER, AGENT, SYSTEM = "<|end|>", "<|user|>", "<|agent|>", "<|system|>"
 _TINY_TEMPLATE = (
     "{% for m in messages %}{% if m['role'] == 'assistant' %}{{ m['content'] + '" + END + "' }}"
@@ -279,3 +279,32 @@ def check_supported(model: PreTrainedModel) -> None:
 def is_model_folder(path: Path) -> bool:
     """True if a folder holds a model, or adapters for one."""
     return (path / "config.json").is_file() or (path / "adapter_config.json").is_file()
+
+
+def check_layers(folder: Path) -> None:
+    """Refuse a folder that asks for more layers than it has weights for.
+
+    What is missing would be drawn at random without a word; and millions of layers would be built until memory ends.
+    A folder without a configuration or weights of its own says nothing here.
+
+    Raises:
+        ModelError: layers are missing.
+        OSError, ValueError: a file cannot be read.
+    """
+    files = sorted(folder.glob("*.safetensors"))
+    if not files or not (folder / "config.json").is_file():
+        return
+    values = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    text = values.get("text_config") or values
+    configured = next((text[name] for name in _LAYERS if isinstance(text.get(name), int)), 0)
+    # Layers are numbered in the names of tensors, and so are experts: more numbers than layers do no harm.
+    held = 1 + max((int(part) for file in files for part in _numbers(file)), default=-1)
+    if held and configured > held:
+        raise ModelError(
+            f"{folder}/config.json asks for {configured:,} layers, and its weights hold at most {held:,}: get it again"
+        )
+
+
+def _numbers(file: Path) -> list[str]:
+    with safe_open(file, framework="numpy") as stored:
+        return [part for name in stored.keys() for part in name.split(".") if part.isdecimal()]  # noqa: SIM118

@@ -31,7 +31,7 @@ Slices = dict[str, tuple[torch.Tensor, dict[str, Any]]]  # name -> the rows that
 
 
 def own_slices(tensors: Mapping[str, torch.Tensor], rank: int, size: int) -> Slices:
-    """Host copies of the tensors of a rank: its rows of shards; in rank 0 also the tensors that every rank has in full."""
+    """Host copies of a rank's tensors: its rows of shards; in rank 0 also the tensors that every rank has in full."""
     slices: Slices = {}
     for name, tensor in tensors.items():
         shard: Any = tensor

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from manyturn.agents.trajectories import atif, chat, hub, inspect_logs, training_trace
+from manyturn.agents.trajectories.formats import atif, chat, hub, inspect_logs, training_trace
 from manyturn.agents.trajectories.source import IMPORTED, read_lines
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError
 from manyturn.envs.contract.durable import replace_file

@@ -9,7 +9,7 @@ from typing import Any
 
 from manyturn.agents.evaluation.summary import ABOUT, summarise
 from manyturn.agents.records.episode_rows import EPISODES, TURNS, turn_schema
-from manyturn.agents.records.tables import Row, replace_table
+from manyturn.agents.records.tables import Row, table_in, write_table
 from manyturn.agents.trajectories.source import IMPORTED
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError, canonical, to_plain
 from manyturn.envs.contract.durable import replace_file, replace_text
@@ -44,8 +44,8 @@ def write_folder(folder: Path, trajectories: Sequence[Trajectory], source: str) 
         "".join(f"{canonical(to_plain(trajectory))}\n" for trajectory in trajectories).encode(), mtime=0
     )
     replace_file(folder / IMPORTED, lambda aside: aside.write_bytes(packed))
-    replace_table(folder, episodes, EPISODES)
-    replace_table(folder, turns, turn_schema(extra))
+    write_table(table_in(folder, "episodes"), episodes, EPISODES)
+    write_table(table_in(folder, "turns"), turns, turn_schema(extra))
     panel.save(folder / "panel.json")
     replace_text(folder / "summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
     return summary

@@ -18,7 +18,7 @@ from manyturn.agents.engine.engine import Capabilities, Engine, Reply, Sampling
 from manyturn.agents.evaluation.evaluate import evaluate
 from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.endpoint.options import EndpointSampling
-from manyturn.agents.play.openai_policy import OpenAIPolicy
+from manyturn.agents.play.endpoint.policy import OpenAIPolicy
 from manyturn.agents.records.episode_rows import Row, read_episodes, read_turns
 from manyturn.agents.text.formats.free_text import FreeText, FreeTextConfig
 from manyturn.agents.text.formats.tagged import Tagged, TaggedConfig

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from manyturn.agents.engine.engine import Engine, EngineError, EngineLost, Reply, Sampling
+from manyturn.agents.engine.engine import BaseEngine, EngineError, EngineLost, Reply, Sampling
 from manyturn.agents.engine.engine_config import EngineConfig, EngineContext
 from manyturn.agents.engine.samplers.description import description
 from manyturn.agents.engine.samplers.messages import LANGUAGE, draw_to_wire
@@ -58,7 +58,7 @@ class _Request:
         self.answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
 
 
-class SampledEngine(Engine):
+class SampledEngine(BaseEngine):
     """Draws with samplers; see ``Engine``.
 
     Args:
@@ -252,19 +252,6 @@ class SampledEngine(Engine):
         if self._barrier is not None:
             self._barrier.consider()
 
-    async def generate(self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling) -> Reply:
-        return await self._reply(key, turn, prompt_ids, sampling, None)
-
-    async def choose(
-        self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling, choices: Choices
-    ) -> Reply:
-        if (
-            len(choices.replies) == 1 and not self._has_failed
-        ):  # nothing is to be drawn, and no other episode waits for it
-            [ids] = choices.replies
-            return Reply(list(ids), [0.0] * len(ids), "stop", self.version, [0.0] * len(ids))
-        return await self._reply(key, turn, prompt_ids, sampling, choices)
-
     async def _reply(
         self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling, choices: Choices | None
     ) -> Reply:
@@ -272,6 +259,8 @@ class SampledEngine(Engine):
             raise EngineError("an empty prompt")
         if self._has_failed:
             raise EngineError("the last load of weights failed: load again")
+        if choices is not None and len(choices.replies) == 1:  # no other episode waits for it
+            return self._forced(choices.replies[0])
         request = _Request(key, len(prompt_ids), draw_to_wire(key, turn, prompt_ids, sampling, choices))
         if self._barrier is None:
             while not request.answer.done():

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from manyturn.agents.engine.engine import EngineError
-from manyturn.agents.engine.vllm.copying_engine import CopyingEngine, Drawer
+from manyturn.agents.engine.vllm.copying_engine import CopyingEngine
+from manyturn.agents.engine.vllm.draw import Drawer
 from manyturn.agents.engine.vllm.process import Process
 from manyturn.agents.tokens.episode_key import EpisodeKey
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from manyturn.agents.engine.vllm.digests import combined, tensor_digest
+from manyturn.agents.engine.vllm.model_folder import combined, tensor_digest
 
 if TYPE_CHECKING:
     import torch

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from manyturn.agents.play.endpoint.address import completions_url, shown
 from manyturn.agents.play.endpoint.options import Endpoint
+from manyturn.envs.users.address import PATH, endpoint_address
 
 _LONGEST_ANSWER = 4 * 2**20  # bytes
 _CONNECT = 10.0  # seconds; who does not take the connection by then is not there
@@ -131,3 +131,27 @@ def _cause(error: BaseException) -> str:
         if isinstance(below, OSError) and below.strerror and below.errno:
             message = os.strerror(below.errno) if below.strerror.startswith("Connect call") else below.strerror
     return f"{type(error).__name__}: {message}"
+
+
+def completions_url(base: str) -> httpx.URL:
+    """Address of chat completions. Raises ValueError, which names the fix; see ``endpoint_address``.
+
+    >>> str(completions_url("localhost:8000/v1"))
+    'http://localhost:8000/v1/chat/completions'
+    """
+    address = endpoint_address(base, "--endpoint.base-url")
+    try:
+        return httpx.URL(address + PATH)
+    except httpx.InvalidURL:
+        raise ValueError("the endpoint's address is no URL: check OPENAI_BASE_URL or --endpoint.base-url") from None
+
+
+def shown(url: httpx.URL) -> str:
+    """The address for messages; it holds no secrets.
+
+    >>> shown(completions_url("https://example.org/v1"))
+    'https://example.org/v1'
+    """
+    port = f":{url.port}" if url.port else ""
+    host = f"[{url.host}]" if ":" in url.host else url.host
+    return f"{url.scheme}://{host}{port}{url.path.removesuffix(PATH)}"

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from manyturn.agents.trajectories.conversation import conversations
-from manyturn.agents.trajectories.new_folder import new_folder
+from manyturn.agents.trajectories.formats.new_folder import new_folder
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError, canonical, from_plain, to_plain
 
 DATA = "data"
-_NO_ARROW = "--as datasets needs pyarrow: pip install 'manyturn[parquet]'"
 _COPIED = ("task", "content", "split", "difficulty", "stage", "member", "success", "ending", "turns")
 _CARD = """---
 tags: [manyturn, agents, trajectories]
@@ -49,12 +48,10 @@ configs:
 
 
 def write(out: Path, trajectories: Iterable[Trajectory]) -> int:
-    """Write the folder; returns how many episodes it has. Raises TrajectoryError where pyarrow is missing."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise TrajectoryError(_NO_ARROW) from None
+    """Write the folder; returns how many episodes it has."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     message = pa.struct([("role", pa.string()), ("content", pa.string())])
     texts = ("task", "content", "split", "difficulty", "stage", "ending", "env", "policy", "record")
     kinds = {"number": pa.int64(), **dict.fromkeys(texts, pa.string()), "member": pa.int64(), "turns": pa.int64()}
@@ -79,11 +76,9 @@ def write(out: Path, trajectories: Iterable[Trajectory]) -> int:
 
 def read(folder: Path) -> list[Trajectory]:
     """Read a folder that ``write`` wrote. Raises TrajectoryError if it is something else, or damaged."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise TrajectoryError(_NO_ARROW) from None
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     numbered: list[tuple[int, Trajectory]] = []
     for file in sorted((folder / DATA).glob("*.parquet")):
         try:

@@ -1,20 +1,18 @@
 """A server of vLLM's: what is asked of it over HTTP, and what its errors mean."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from manyturn.agents.engine.engine import EngineError, EngineRefused, Sampling
+from manyturn.agents.engine.engine import EngineError, EngineRefused
 from manyturn.agents.engine.vllm.access import VARIABLE, token
-from manyturn.agents.engine.vllm.choice_limits import limits
-from manyturn.agents.engine.vllm.copying_engine import Drawn
+from manyturn.agents.engine.vllm.draw import Drawn, DrawRequest
 from manyturn.agents.engine.vllm.versions import SERIES, fits
-from manyturn.agents.text.choices import Choices
 
-START = "start it with python -m manyturn.agents.engine.vllm.serve MODEL"
+START = "start it with python -m manyturn.agents.engine.vllm.server MODEL"
 _CONNECT = 10.0  # seconds until a server that does not take the connection counts as gone
 _IDLE = 2.0  # seconds that an unused connection is kept; vLLM closes its end after 5, which may cross with a request
 # vLLM closes a connection right after it says that an order failed. The next order on that one would be lost: each has
@@ -48,33 +46,15 @@ class Server:
         self._adapters = ""
         self._client: httpx.AsyncClient | None = None
 
-    async def draw(
-        self,
-        prompt: Sequence[int],
-        sampling: Sampling,
-        seed: int,
-        ends: frozenset[int],
-        salt: str,
-        adapters: Path | None,
-        choices: Choices | None = None,
-    ) -> Drawn:
+    async def draw(self, request: DrawRequest) -> Drawn:
         """A reply; see ``Drawer``."""
-        ids_sent, weights = list(prompt), self.weights
+        ids_sent, weights = list(request.prompt), self.weights
         body = {
             "token_ids": ids_sent,
-            "sampling_params": {
-                "temperature": sampling.temperature,
-                "max_tokens": sampling.max_tokens,
-                "seed": seed,
-                "logprobs": 0,
-                "ignore_eos": True,
-                "stop_token_ids": sorted(ends),
-                "detokenize": False,
-                **limits(choices),
-            },
-            "cache_salt": salt,
+            "sampling_params": request.sampling_params,
+            "cache_salt": request.salt,
             "return_token_ids": True,
-            **({"model": self._adapters} if adapters else {}),
+            **({"model": self._adapters} if request.adapters else {}),
         }
         answer = await self._ask("POST", "/inference/v1/generate", body, {})
         try:
@@ -162,10 +142,10 @@ class Server:
     ) -> Any:
         if self._client is None:
             # Not by way of a proxy: servers are machines next door, and take orders from whoever reaches them.
-            headers_of_all = {"Authorization": f"Bearer {token()}"} if token() else {}
+            headers_always = {"Authorization": f"Bearer {token()}"} if token() else {}
             limits = httpx.Limits(max_connections=None, keepalive_expiry=_IDLE)
             self._client = httpx.AsyncClient(
-                timeout=self._timeout, limits=limits, headers=headers_of_all, trust_env=False
+                timeout=self._timeout, limits=limits, headers=headers_always, trust_env=False
             )
         try:
             answer = await self._client.request(method, self.address + path, json=body, headers=headers)

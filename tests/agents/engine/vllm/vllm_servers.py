@@ -41,7 +41,7 @@ class Served:
         self.start()
 
     def start(self) -> None:
-        words = [sys.executable, "-m", "manyturn.agents.engine.vllm.serve", str(self.model), "--port", str(self.port)]
+        words = [sys.executable, "-m", "manyturn.agents.engine.vllm.server", str(self.model), "--port", str(self.port)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [*words, "--kv-gib", "0.25", *self.more],

@@ -10,7 +10,7 @@ import pytest
 from manyturn.agents.evaluation.seed_intervals import spread, spread_ends
 from manyturn.agents.evaluation.statistics import flip_p, interval_ends, mean_interval, paired_difference, sign_flip_p
 
-_FILE = Path(__file__).parents[2] / "benchmarks" / "coverage.py"
+_FILE = Path(__file__).parents[3] / "benchmarks" / "coverage.py"
 sys.path.append(str(_FILE.parent))  # last: its name is also that of a package
 _spec = importlib.util.spec_from_file_location("coverage_benchmark", _FILE)
 assert _spec is not None and _spec.loader is not None

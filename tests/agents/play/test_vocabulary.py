@@ -14,7 +14,7 @@ from manyturn.agents.play.error_limit import TooManyErrors
 from manyturn.agents.play.vocabulary import texts_of
 from manyturn.envs.hosting.seats import open_seats
 
-TRAPS = Path(__file__).parents[1] / "envs" / "traps.py"
+TRAPS = Path(__file__).parents[2] / "envs" / "traps.py"
 MAZE = "manyturn/Maze-v0"
 
 

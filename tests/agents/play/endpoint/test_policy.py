@@ -16,10 +16,10 @@ from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.concurrent_episodes import Patience, gather
 from manyturn.agents.play.endpoint.completion import Completion
 from manyturn.agents.play.endpoint.options import Endpoint, EndpointSampling
+from manyturn.agents.play.endpoint.policy import OpenAIPolicy
 from manyturn.agents.play.endpoint.retries import EndpointError
 from manyturn.agents.play.endpoint.tokens import TokenCount
 from manyturn.agents.play.episode import ContextFull, Ending, Episode
-from manyturn.agents.play.openai_policy import OpenAIPolicy
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.usage import Usage
 from manyturn.envs.contract.keys import generator

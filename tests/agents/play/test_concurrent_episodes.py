@@ -17,7 +17,7 @@ from manyturn.agents.play.scripted import Scripted
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.seats import InlineSeats, open_seats
 
-TRAPS = Path(__file__).parents[1] / "envs" / "traps.py"
+TRAPS = Path(__file__).parents[2] / "envs" / "traps.py"
 BREAKING = """
 import manyturn as mt
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "rollout.py"
+BENCHMARK = Path(__file__).parents[4] / "benchmarks" / "rollout.py"
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800), pytest.mark.usefixtures("vllm_package")]
 
 

@@ -20,7 +20,7 @@ from manyturn.agents.engine.engine import EngineError, EngineRefused, Reply, Sam
 from manyturn.agents.engine.engine_config import EngineContext, build_engine
 from manyturn.agents.engine.vllm.access import VARIABLE
 from manyturn.agents.engine.vllm.options import VllmServerConfig
-from manyturn.agents.engine.vllm.server_engine import VllmServerEngine
+from manyturn.agents.engine.vllm.server.engine import VllmServerEngine
 from manyturn.agents.engine.weights import ModuleWeights
 from manyturn.agents.model.language_model import LanguageModel
 from manyturn.agents.play.agent import Agent, AgentConfig

@@ -1,10 +1,11 @@
 """The engine vllm with one thing wrong that vLLM itself does not mind."""
 
+from dataclasses import replace
 from typing import Literal
 
 from manyturn.agents.engine.engine import Engine, Sampling
 from manyturn.agents.engine.engine_config import ENGINES, EngineContext
-from manyturn.agents.engine.vllm.copying_engine import Drawer
+from manyturn.agents.engine.vllm.draw import Drawer
 from manyturn.agents.engine.vllm.engine import VllmEngine
 from manyturn.agents.engine.vllm.options import VllmConfig
 
@@ -21,14 +22,14 @@ class FaultyDrawer:
     def __init__(self, process: Drawer, fault: str):
         self.process, self.fault = process, fault
 
-    async def draw(self, prompt, sampling, seed, ends, salt, adapters, choices):
+    async def draw(self, request):
         if self.fault == "temperature":
-            sampling = Sampling(max_tokens=sampling.max_tokens)
+            request = replace(request, sampling=Sampling(max_tokens=request.sampling.max_tokens))
         if self.fault == "stale_prefix":
-            salt = "always"
+            request = replace(request, salt="always")
         if self.fault == "no_adapters":
-            adapters = None
-        return await self.process.draw(prompt, sampling, seed, ends, salt, adapters, choices)
+            request = replace(request, adapters=None)
+        return await self.process.draw(request)
 
 
 class FaultyVllmEngine(VllmEngine):

@@ -1,6 +1,6 @@
 """Starts a server of vLLM's that the engine ``vllm-server`` can use.
 
-    python -m manyturn.agents.engine.vllm.serve MODEL --port 8000
+    python -m manyturn.agents.engine.vllm.server MODEL --port 8000
 
 MODEL is the folder or id of the model that is going to learn; the engine puts its weights in place of those. A server
 takes weights and orders from whoever reaches it, so it listens only to this machine. With another ``--host`` it wants
@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from manyturn.agents.engine.vllm.access import check_reach, token
-from manyturn.agents.engine.vllm.choice_limits import PROCESSOR
+from manyturn.agents.engine.vllm.draw import PROCESSOR
 from manyturn.agents.engine.vllm.process import room_for, settle
 from manyturn.agents.engine.vllm.versions import installed
 from manyturn.agents.engine.vllm.worker import EXTENSION
 from manyturn.envs.contract.options import ConfigError
 
-_GUARD = "manyturn.agents.engine.vllm.guard.TokenGuard"
+_GUARD = "manyturn.agents.engine.vllm.access.TokenGuard"
 _ORDERS = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"}
 
 

@@ -18,7 +18,7 @@ from manyturn.agents.engine.engine import EngineError, Sampling
 from manyturn.agents.model.language_model import LanguageModel
 from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.concurrent_episodes import Patience, gather
-from manyturn.agents.play.openai_policy import Endpoint, EndpointSampling, OpenAIPolicy
+from manyturn.agents.play.endpoint.policy import Endpoint, EndpointSampling, OpenAIPolicy
 from manyturn.agents.text.choices import Choices, NoChoice, ReplyChoices
 from manyturn.agents.text.formats.free_text import FreeText, FreeTextConfig
 from manyturn.agents.text.formats.tagged import Tagged, TaggedConfig
