@@ -60,6 +60,7 @@ class TransformersEngine(BaseEngine):
         model: PreTrainedModel,
         end_ids: frozenset[int],
         max_batch: int = 256,
+        *,
         reproducible: bool = True,
         barrier: BatchBarrier | None = None,
         copied: bool = False,

@@ -86,7 +86,7 @@ def read_evaluation(path: Path) -> Evaluated:
     return Evaluated(folder, panel, rows, summary)
 
 
-def same_tasks(evaluations: Sequence[Evaluated], shared: bool = False) -> dict[str, str]:
+def same_tasks(evaluations: Sequence[Evaluated], *, shared: bool = False) -> dict[str, str]:
     """Content -> id of the tasks to compare over, in the order and with the ids of the first.
 
     Args:
@@ -157,7 +157,7 @@ def part_values(rows: Sequence[Row], part: str, tasks: Mapping[str, str]) -> dic
     return values
 
 
-def compare(evaluations: Sequence[Evaluated], shared: bool = False) -> dict[str, Any]:
+def compare(evaluations: Sequence[Evaluated], *, shared: bool = False) -> dict[str, Any]:
     """Each evaluation against the first, as plain values for JSON.
 
     A comparison holds for each metric the ``difference`` (of task means, this one minus the first) with its
@@ -173,7 +173,7 @@ def compare(evaluations: Sequence[Evaluated], shared: bool = False) -> dict[str,
     """
     if len(evaluations) < 2:
         raise CompareError("a comparison takes two evaluations at least")
-    tasks = same_tasks(evaluations, shared)
+    tasks = same_tasks(evaluations, shared=shared)
     first, *others = evaluations
     parts = sorted(part_names(row for evaluation in evaluations for row in evaluation.rows))
     comparisons = [_compare(first, other, tasks, parts) for other in others]
@@ -246,7 +246,7 @@ def _both(a: Values, b: Values) -> tuple[Values, Values]:
     return {task: a[task] for task in both}, {task: b[task] for task in both}
 
 
-def _paired(a: Values, b: Values, proportion: bool) -> dict[str, Any]:
+def _paired(a: Values, b: Values, *, proportion: bool) -> dict[str, Any]:
     """B minus A, over tasks that both have."""
     difference = paired_difference(b, a, proportion=proportion)
     differences = [_mean(b[task]) - _mean(a[task]) for task in a]

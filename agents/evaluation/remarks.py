@@ -9,7 +9,7 @@ from manyturn.agents.play.episode import Ending
 _NEARLY_ALL = 0.995
 
 
-def remarks(summary: Mapping[str, Any], invalid_explained: bool = False) -> list[str]:
+def remarks(summary: Mapping[str, Any], *, invalid_explained: bool = False) -> list[str]:
     """Lines to go below the table of a summary.
 
     Args:

@@ -11,7 +11,7 @@ from rich.text import Text
 from manyturn.agents.evaluation.remarks import remarks
 
 
-def print_summary(summary: Mapping[str, Any], console: Console, invalid_explained: bool = False) -> None:
+def print_summary(summary: Mapping[str, Any], console: Console, *, invalid_explained: bool = False) -> None:
     """A table of what matters most."""
     table = Table(title=Text(f"{summary['policy']} on {summary['panel']['id']}"), title_justify="left")
     table.add_column("", justify="left")
@@ -36,7 +36,7 @@ def print_summary(summary: Mapping[str, Any], console: Console, invalid_explaine
                 table.add_row(Text(name), *_shown(figure["success"], percent=True))
     console.print(table)
     console.print(_facts(summary), markup=False, highlight=False)
-    for remark in remarks(summary, invalid_explained):
+    for remark in remarks(summary, invalid_explained=invalid_explained):
         console.print(remark, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -67,7 +67,7 @@ def print_summaries(
         _print_parts(summaries, parts, console)
     for name, summary in summaries.items():
         lost = [_lost(summary["lost"])] if summary["lost"]["reply_tokens"] else []
-        for remark in [*lost, *remarks(summary, name in invalid_explained)]:
+        for remark in [*lost, *remarks(summary, invalid_explained=name in invalid_explained)]:
             # As a Text: in a string rich would take the :m: of openai:m: for the name of an emoji.
             console.print(Text(f"{name}: {remark}"), soft_wrap=True)
 
@@ -150,9 +150,13 @@ def _lost(lost: Mapping[str, Any]) -> str:
     return f"lost to errors and interruptions: {tokens}{cost}"
 
 
-def _shown(interval: Mapping[str, Any], percent: bool = False) -> tuple[str, str, str]:
-    ends = [number(interval[end], percent) for end in ("ci_low", "ci_high")]
-    return number(interval["mean"], percent), "unknown" if "–" in ends else " to ".join(ends), str(interval["n_tasks"])
+def _shown(interval: Mapping[str, Any], *, percent: bool = False) -> tuple[str, str, str]:
+    ends = [number(interval[end], percent=percent) for end in ("ci_low", "ci_high")]
+    return (
+        number(interval["mean"], percent=percent),
+        "unknown" if "–" in ends else " to ".join(ends),
+        str(interval["n_tasks"]),
+    )
 
 
 def count(value: float | None) -> str:
@@ -169,7 +173,7 @@ def count(value: float | None) -> str:
     return f"{value:.3g}"
 
 
-def number(value: float | None, percent: bool = False) -> str:
+def number(value: float | None, *, percent: bool = False) -> str:
     if value is None:
         return "–"
     return f"{value:.1%}" if percent else f"{value:.3g}"

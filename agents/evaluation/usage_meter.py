@@ -28,11 +28,11 @@ class Metered:
         self.concurrency, self.blocks = getattr(policy, "concurrency", None), getattr(policy, "blocks", False)
 
     def player(self, key: EpisodeKey, instructions: str) -> Player:
-        return _MeteredPlayer(self._meter, self._policy.player(key, instructions), self.blocks)
+        return _MeteredPlayer(self._meter, self._policy.player(key, instructions), blocks=self.blocks)
 
 
 class _MeteredPlayer:
-    def __init__(self, meter: Meter, player: Player, blocks: bool):
+    def __init__(self, meter: Meter, player: Player, *, blocks: bool):
         self._meter, self._player, self._blocks = meter, player, blocks
 
     @property

@@ -86,18 +86,18 @@ class LanguageModel:
         self.model.tie_weights()
 
 
-def _splitter(digits: bool) -> pre_tokenizers.PreTokenizer:
+def _splitter(*, digits: bool) -> pre_tokenizers.PreTokenizer:
     words = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     return pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), words]) if digits else words
 
 
-def words_of(texts: Iterable[str], digits: bool = False) -> list[str]:
+def words_of(texts: Iterable[str], *, digits: bool = False) -> list[str]:
     """The distinct pieces that texts consist of, a word carrying the space before it; sorted."""
-    splitter = _splitter(digits)
+    splitter = _splitter(digits=digits)
     return sorted({piece for text in set(texts) for piece, _ in splitter.pre_tokenize_str(text)})
 
 
-def tiny_tokenizer(texts: Iterable[str], digits: bool = False) -> PreTrainedTokenizerBase:
+def tiny_tokenizer(texts: Iterable[str], *, digits: bool = False) -> PreTrainedTokenizerBase:
     """A tokenizer with one token for each word of the texts; any other text falls back to bytes, so nothing is lost.
 
     Decoding is the exact inverse of encoding.
@@ -107,9 +107,9 @@ def tiny_tokenizer(texts: Iterable[str], digits: bool = False) -> PreTrainedToke
     """
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     special = [END, USER, AGENT, SYSTEM]
-    pieces = [*special, *alphabet, *(w for w in words_of(texts, digits) if w not in set(alphabet))]
+    pieces = [*special, *alphabet, *(w for w in words_of(texts, digits=digits) if w not in set(alphabet))]
     core = Tokenizer(models.BPE(vocab={piece: i for i, piece in enumerate(pieces)}, merges=[], ignore_merges=True))
-    core.pre_tokenizer = _splitter(digits)
+    core.pre_tokenizer = _splitter(digits=digits)
     core.decoder = decoders.ByteLevel()
     return PreTrainedTokenizerFast(
         tokenizer_object=core,
@@ -147,7 +147,7 @@ def build_tiny(
     """
     if width % heads:
         raise ModelError(f"model.heads = {heads} must divide model.width = {width}")
-    tokenizer = tiny_tokenizer(texts, digits)
+    tokenizer = tiny_tokenizer(texts, digits=digits)
     template = ChatTemplate(tokenizer)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -54,7 +54,7 @@ class ModelConfig(Named):
             run: the configuration of the run, a ``RunConfig``, with what was given and the defaults of its classes.
             env: its environment; None while only the configuration is known.
         """
-        return {"sampling": {"max_tokens": run.agent.reply_format.reply_tokens(has_tools(env))}}
+        return {"sampling": {"max_tokens": run.agent.reply_format.reply_tokens(tools=has_tools(env))}}
 
 
 def has_tools(env: EnvFacts | None) -> bool:

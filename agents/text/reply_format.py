@@ -32,7 +32,7 @@ class ReplyFormat(abc.ABC):
     def parse(self, text: str) -> Parsed:
         """The action that a reply means. Every text means something, if only itself."""
 
-    def reply_tokens(self, tools: bool) -> int:
+    def reply_tokens(self, *, tools: bool) -> int:
         """Tokens that a reply needs, its end included, with a tokenizer for any text: the limit where nobody gives one.
 
         Args:

@@ -152,7 +152,7 @@ class ChatTemplate:
         """A reply written by another author, as the policy would have said it: its text and the end token."""
         return [*self.encode(self.content(text)), self.end_id]
 
-    def bridge(self, observation: str, ended: bool) -> list[int]:
+    def bridge(self, observation: str, *, ended: bool) -> list[int]:
         """Token ids between a reply and the next one.
 
         Args:
@@ -312,7 +312,7 @@ class ChatTemplate:
             return [{"role": "system", "content": system}, {"role": "user", "content": observation}]
         return [{"role": "user", "content": f"{system}\n\n{observation}"}]
 
-    def _render(self, messages: list[Message], tools: Sequence[Any] = (), asks: bool = True) -> str:
+    def _render(self, messages: list[Message], tools: Sequence[Any] = (), *, asks: bool = True) -> str:
         """A conversation as text; where it ``asks``, up to where a reply begins."""
         import jinja2
 

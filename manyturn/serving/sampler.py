@@ -119,9 +119,9 @@ class _Aboard:
             case "expect":
                 self._made.barrier.due += message["count"] if self._made.in_rounds else 0
             case "draw":
-                asked = draw_from_wire(message)
-                task = asyncio.create_task(self._draw(number, *asked))
-                self._draws[task] = asked[0], number
+                draw = draw_from_wire(message)
+                task = asyncio.create_task(self._draw(number, *draw))
+                self._draws[task] = draw.key, number
                 task.add_done_callback(self._drawn)
             case "close":
                 self._close(key_from_wire(message["key"]))

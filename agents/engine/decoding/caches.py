@@ -45,7 +45,7 @@ class Caches:
         self._coming: dict[_Begins, Row] = {}  # full pages that rows are about to compute first
 
     def begin(
-        self, key: Hashable, row: Row, asking: Collection[Hashable] = (), alone: bool = False
+        self, key: Hashable, row: Row, asking: Collection[Hashable] = (), *, alone: bool = False
     ) -> Literal["begun", "soon", "full"]:
         """Give a row its pages, with what is known of its prompt.
 
@@ -63,7 +63,7 @@ class Caches:
         if first is not None and first in self._coming:
             return "soon"
         need = -(-row.most // PAGE) - len(mine.pages)
-        if not self._make_room(need, key, asking, alone):
+        if not self._make_room(need, key, asking, alone=alone):
             return "full"
         del self.kept[key]
         row.begin(mine.pages + self._pool.take(need), len(mine.ids))
@@ -96,7 +96,7 @@ class Caches:
         computed = len(mine.ids)
         return _begins(mine.pages, prompt) if computed % PAGE == 0 and computed + PAGE < len(prompt) else None
 
-    def _make_room(self, need: int, own: Hashable, asking: Collection[Hashable], alone: bool) -> bool:
+    def _make_room(self, need: int, own: Hashable, asking: Collection[Hashable], *, alone: bool) -> bool:
         idle = [key for key in self.kept if key != own and key not in asking]
         # Pages that several use may come free too, but are not counted on.
         spare = sum(self._pool.users(page) == 1 for key in idle for page in self.kept[key].pages)
@@ -120,7 +120,7 @@ class Caches:
                     self._begins[page] = begins
                 self._coming.pop(begins, None)
 
-    def end(self, key: Hashable, row: Row, keep: bool) -> None:
+    def end(self, key: Hashable, row: Row, *, keep: bool) -> None:
         """A row is over, for good or for now.
 
         Args:

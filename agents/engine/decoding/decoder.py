@@ -93,7 +93,7 @@ class Decoder:
             if count:
                 taking.append(row)
                 counts.append(count)
-        return PassPlan(self._pool, taking, counts, self._groups, self._workspace, self.model.dtype, self.model.device)
+        return PassPlan(self._pool, taking, counts, self._groups, self._workspace, self.model.dtype)
 
     def _draw(self, rows: list[Row], hidden: torch.Tensor) -> list[Row]:
         """Draw the next token of each row from its hidden state (rows, D); returns the rows that ended."""

@@ -45,7 +45,7 @@ def cache_bytes(context: EngineContext, asked_gb: float | None, max_batch: int, 
         ConfigError: training and they do not fit, or not even one such episode does.
     """
     device, on_gpu = context.model.device, context.model.device.type != "cpu"
-    total, training = device_bytes(device), _beside(context, on_gpu)
+    total, training = device_bytes(device), _beside(context, on_gpu=on_gpu)
     if training > total and context.learns:
         fix = "set learner.lora_rank to 16, or take a smaller model"
         if context.rank_share is not None:
@@ -58,7 +58,7 @@ def cache_bytes(context: EngineContext, asked_gb: float | None, max_batch: int, 
     page = PAGE * cache_shape(context.model.config, dtype).position_bytes
     longest = -(-context.max_context // PAGE) * page
     if asked_gb is None:
-        budget, instead = min(max_batch * longest, cache_room(total, training, on_gpu)), "take a smaller model"
+        budget, instead = min(max_batch * longest, cache_room(total, training, on_gpu=on_gpu)), "take a smaller model"
         of = f"{size(budget)} of the {size(total)} of memory are"
     else:
         budget, instead = asked_gb * 1e9, f"set engine.cache_gb to {longest / 1e9:.3g}"
@@ -83,11 +83,11 @@ def device_bytes(device: torch.device) -> float:
     return main_memory()[0] if device.type == "cpu" else float(torch.cuda.get_device_properties(device).total_memory)
 
 
-def _beside(context: EngineContext, on_gpu: bool) -> float:
+def _beside(context: EngineContext, *, on_gpu: bool) -> float:
     """Bytes of a device that the model takes, with its training or a rank's share of it, if it is trained."""
     trained = sum(p.numel() for p in context.model.parameters() if context.learns and p.requires_grad)
     others = sum(p.nbytes for p in context.model.parameters() if not (context.learns and p.requires_grad))
-    training = training_bytes(trained, trained, on_gpu) + others + context.beside
+    training = training_bytes(trained, trained, on_gpu=on_gpu) + others + context.beside
     if not context.moments:
         training -= MOMENTS_BYTES * trained
     if context.rank_share is None or not context.learns:

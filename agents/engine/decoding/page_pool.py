@@ -49,7 +49,7 @@ class PagePool:
     """
 
     def __init__(self, shape: CacheShape, pages: int, device: torch.device):
-        self.shape, self.pages, self._device, self.most = shape, pages, device, 0
+        self.shape, self.pages, self.device, self.most = shape, pages, device, 0
         self._free = list(range(pages, 0, -1))
         self._users = [0] * (pages + 1)
         self._stores: list[tuple[torch.Tensor, torch.Tensor]] = []  # keys and values of a layer: (pages, numbers)
@@ -92,7 +92,7 @@ class PagePool:
         self.shape = self.shape._replace(dtype=dtype)
         layers, heads, size, _ = self.shape
         numbers = (self.pages + 1, PAGE * heads * size)
-        stores = [(_zeros(numbers, dtype, self._device), _zeros(numbers, dtype, self._device)) for _ in range(layers)]
+        stores = [(_zeros(numbers, dtype, self.device), _zeros(numbers, dtype, self.device)) for _ in range(layers)]
         self._stores = stores  # all of it or nothing
 
     def let_go(self) -> None:

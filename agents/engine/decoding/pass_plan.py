@@ -55,7 +55,7 @@ class PassPlan(Cache):
         counts: new tokens of each.
         groups: query heads that share a key-value head.
         workspace: bytes that the copy of one layer's keys and values of a piece may take.
-        dtype, device: of the model.
+        dtype: of the model.
 
     Attributes:
         rows: those that take part, in the order of their tokens.
@@ -72,10 +72,9 @@ class PassPlan(Cache):
         groups: int,
         workspace: int,
         dtype: torch.dtype,
-        device: torch.device,
     ):
         super().__init__(layers=[])
-        self._pool, self._groups, self._dtype, self._device = pool, groups, dtype, device
+        self._pool, self._groups, self._dtype, self._device = pool, groups, dtype, pool.device
         # Stable, so that equal rows stay in their order.
         order = sorted(range(len(rows)), key=lambda i: (counts[i], rows[i].computed))
         self.rows = [rows[i] for i in order]

@@ -61,5 +61,11 @@ def transformers(context: EngineContext, config: TransformersConfig) -> Engine:
         torch.nn.Module.to(model, torch.bfloat16)
     moves = coarser or (context.own_weights and not context.lora)
     return TransformersEngine(
-        model, context.end_ids, config.max_batch, config.reproducible, context.barrier, moves, room
+        model,
+        context.end_ids,
+        config.max_batch,
+        reproducible=config.reproducible,
+        barrier=context.barrier,
+        copied=moves,
+        cache_bytes=room,
     )

@@ -14,7 +14,7 @@ message names the engine and describes the model; the weights come after it. The
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from manyturn.agents.engine.engine import EngineError, EngineRefused, Reply, Sampling
 from manyturn.agents.text.choices import Choices
@@ -24,6 +24,16 @@ PATH = "/sampler"
 LANGUAGE = 1  # a sampler and a driver that speak another one refuse each other
 
 _ERRORS = {"refused": EngineRefused, "engine": EngineError}
+
+
+class Draw(NamedTuple):
+    """A request for one reply; ``choices`` limit it if there are any."""
+
+    key: EpisodeKey
+    turn: int
+    prompt: list[int]
+    sampling: Sampling
+    choices: Choices | None
 
 
 def error_to_wire(error: Exception) -> dict[str, Any]:
@@ -54,13 +64,14 @@ def draw_to_wire(
     }
 
 
-def draw_from_wire(fields: Mapping[str, Any]) -> tuple[EpisodeKey, int, list[int], Sampling, Choices | None]:
+def draw_from_wire(fields: Mapping[str, Any]) -> Draw:
     """Inverse of ``draw_to_wire``. Raises ValueError, KeyError or TypeError for anything else."""
     choices, prompt = fields["choices"], fields["prompt"]
     if not isinstance(fields["turn"], int) or not all(type(token) is int for token in prompt):
         raise TypeError("a turn is a number, and a prompt a list of tokens")
     limited = None if choices is None else Choices(choices)
-    return key_from_wire(fields["key"]), fields["turn"], prompt, Sampling.model_validate(fields["sampling"]), limited
+    sampling = Sampling.model_validate(fields["sampling"])
+    return Draw(key_from_wire(fields["key"]), fields["turn"], prompt, sampling, limited)
 
 
 def key_from_wire(values: Any) -> EpisodeKey:

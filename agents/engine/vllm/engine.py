@@ -27,8 +27,8 @@ class VllmEngine(CopyingEngine):
 
     def __init__(self, model: "PreTrainedModel", end_ids: frozenset[int], config: "VllmConfig"):
         self._cuda = model.device.type == "cuda"
-        super().__init__(model, end_ids, config, config.precision(self._cuda))
-        self._start = partial(Process, self._folder.path, config, self.precision, self._rank, self._cuda)
+        super().__init__(model, end_ids, config, config.precision(on_gpu=self._cuda))
+        self._start = partial(Process, self._folder.path, config, self.precision, self._rank, cuda=self._cuda)
         self._process: Process | None = None
         self._starting = asyncio.Lock()
         self._ending: list[asyncio.Future[None]] = []

@@ -21,7 +21,7 @@ class VllmOptions(EngineConfig):
     def capabilities(self) -> Capabilities:
         return Capabilities(lora=True, choices=True)
 
-    def precision(self, on_gpu: bool) -> str:
+    def precision(self, *, on_gpu: bool) -> str:
         """The type, where auto is made out."""
         return self.dtype if self.dtype != "auto" else "bfloat16" if on_gpu else "float32"
 

@@ -34,6 +34,7 @@ class Process:
         config: "VllmConfig",
         dtype: str,
         rank: int,
+        *,
         cuda: bool,
     ):
         settle()

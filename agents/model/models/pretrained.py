@@ -63,7 +63,7 @@ class PretrainedModel(ModelConfig):
         return {
             "threads": 0,
             "agent": {"format": form, "max_context": context},
-            "sampling": {"max_tokens": max(1, min(FORMATS.apply(form).reply_tokens(tools), longest // 4))},
+            "sampling": {"max_tokens": max(1, min(FORMATS.apply(form).reply_tokens(tools=tools), longest // 4))},
             "learner": {"lora_rank": rank, "lr": _LR[rank > 0]},
             "warmup": {
                 "episodes": 256 if imitates else 0,

@@ -39,7 +39,7 @@ class TinyModel(ModelConfig):
 
     def defaults(self, run: Any, env: EnvFacts | None) -> Mapping[str, Any]:
         """It knows only one environment, so it needs no instructions, and a word is one token."""
-        tokens = run.agent.reply_format.reply_tokens(has_tools(env))
+        tokens = run.agent.reply_format.reply_tokens(tools=has_tools(env))
         return {"agent": {"instructions": False}, "sampling": {"max_tokens": tokens // _SHORTER}}
 
 

@@ -53,7 +53,7 @@ class Completion(NamedTuple):
     charged: TokenCount | None = None
 
 
-def read_completion(raw: bytes, offered: bool) -> Completion:
+def read_completion(raw: bytes, *, offered: bool) -> Completion:
     """The completion in the body of an answer. Raises Unreadable.
 
     Args:

@@ -55,7 +55,7 @@ def is_page(headers: Mapping[str, str], raw: bytes) -> bool:
     return "html" in headers.get("content-type", "") or raw[:200].lstrip()[:1] == b"<"
 
 
-def way_out(status: int, raw: bytes, body: Mapping[str, Any], where: str, has_key: bool) -> str:
+def way_out(status: int, raw: bytes, body: Mapping[str, Any], where: str, *, has_key: bool) -> str:
     """Advice about a refusal; empty where its own text says it best.
 
     Args:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from manyturn.agents.engine.engine import EngineError, EngineRefused
-from manyturn.agents.play.endpoint.client import Client, NoAnswer, Response, TooSlow, Unreachable
+from manyturn.agents.play.endpoint.client import Client
 from manyturn.agents.play.endpoint.completion import Completion, NoCompletion, Unreadable, read_completion
 from manyturn.agents.play.endpoint.options import Endpoint
 from manyturn.agents.play.endpoint.refusals import (
@@ -24,6 +24,7 @@ from manyturn.agents.play.endpoint.refusals import (
 )
 from manyturn.agents.play.endpoint.tokens import TokenCount, total
 from manyturn.agents.play.episode import ContextFull
+from manyturn.envs.users.http_post import NoAnswer, Response, TooSlow, Unreachable
 
 _FIRST_ATTEMPTS = 4  # of the request that shows whether there is an endpoint
 _SILENCE = 30.0  # seconds between two lines about waiting, once the endpoint has answered
@@ -152,7 +153,7 @@ class Asking:
         if reply.status != 200:
             raise self._fault(reply, body, text)
         try:
-            return read_completion(reply.raw, bool(body.get("tools")))
+            return read_completion(reply.raw, offered=bool(body.get("tools")))
         except Unreadable as fault:
             if not self._answered and is_page(reply.headers, reply.raw):
                 raise EngineRefused(f"{self.client.where} answers with a web page: {_NOT_THERE}") from fault
@@ -167,7 +168,7 @@ class Asking:
         # Where not even the first request fits, no episode could begin.
         if is_too_long(status, reply.raw) and (self._answered or not reserves_too_much(reply.raw)):
             return ContextFull(f"the endpoint says: {text}")
-        advice = way_out(status, reply.raw, body, where, self.client.has_key)
+        advice = way_out(status, reply.raw, body, where, has_key=self.client.has_key)
         message = "; ".join(part for part in (text, advice) if part)
         return EngineRefused(f"{where} refused with status {status}: {message}")
 

@@ -33,8 +33,8 @@ def action_of(calls: Sequence[NativeCall]) -> Parsed:
         try:
             read += read_calls(text, 1)
         except BadCall:
-            return Parsed(text, False)
-    return Parsed(calls_text(read), True)
+            return Parsed(text, format_valid=False)
+    return Parsed(calls_text(read), format_valid=True)
 
 
 def reply_text(text: str, calls: Sequence[NativeCall]) -> str:

@@ -42,7 +42,7 @@ class WholeMemory:
     def prompt(self, observation: str) -> list[int]:
         if not self._ids:
             return self._template.opening(self._system, observation)
-        return self._ids + self._template.bridge(observation, self._ended)
+        return self._ids + self._template.bridge(observation, ended=self._ended)
 
     def add_reply(self, prompt_ids: list[int], reply_ids: Sequence[int], text: str) -> None:
         self._ids = [*prompt_ids, *reply_ids]

@@ -39,14 +39,14 @@ class ToolCall(ReplyFormat):
             "several such blocks are several calls. Without a call, what you write is said to the user."
         )
 
-    def reply_tokens(self, tools: bool) -> int:
+    def reply_tokens(self, *, tools: bool) -> int:
         return super().reply_tokens(tools=True) + (_THINKING if self.thinks else 0)
 
     def parse(self, text: str) -> Parsed:
         rest = _after_thoughts(text)
         calls = [block.strip() for block in _BLOCK.findall(rest)]
         if len(calls) != rest.count("<tool_call>") or len(calls) != rest.count("</tool_call>"):
-            return Parsed(rest[max(0, rest.find("<tool_call>")) :].strip(), False)
+            return Parsed(rest[max(0, rest.find("<tool_call>")) :].strip(), format_valid=False)
         if calls:
             action = calls[0] if len(calls) == 1 else f"[{', '.join(calls)}]"
             return Parsed(action or text.strip(), bool(action))

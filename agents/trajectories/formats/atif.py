@@ -92,7 +92,7 @@ def _steps(trajectory: Trajectory, replies: list[Said]) -> list[dict[str, Any]]:
             "metrics": _metrics(row, tokens),
             "observation": {"results": [{"content": answer}]},
         }
-        read_back = _row_of(step, number, row["observation"], trajectory.episode, tokens is not None)
+        read_back = _row_of(step, number, row["observation"], trajectory.episode, has_tokens=tokens is not None)
         rest = {name: value for name, value in row.items() if name not in read_back or _differ(read_back[name], value)}
         ours: dict[str, Any] = {"turn": pack(rest)}
         if tokens is not None:
@@ -143,7 +143,7 @@ def _of_ours(plain: Mapping[str, Any], ours: Mapping[str, Any]) -> Trajectory:
     for number, step in enumerate(step for step in plain["steps"] if step["source"] == _AGENT):
         extra, metrics = step["extra"][_OURS], step.get("metrics") or {}
         tokens = extra.get("tokens")
-        turns.append(_row_of(step, number, read, episode, tokens is not None) | unpack(extra["turn"]))
+        turns.append(_row_of(step, number, read, episode, has_tokens=tokens is not None) | unpack(extra["turn"]))
         if tokens is not None:
             ids = metrics["prompt_token_ids"], metrics["completion_token_ids"], metrics["logprobs"]
             replies.append(Said(*ids, tokens["entropies"], tokens["version"], tokens["role"], tokens["allowed"]))
@@ -156,7 +156,7 @@ def _of_ours(plain: Mapping[str, Any], ours: Mapping[str, Any]) -> Trajectory:
     return Trajectory(episode, turns, ledger, ours["about"])
 
 
-def _row_of(step: Mapping[str, Any], number: int, read: str, episode: Row, has_tokens: bool) -> Row:
+def _row_of(step: Mapping[str, Any], number: int, read: str, episode: Row, *, has_tokens: bool) -> Row:
     """The part of a turn's row that a step of ours holds outside ``extra``."""
     metrics = step.get("metrics") or {}
     logprobs = metrics.get("logprobs")

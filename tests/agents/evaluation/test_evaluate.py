@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from manyturn.agents.evaluation.evaluate import NotHeldOut, evaluate, held_out_guard
+from manyturn.agents.evaluation.evaluate import EvaluationPlan, NotHeldOut, evaluate, held_out_guard
 from manyturn.agents.evaluation.summary import ABOUT, summarise
 from manyturn.agents.evaluation.summary_table import print_summaries, print_summary
 from manyturn.agents.play.concurrent_episodes import Patience, TooManyErrors
@@ -60,7 +60,7 @@ def play(out=None, *, env=MAZE, tasks=8, noise=0.5, limit=8, workers=0, panel=No
         async with open_seats(env, None, wrappers, limit=limit, workers=workers) as seats:
             options = {"repeats": 2, "seed": 1, "max_turns": 50, "patience": Patience(2, 0.5), **settings}
             chosen = panel or make_panel(seats.tasks("test"), env, "test", tasks)
-            return await evaluate(seats, Scripted(noise), chosen, out=out, **options)
+            return await evaluate(seats, Scripted(noise), EvaluationPlan(chosen, **options), out=out)
 
     return asyncio.run(run())
 
@@ -173,8 +173,10 @@ def counted(out, env=MAZE, on_progress=lambda progress: None):
     async def run():
         async with open_seats(env, limit=4) as seats:
             panel, patience = make_panel(seats.tasks("test"), env, "test", 8), Patience(2, 0.5)
-            options = {"repeats": 2, "seed": 1, "max_turns": 50, "patience": patience, "on_progress": on_progress}
-            return await evaluate(seats, Counted(0.3), panel, out=out, **options)
+            options = {"repeats": 2, "seed": 1, "max_turns": 50, "patience": patience}
+            return await evaluate(
+                seats, Counted(0.3), EvaluationPlan(panel, **options), out=out, on_progress=on_progress
+            )
 
     return asyncio.run(run())
 
@@ -282,7 +284,7 @@ def test_a_process_that_was_killed_loses_no_finished_episode(tmp_path):
 import asyncio, os, signal
 from pathlib import Path
 import manyturn
-from manyturn.agents.evaluation.evaluate import evaluate
+from manyturn.agents.evaluation.evaluate import EvaluationPlan, evaluate
 from manyturn.agents.play.scripted import Scripted
 from manyturn.envs.contract.panel import make_panel
 from manyturn.envs.hosting.seats import open_seats
@@ -293,7 +295,8 @@ async def run():
     async with open_seats({MAZE!r}, limit=3) as seats:
         panel = make_panel(seats.tasks("test"), {MAZE!r}, "test", 8)
         out = Path({str(tmp_path)!r})
-        await evaluate(seats, Scripted(0.5), panel, repeats=2, seed=1, max_turns=50, out=out, on_progress=end)
+        plan = EvaluationPlan(panel, repeats=2, seed=1, max_turns=50)
+        await evaluate(seats, Scripted(0.5), plan, out=out, on_progress=end)
 asyncio.run(run())
 """
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from manyturn.agents.evaluation.evaluate import evaluate
+from manyturn.agents.evaluation.evaluate import EvaluationPlan, evaluate
 from manyturn.agents.evaluation.paired_comparison import METRICS, CompareError, compare, read_evaluation
 from manyturn.agents.evaluation.statistics import detectable_difference, holm, paired_difference
 from manyturn.agents.play.scripted import Scripted
@@ -28,7 +28,8 @@ def play(out, noise, tasks=None, wrappers=(), **settings):
         async with open_seats(MAZE, wrappers=wrappers, limit=8) as seats:
             chosen = tasks if tasks is not None else seats.tasks("test")[:20]
             options = {"repeats": 2, "seed": 1, "max_turns": 50, **settings}
-            await evaluate(seats, Scripted(noise), make_panel(chosen, MAZE, "test"), out=out, **options)
+            plan = EvaluationPlan(make_panel(chosen, MAZE, "test"), **options)
+            await evaluate(seats, Scripted(noise), plan, out=out)
 
     asyncio.run(run())
     return out
@@ -62,7 +63,7 @@ def test_scores_with_different_users_are_never_compared(tmp_path):
     async def talk(user, out):
         async with open_seats("manyturn/Talk-Booking-v0", {"user": user}) as seats:
             panel = make_panel(seats.tasks("test")[:3], "manyturn/Talk-Booking-v0", "test")
-            await evaluate(seats, Scripted(0.0), panel, repeats=1, seed=1, max_turns=20, out=out)
+            await evaluate(seats, Scripted(0.0), EvaluationPlan(panel, repeats=1, seed=1, max_turns=20), out=out)
         return out
 
     plain = asyncio.run(talk("agenda", tmp_path / "plain"))

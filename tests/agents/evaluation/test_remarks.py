@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from manyturn.agents.evaluation.evaluate import evaluate
+from manyturn.agents.evaluation.evaluate import EvaluationPlan, evaluate
 from manyturn.agents.evaluation.remarks import remarks
 from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.scripted import SCRIPTS
@@ -28,7 +28,7 @@ def found(policy, env="manyturn/Maze-v0"):
     async def run():
         async with open_seats(env) as seats:
             panel = make_panel(seats.tasks("test"), env, "test", 2)
-            return await evaluate(seats, SCRIPTS[policy], panel, repeats=1, seed=0, max_turns=9)
+            return await evaluate(seats, SCRIPTS[policy], EvaluationPlan(panel, repeats=1, seed=0, max_turns=9))
 
     return asyncio.run(run()).summary
 

@@ -5,7 +5,7 @@ import functools
 
 import pytest
 
-from manyturn.agents.evaluation.evaluate import evaluate
+from manyturn.agents.evaluation.evaluate import EvaluationPlan, evaluate
 from manyturn.agents.play.python_policy import PolicyError, PythonPolicy
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.panel import make_panel
@@ -19,7 +19,8 @@ def play(made, tasks=2, repeats=2, **options):
         async with open_seats(MAZE) as seats:
             panel = make_panel(seats.tasks("test"), MAZE, "test", tasks)
             policy = PythonPolicy(made, "mine")
-            return await evaluate(seats, policy, panel, repeats=repeats, seed=3, max_turns=50, **options)
+            plan = EvaluationPlan(panel, repeats=repeats, seed=3, max_turns=50)
+            return await evaluate(seats, policy, plan, **options)
 
     return asyncio.run(run())
 

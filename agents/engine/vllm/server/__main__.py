@@ -24,7 +24,7 @@ _GUARD = "manyturn.agents.engine.vllm.access.TokenGuard"
 _ORDERS = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"}
 
 
-def words_for_vllm(folder: Path, options: argparse.Namespace, precision: str, cuda: bool) -> list[str]:
+def words_for_vllm(folder: Path, options: argparse.Namespace, precision: str, *, cuda: bool) -> list[str]:
     """Command line of vLLM's own server."""
     adapters = ["--enable-lora", "--max-loras", "1", "--max-lora-rank", str(room_for(options.lora_rank or 1))]
     return [
@@ -61,12 +61,12 @@ def serve(words: Sequence[str]) -> None:
     from manyturn.agents.model.language_model import load_pretrained
 
     cuda = torch.cuda.is_available()
-    precision = VllmConfig(dtype=options.dtype).precision(cuda)
+    precision = VllmConfig(dtype=options.dtype).precision(on_gpu=cuda)
     # As the engine writes it, tensor by tensor, so that what arrives later has a place.
     folder = ModelFolder(load_pretrained(options.model, torch.device("cpu")).model, getattr(torch, precision))
     settle()
     os.environ.update(_ORDERS)
-    sys.argv[1:] = words_for_vllm(folder.path, options, precision, cuda)
+    sys.argv[1:] = words_for_vllm(folder.path, options, precision, cuda=cuda)
     from vllm.entrypoints.launchers.api_server.entry import main  # pyright: ignore[reportMissingImports]
 
     try:

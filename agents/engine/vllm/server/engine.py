@@ -29,7 +29,7 @@ class VllmServerEngine(CopyingEngine):
 
     def __init__(self, model: "PreTrainedModel", end_ids: frozenset[int], config: "VllmServerConfig"):
         folder = Path(config.folder).resolve() if config.folder else None
-        super().__init__(model, end_ids, config, config.precision(model.device.type == "cuda"), folder)
+        super().__init__(model, end_ids, config, config.precision(on_gpu=model.device.type == "cuda"), folder)
         self._servers = [Server(address, config.timeout) for address in config.addresses]
         self._sleeps, self._awake = config.sleeps, not config.sleeps  # a run that was killed has left them asleep
         self._holds: dict[Server, int] = {}  # the load that a server has, and in ``_below`` the file's checksum

@@ -61,7 +61,7 @@ class World:
             row = self.running.pop(key)
             if keep:
                 self.look(row)
-            self.caches.end(key, row, keep)
+            self.caches.end(key, row, keep=keep)
 
     def start_over(self) -> None:
         for key, row in list(self.running.items()):
