@@ -68,7 +68,7 @@ def peaks(device: Device, setting: Setting, drawing: Drawing) -> Figures:
         model, lora = learner.model, bool(setting.rank)
         counts = [p.numel() for p in model.parameters()]
         trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
-        predicted = training_bytes(sum(counts), trained, device.on_gpu)
+        predicted = training_bytes(sum(counts), trained, on_gpu=device.on_gpu)
         context = EngineContext(model, frozenset(), lora, max_context=drawing.prompt + drawing.reply)
         config = TransformersConfig(cache_gb=drawing.cache_gb, max_batch=drawing.requests)
         kept = cache_bytes(context, drawing.cache_gb, drawing.requests, torch.bfloat16)
