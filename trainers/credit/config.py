@@ -1,4 +1,4 @@
-"""Which functions give credit to turns, and which of them do not go together."""
+"""Configuration of credit: the functions that give credit to turns, and the combinations that are refused."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from manyturn.trainers.credit.stages import ADVANTAGES, MODULATIONS, REWARDS, St
 
 
 class CreditConfig(Options):
-    """Which functions give credit to turns."""
+    """The functions that give credit to turns."""
 
     rewards: tuple[Annotated[Any, REWARDS.field], ...] = ()
     """Changes to the rewards, in order."""
@@ -61,7 +61,7 @@ class CreditConfig(Options):
 
     @model_validator(mode="after")
     def _stages_go_together(self, info: ValidationInfo) -> Self:
-        """What the stages forbid each other holds without a run too: credit can be used by itself."""
+        """Refuse stages that exclude each other, also without a run: credit can be used by itself."""
         if info.context != UNFINISHED and (reason := self._refuse_weights() or self._refuse_order()):
             raise ValueError(reason)
         return self
@@ -123,7 +123,7 @@ class CreditConfig(Options):
 
 
 def _name(value: Any) -> Any:
-    """What a value of a recipe names."""
+    """The name in a value of a recipe."""
     return value.get("name") if isinstance(value, Mapping) else value
 
 

@@ -89,7 +89,7 @@ def learnt_mask(earned: Credit, mask: ArrayLike, rows: Rows = "episodes") -> NDA
 
 
 def runs_of(mask: ArrayLike) -> list[tuple[int, int]]:
-    """Where each run of ones of a row begins and ends.
+    """Begin and end of each run of ones in a row.
 
     >>> runs_of([0, 1, 1, 0, 1])
     [(1, 3), (4, 5)]

@@ -204,7 +204,7 @@ def _by_reply(rollout: Rollout, name: str) -> Sequence[Sequence[float]]:
 
 
 def _given(name: str, rollouts: Sequence[Rollout]) -> bool:
-    """Whether the rollouts have it; ValueError if some have and others lack it."""
+    """True if all rollouts have the field, False if none has; ValueError if only some have it."""
     return _all_or_none(name, rollouts, lambda rollout: getattr(rollout, name) is not None)
 
 

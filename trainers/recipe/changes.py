@@ -1,4 +1,4 @@
-"""What differs between two configurations, entry by entry."""
+"""Differences of two configurations, entry by entry."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -110,7 +110,7 @@ class WarmupConfig(Options):
 
     @property
     def imitates(self) -> bool:
-        """Whether demonstrations or trajectories are learnt from."""
+        """True if demonstrations or trajectories are learnt from."""
         return bool(self.episodes) and self.from_run is None
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:

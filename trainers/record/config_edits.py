@@ -1,4 +1,4 @@
-"""How a run's configuration differs from the one that its last checkpoint was written with."""
+"""Differences of a run's configuration from the one that its last checkpoint was written with."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a run has to say besides its figures: one line each, told once, kept for the summary."""
+"""Notices of a run besides its metrics: one line each, printed once, kept for the summary."""
 
 from manyturn.trainers.record.metrics import Log
 

@@ -1,4 +1,4 @@
-"""How much memory this process has taken at most, and what is left besides."""
+"""Peak memory of this process, and the memory that is still free."""
 
 import resource
 import sys

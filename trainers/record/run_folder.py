@@ -158,14 +158,14 @@ class RunFolder:
             write_episodes(rows, episodes)
 
     def journal_file(self, step: int, round: int = 0) -> Path:
-        """Where the episodes of a round of a step are kept until the step is part of a checkpoint.
+        """The file with the episodes of a round of a step, kept until the step is part of a checkpoint.
 
         Step 0 is the exploration before the first step.
         """
         return self.path / "journal" / f"step_{step:06d}_{round:02d}.jsonl"
 
     def choice_file(self, step: int) -> Path:
-        """Where it is kept which groups a step learns from, where that does not follow from their tasks."""
+        """The file with the groups that a step learns from, where these do not follow from their tasks."""
         return self.path / "journal" / f"step_{step:06d}_choice.jsonl"
 
     def forget_journals_after(self, step: int, round: int) -> None:
@@ -213,7 +213,7 @@ class RunFolder:
             raise DiskFull(self._cannot_write(f"{_bytes(free)} are free, {_bytes(2 * size)} are needed"))
 
     def is_saved(self, state: object) -> bool:
-        """Whether the newest checkpoint is of this state."""
+        """True if the newest checkpoint is of this state."""
         return state == self._saved
 
     def saved(self, step: int, state: object) -> None:
@@ -246,13 +246,13 @@ class RunFolder:
 
 
 def step_tables(run: Path, step: int) -> tuple[Path, Path]:
-    """Where the turns and the episodes of a step are."""
+    """The tables of the turns and the episodes of a step."""
     name = f"step_{step:06d}.parquet"
     return run / "turns" / name, run / "episodes" / name
 
 
 def step_ledgers(run: Path, step: int) -> Path:
-    """Where the ledgers of a step's episodes are, where they are kept."""
+    """The file with the ledgers of a step's episodes, where they are kept."""
     return run / _LEDGERS / f"step_{step:06d}{SUFFIX}"
 
 

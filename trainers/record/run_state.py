@@ -1,4 +1,4 @@
-"""What a run knows besides its weights."""
+"""State of a run besides its weights."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a run achieved on held-out tasks: before, after, the difference, ceiling and floor."""
+"""Results of a run on held-out tasks: before, after, the difference, ceiling and floor."""
 
 import math
 from typing import Any
@@ -10,7 +10,7 @@ from manyturn.agents.evaluation.summary import values_by_task
 
 
 def measured(evaluation: Evaluation) -> dict[str, Any]:
-    """What a run's summary needs of an evaluation.
+    """The figures of an evaluation that a run's summary needs.
 
     Success with its interval, the mean return, the shares of invalid and of cut replies, what else the environment
     measured, remarks on these figures, and the successes of each task.

@@ -121,7 +121,7 @@ def kept_share(batch: TurnBatch, config: SpoConfig) -> FloatK:
 
 
 def first_memory(scores: Mapping[str, Sequence[float]], rho_min: float = RHO_MIN) -> Tracker:
-    """What to begin with, from returns of 0 to 1 of each task's earlier episodes: worth 1 / (1 - rho_min) of them.
+    """A starting memory from returns of 0 to 1 of each task's earlier episodes, worth 1 / (1 - rho_min) of them.
 
     >>> first_memory({"a": [1.0, 1.0, 0.0]})
     {'a': [5.0, 3.0]}
@@ -134,7 +134,7 @@ def first_memory(scores: Mapping[str, Sequence[float]], rho_min: float = RHO_MIN
 
 
 def task_weights(memory: Tracker, names: Sequence[str], exploration: float = 0.05) -> NDArray[np.float64]:
-    """How often to draw each named task, in proportion: sqrt(v (1 - v)) + exploration, most where success is a toss.
+    """Sampling weights of the named tasks: sqrt(v (1 - v)) + exploration, largest where success is a toss-up.
 
     >>> task_weights({"a": [9.0, 1.0]}, ["a", "never seen"]).round(3)
     array([0.35, 0.55])

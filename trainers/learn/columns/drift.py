@@ -63,7 +63,7 @@ def drifts(visits: Visits, tasks: Collection[str], reading: "StepReading") -> di
 
 
 def visited(visits: Visits, episodes: "Sequence[Episode]", most: int) -> dict[str, list[list[Any]]]:
-    """What to remember after these episodes: of their tasks these alone, of other tasks what was known.
+    """The memory after these episodes: for their tasks only these, for other tasks the earlier ones.
 
     Args:
         most: tokens that are remembered.

@@ -43,7 +43,7 @@ def tool_calls(step: PlayedStep, config: ToolCallsConfig) -> Supplied:
 
 
 def called(action: str, tools: Collection[str]) -> int:
-    """How many calls of these tools an action makes, of any where none is named; 0 where it cannot be read.
+    """The number of calls of these tools in an action; of any tool if none is named; 0 if it cannot be read.
 
     >>> two = '[{"name": "look", "arguments": {}}, {"name": "jump", "arguments": {}}]'
     >>> called(two, ()), called(two, ["look"]), called("look", ())

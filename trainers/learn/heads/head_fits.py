@@ -1,4 +1,4 @@
-"""How head weights are fitted: gradient steps, or linear least squares over what it has seen.
+"""Fits of head weights: gradient steps, or linear least squares over the rows seen so far.
 
     least squares    w = argmin sum over rows of keep^age (x . w - y)^2 + ridge |w|^2,   x = (hidden state, 1)
 
@@ -124,7 +124,7 @@ class LeastSquaresFit:
             torch.add(earlier, seen, out=sums)
 
     def apply(self, max_norm: float) -> None:
-        """What was added since the last time stays; there is no gradient."""
+        """Keep what was added since the last time; there is no gradient."""
         self._before = None
 
     def drop(self) -> None:

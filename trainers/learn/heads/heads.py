@@ -33,7 +33,7 @@ Figures = Mapping[str, float | None]
 
 
 class LearnerHead(Protocol):
-    """What a learner does with a head, in this order."""
+    """The life of a head in a learner, in this order."""
 
     name: str
 
@@ -43,7 +43,7 @@ class LearnerHead(Protocol):
         ...
 
     def watch(self, reading: Reading) -> Iterable[torch.Tensor]:
-        """What it says of each row of a pass; no gradient is needed."""
+        """The head's output for each row of a pass; no gradient is needed."""
         ...
 
     def begin(self, step: StepReading, targets_T: np.ndarray | None, outcome_E: np.ndarray | None) -> Figures:
@@ -77,11 +77,11 @@ class LearnerHead(Protocol):
 
 
 class SharedHead(LearnerHead, Protocol):
-    """One that several ranks can learn together, each from its own passes."""
+    """A head that several ranks can learn together, each from its own passes."""
 
     @property
     def given(self) -> dict[str, Rows]:
-        """What ``begin`` has found, for the other ranks."""
+        """The rows that ``begin`` computed, for the other ranks."""
         ...
 
     def take(self, samples: Sequence[Sample], given: Mapping[str, Rows]) -> None:
@@ -171,7 +171,7 @@ class ProgressHead:
         self._no_states = like.new_empty(0, width)
 
     def watch(self, reading: Reading) -> list[torch.Tensor]:
-        """What each reply contributes to the outcome: one number for each reply of a row."""
+        """The contribution of each reply to the outcome: one number for each reply of a row."""
         return contributions(self.fit, reading)
 
     def begin(self, step: StepReading, targets_T: np.ndarray | None, outcome_E: np.ndarray | None) -> Figures:
@@ -240,12 +240,12 @@ class ProgressHead:
 
 
 def head_tensors(heads: Sequence[LearnerHead]) -> dict[str, torch.Tensor]:
-    """What heads have learnt, by name."""
+    """Tensors that heads have learnt, by name."""
     return {name: value for head in heads for name, value in head.fit.tensors().items()}
 
 
 def contributions(fit: "GradientFit | LeastSquaresFit | OwnBody", reading: Reading) -> list[torch.Tensor]:
-    """What a fit says of the last token of each reply: one number for each reply of a row."""
+    """The fit's output at the last token of each reply: one number for each reply of a row."""
     row_S, column_S = reading.at("reply_ends")
     return by_row(fit.predict(reading.hidden_at(row_S, column_S)), row_S, len(reading.said))
 

@@ -75,7 +75,7 @@ class OwnBody:
         return self.module(states.to(next(self.module.parameters()).dtype))[..., 0]
 
     def over(self, samples: Sequence[Sample], watch: Callable[[Reading], Iterable[torch.Tensor]]) -> Rows:
-        """What is kept of a pass over all samples without gradient: a tensor on the CPU for each."""
+        """The results of a pass over all samples without gradient: a tensor on the CPU for each."""
         return self.reader.over(samples, {"": watch})[""]
 
     def join(self, ranks: JoinedRanks) -> None:

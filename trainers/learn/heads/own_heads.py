@@ -54,7 +54,7 @@ class FixedEstimator:
         self.config, self.fit = config, body
 
     def watch(self, reading: Reading) -> list[torch.Tensor]:
-        """What each reply contributes to the outcome, of a pass of its own body: one number for each reply of a row."""
+        """The contribution of each reply to the outcome, from a pass of its own body: one number per reply of a row."""
         return contributions(self.fit, reading)
 
     def begin(self, step: StepReading, targets_T: np.ndarray | None, outcome_E: np.ndarray | None) -> Figures:

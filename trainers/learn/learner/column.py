@@ -51,7 +51,7 @@ class ColumnConfig(Named):
 
 
 class PlayedStep(NamedTuple):
-    """What a supplier may look at: a step of one policy, before its updates.
+    """The input of a supplier: a step of one policy, before its updates.
 
     Attributes:
         reading: what the policy thinks of what it said.
@@ -71,7 +71,7 @@ class PlayedStep(NamedTuple):
 
 
 class Supplied(NamedTuple):
-    """What a supplier returns.
+    """The output of a supplier.
 
     Attributes:
         columns: name -> a number for each turn (K).
@@ -88,7 +88,7 @@ COLUMNS: Registry[Supplied] = Registry("column", "manyturn.trainers.learn.column
 
 
 def suppliers(run: Any, env: EnvFacts) -> list[ColumnConfig]:
-    """Those that a run needs, and those that it uses and can have.
+    """The suppliers that a run needs, and the optional ones that it can have.
 
     Args:
         run: a ``RunConfig`` that was not refused.

@@ -1,4 +1,4 @@
-"""Which head a section of the configuration describes."""
+"""Choice of the head that a section of the configuration describes."""
 
 import torch
 from transformers import PreTrainedModel

@@ -83,7 +83,7 @@ class Learner:
 
     @property
     def updates(self) -> int:
-        """How often the weights were changed."""
+        """The number of updates of the weights."""
         return self.optimizer.updates
 
     def recompute(self) -> None:
@@ -105,7 +105,7 @@ class Learner:
         self._learning.put_together()
 
     def _forget_states(self) -> None:
-        """What comes next reads other tokens."""
+        """Drop the states: the next passes read other tokens."""
         if self.frozen is not None:
             self.frozen.forget()
 
@@ -115,11 +115,11 @@ class Learner:
 
     @property
     def estimator(self) -> FixedEstimator | None:
-        """What is trained on exploration before reinforcement, if anything is."""
+        """The head that is trained on exploration before reinforcement, if there is one."""
         return next((head for head in self.heads if isinstance(head, FixedEstimator)), None)
 
     def read(self, samples: Sequence[Sample], places: Collection[Place] = ()) -> StepReading:
-        """What policy, heads and reference think of the samples of a step, for whoever asks before its updates.
+        """Read the samples of a step with policy, heads and reference, before its updates.
 
         Args:
             places: where hidden states are kept.
@@ -137,7 +137,7 @@ class Learner:
 
     @property
     def reference(self) -> ReadsReference | None:
-        """What reads with the weights of the reference policy, where the objective has one."""
+        """The reader with the weights of the reference policy, where the objective has one."""
         return self._learning.reference
 
     def learn(

@@ -1,4 +1,4 @@
-"""What an update takes in memory, known before the first one.
+"""Memory that an update takes, estimated before the first one.
 
     kept       weights, their gradients, AdamW's two moments, the reference's copy
     passing    what a forward and a backward pass hold on top of that, at their peak
@@ -59,7 +59,7 @@ class UpdateMemory(NamedTuple):
 
 
 def update_memory(learner: Learner, length: int) -> UpdateMemory:
-    """What an update of a learner takes at its peak, engines apart.
+    """The memory that an update of a learner takes at its peak, without engines.
 
     Sequences that share beginnings are taken for ones that share nothing: with ``trie``, the copies of what they share
     come on top.
@@ -157,7 +157,7 @@ def check_offloaded(learner: Learner) -> None:
 
 
 def passing_bytes(reader: Reader, rows: int, length: int) -> float:
-    """What a pass with gradient holds beyond weights and gradients, at its peak.
+    """Bytes that a pass with gradient holds beyond weights and gradients, at its peak.
 
     Args:
         rows, length: its sequences, and the tokens of each.

@@ -1,4 +1,4 @@
-"""What one process learns a policy with; ``ranks/leading.py`` has the same methods for rank 0 of several."""
+"""Learning in one process; ``ranks/rank_zero.py`` has the same methods for rank 0 of several."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -88,7 +88,7 @@ class SingleProcess:
         self.updates = Updates(config, objective, reader, optimizer, heads, Passes())
 
     def reader(self, whole: Reader) -> Reader:
-        """What a step is read with."""
+        """The reader of a step."""
         return whole
 
     def put_together(self) -> None:

@@ -28,7 +28,7 @@ Head = TypeVar("Head", bound=LearnerHead)
 
 @dataclass
 class Updates(Generic[Head]):
-    """What an update works with.
+    """The parts that an update works with.
 
     Attributes:
         reader: of the policy whose weights ``optimizer`` changes.

@@ -87,7 +87,7 @@ class EpoConfig(Options):
 
 
 class EntropyRange(NamedTuple):
-    """What the history says about a step.
+    """The bounds that the history sets for a step.
 
     Attributes:
         reference: R for all turns, or of each turn by its number; empty before there is a history.

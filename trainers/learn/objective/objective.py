@@ -65,7 +65,7 @@ class ObjectiveConfig(StageConfig):
     """Leave out tokens that engine and learner judge too differently; each rule has to be kept."""
 
     def uses_sequences(self) -> bool:
-        """Whether the option ``sequence`` changes anything."""
+        """True if the option ``sequence`` changes anything."""
         ungrouped = self.aggregation in ("token-mean", "token-sum")
         tis = self.correction is not None and self.correction.level == "sequence"
         return not ungrouped or tis or any(rule.over != "token" for rule in self.reject)
@@ -125,7 +125,7 @@ class TokenLoss(NamedTuple):
 
 
 class RegulariserState(NamedTuple):
-    """What regularisers have learnt from earlier steps; see ``ObjectiveMemory``.
+    """The state of regularisers after earlier steps; see ``ObjectiveMemory``.
 
     Attributes:
         kl_coef: the adapted weight of the KL term; None: the configuration's.

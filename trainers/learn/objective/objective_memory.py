@@ -1,4 +1,4 @@
-"""What an objective's regularisers carry from step to step: the adapted weight of the KL term, EPO's history."""
+"""Memory of an objective's regularisers from step to step: the adapted weight of the KL term, EPO's history."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,11 +29,11 @@ class ObjectiveMemory:
 
     @property
     def needs_entropy(self) -> bool:
-        """Whether the entropies of a step's tokens are remembered."""
+        """True if the entropies of a step's tokens are remembered."""
         return self._config.epo is not None
 
     def begin(self, entropy_T: np.ndarray | None, turn_T: np.ndarray) -> RegulariserState:
-        """What a step has to reckon with, from those before it.
+        """The regularisers' state at the begin of a step, from those before it.
 
         Args:
             entropy_T: where ``needs_entropy``, of each token that the policy said, before the step's updates.

@@ -149,7 +149,7 @@ def read(
 
 
 def precision(model: PreTrainedModel) -> contextlib.AbstractContextManager[object]:
-    """What a forward pass is computed in: on a GPU bfloat16, elsewhere the model's own type."""
+    """Precision of a forward pass: on a GPU bfloat16, elsewhere the model's own type."""
     cuda = model.device.type == "cuda"
     return torch.autocast("cuda", torch.bfloat16) if cuda else contextlib.nullcontext()
 

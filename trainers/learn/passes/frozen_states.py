@@ -26,7 +26,7 @@ _OFF = "set learner.states_gb to 0"
 
 
 class FrozenStates:
-    """What is kept of the layers that nothing changes.
+    """A cache of hidden states of the layers that nothing changes.
 
     Args:
         model: the policy with its adapters.

@@ -32,7 +32,7 @@ def optimizer_tensors(
 def named_state(
     prefix: str, optimizer: torch.optim.Optimizer, parameters: Sequence[torch.Tensor]
 ) -> dict[str, torch.Tensor]:
-    """What an optimiser has, by the name ``prefix.number.field``, the number counting the parameters."""
+    """Tensors of an optimiser, by the name ``prefix.number.field``, the number counting the parameters."""
     return {
         f"{prefix}.{number}.{field}": value
         for number, parameter in enumerate(parameters)

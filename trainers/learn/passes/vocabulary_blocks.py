@@ -130,7 +130,7 @@ class _Scores(torch.autograd.Function):
 def blockwise_scores(
     head: torch.nn.Linear, states: torch.Tensor, targets: torch.Tensor, temperature: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """What ``free_scores`` returns, of the same arguments."""
+    """The result of ``free_scores`` for the same arguments, computed in blocks."""
     kind = states.device.type
     computed = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else head.weight.dtype
     if isinstance(head, Float32Head):

@@ -37,18 +37,18 @@ class RankLost(RuntimeError):
 
 
 def started_ranks() -> int:
-    """How many processes torchrun has started; 1 without torchrun."""
+    """The number of processes that torchrun has started; 1 without torchrun."""
     return int(os.environ.get("WORLD_SIZE", "1")) if "TORCHELASTIC_RUN_ID" in os.environ else 1
 
 
 def own_rank() -> int:
-    """Which of them this one is."""
+    """The number of this rank."""
     return int(os.environ.get("RANK", "0")) if started_ranks() > 1 else 0
 
 
 @contextmanager
 def _staying_here(all_here: bool) -> Iterator[None]:
-    """Where all ranks are on one machine, let nobody else reach the connections that are made meanwhile."""
+    """If all ranks are on one machine, accept connections from this machine only while the context is open."""
     names = [name for _, name in socket.if_nameindex() if name in ("lo", "lo0")]
     if not names or not all_here or _INTERFACE in os.environ:
         yield
@@ -109,7 +109,7 @@ class Ranks:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What all ranks do at once. Raises RankLost where another one ends meanwhile."""
+        """Do something that all ranks do at once. Raises RankLost where another one ends meanwhile."""
         before, self._at_work = self._at_work, True
         try:
             yield
@@ -137,7 +137,7 @@ class Ranks:
             dist.broadcast(data, 0, group=self._talk)
 
     def messages(self) -> Iterator[RankMessage]:
-        """What rank 0 says, until it says that this was all."""
+        """Messages of rank 0, until its last."""
         while True:
             with self.together():
                 length = torch.zeros(1, dtype=torch.int64)
@@ -174,7 +174,7 @@ class Ranks:
         return None if self.rank else [torch.cat(tensors) for tensors in found]
 
     def share_of(self, device: torch.device) -> float:
-        """How much of what all ranks hold a device has: a GPU that of its rank, a CPU that of all ranks around it."""
+        """A device's share of what all ranks hold: a GPU that of its rank, a CPU that of all ranks around it."""
         here = self._local if device.type == "cpu" else 1
         return here / self.size
 

@@ -1,4 +1,4 @@
-"""What each rank has of a policy that is learnt, and what it does when rank 0 says so.
+"""A rank's part of a policy that is learnt, and its work for each message of rank 0.
 
 Rank 0 does the same as the others, from the same message, and has the whole policy besides: it reads steps with it,
 and the engine draws with its weights. They are put together after each step, and after imitations when they are asked
@@ -156,7 +156,7 @@ def step_message(
     lr: float,
     heads: Sequence[SharedHead],
 ) -> RankMessage:
-    """What every rank needs for the updates of a step."""
+    """The message with everything a rank needs for the updates of a step."""
     message = RankMessage(
         "step", {"key": list(key), "lr": lr, "kl_coef": now.kl_coef, "entropy_range": now.entropy_range}
     )
@@ -175,7 +175,7 @@ def step_message(
 def load_message(
     tensors: Mapping[str, torch.Tensor], updates: Updates[SharedHead], keep: bool
 ) -> tuple[RankMessage, RankMessage]:
-    """What the others are told of a state, and what rank 0 does it from, which has all tensors whole.
+    """The message of a state to the others, and rank 0's own, which has all tensors complete.
 
     Args:
         keep: whether the reference is to be the policy as it is now.

@@ -87,18 +87,18 @@ class Leading:
         self._load(tensors)
 
     def read(self, samples: Sequence[Sample], watches: Collection[str], reference: bool) -> dict[str, Rows]:
-        """What all ranks find of samples, each of some; see ``Reader.over``."""
+        """Read samples on all ranks, some on each; see ``Reader.over``."""
         message = RankMessage("read", {"watches": list(watches), "reference": reference})
         message.put_samples(samples)
         return self._all(message)
 
     def reader(self, whole: Reader) -> Reader:
-        """One that all ranks read for, in place of rank 0's."""
+        """The reader that all ranks read for, in place of rank 0's."""
         return _SharedReader(whole, self)
 
     @property
     def reference(self) -> ReadsReference | None:
-        """What reads with the reference's weights, of which each rank has a shard."""
+        """The reader with the reference's weights, of which each rank has a shard."""
         return _SharedReference(self) if self._own.reference is not None else None
 
     def _load(self, tensors: Mapping[str, torch.Tensor], keep: bool = False) -> None:

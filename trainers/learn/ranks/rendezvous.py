@@ -1,4 +1,4 @@
-"""Where ranks that were not started by torchrun find each other: a store of names and addresses in rank 0's process."""
+"""Meeting of ranks that torchrun did not start: a store of names and addresses in rank 0's process."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -16,7 +16,7 @@ RESUME = (
 
 @dataclass(frozen=True)
 class Meeting:
-    """What a rank needs to find the others.
+    """The data that a rank needs to reach the others.
 
     Args:
         rank, size: which it is, and how many there are.

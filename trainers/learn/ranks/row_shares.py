@@ -1,4 +1,4 @@
-"""Which rows each rank computes: shares of about as many distinct tokens."""
+"""Split of rows over ranks: shares of about as many distinct tokens."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -36,7 +36,7 @@ def shares(rows: Sequence[np.ndarray], ranks: int, least: int | None) -> list[li
 
 
 def _cut(whole: Sequence[int], new: Sequence[int], most: int) -> list[int]:
-    """Where shares begin, each of which has as many rows as ``most`` nodes allow.
+    """Begins of the shares, each of which has as many rows as ``most`` nodes allow.
 
     Args:
         whole: tokens of each row, none of which has more than ``most``.

@@ -50,7 +50,7 @@ class Sharded(torch.nn.Module):
         fully_shard(self, mesh=mesh)
 
     def forward(self, work: Callable[[], Any]) -> Any:
-        """What ``work`` computes with the model."""
+        """The result of ``work``, which computes with the model."""
         return work()
 
     def close(self) -> None:
@@ -85,7 +85,7 @@ def spread(shard: torch.Tensor, whole: torch.Tensor | None, device: torch.device
 
 
 class SharedPasses(Passes):
-    """Those of a rank."""
+    """Passes of a rank."""
 
     def __init__(self, ranks: Ranks, sharded: Sharded):
         self._ranks, self._sharded = ranks, sharded

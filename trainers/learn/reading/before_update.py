@@ -1,4 +1,4 @@
-"""What stays fixed during the updates of a step: credit, probabilities before them, and corrections."""
+"""Constants of a step's updates: credit, probabilities before them, and corrections."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class BeforeUpdate:
     def of(
         cls, step: StepReading, advantage_T: np.ndarray, config: ObjectiveConfig, old_logprobs: str
     ) -> tuple[Self, dict[str, float | None]]:
-        """What a step begins with, and figures on its corrections.
+        """The constants of a step, and figures on its corrections.
 
         Args:
             advantage_T: credit of each token that was said.
@@ -63,7 +63,7 @@ class BeforeUpdate:
         return float((old - reading.logprob.detach()).masked_fill(~kept, 0).sum())
 
     def tokens(self, indices: Sequence[int], reading: Reading) -> Tokens:
-        """What the objective sees of a micro-batch of these samples."""
+        """The objective's view of a micro-batch of these samples."""
         device = reading.said.device
 
         def together(rows: Rows) -> torch.Tensor:

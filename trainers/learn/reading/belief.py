@@ -1,4 +1,4 @@
-"""What the policy believes: how likely it is to give the true answer, asked before each of its replies.
+"""Belief of the policy: how likely it is to give the true answer, measured before each of its replies.
 
     p = exp(mean over the answer's tokens of log pi(token | what the policy sees, the reply up to there))
 

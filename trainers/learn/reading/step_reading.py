@@ -1,4 +1,4 @@
-"""What the policy thinks of a step before its updates: read once, for credit, heads and the update alike.
+"""Reading of a step by the policy before its updates: once, for credit, heads and the update alike.
 
 How a step reads. Its episodes become samples once. Whoever asks first for something of them, a column of credit, a head
 or the update, starts the only pass of the policy over these samples; the pass keeps all that may be asked for:
@@ -69,7 +69,7 @@ class StepReading:
         return self._kept["entropy"]
 
     def said_by(self, head: str) -> Rows:
-        """What a head says: the critic (T,) the value before each token, the progress estimator one for each reply."""
+        """The output of a head: of the critic (T,) the value before each token, of the progress estimator one per reply."""
         if head in self._others:
             self._check_open(head in self._said)
             if head not in self._said:
@@ -95,7 +95,7 @@ class StepReading:
 
     @property
     def is_made(self) -> bool:
-        """Whether the policy has read the samples."""
+        """True if the policy has read the samples."""
         return "_kept" in vars(self)
 
     def at_said(self, rows: Sequence[Any]) -> np.ndarray:
@@ -126,7 +126,7 @@ class StepReading:
 
 
 def watch_called(name: str, heads: Mapping[str, Watch] = {}) -> Watch:
-    """What a reading keeps under a name: "logprob", "entropy", "head NAME" or "hidden PLACE".
+    """The watch of a name: "logprob", "entropy", "head NAME" or "hidden PLACE".
 
     Args:
         heads: what they say of a pass, by name.

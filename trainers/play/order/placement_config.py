@@ -140,7 +140,7 @@ class PlacementConfig(Options):
         return None
 
     def _refuse_samplers(self, run: Any) -> str | None:
-        """What samplers cannot draw for."""
+        """Refuse what samplers cannot draw for."""
         if not self.samplers:
             return None
         if run.learner.lora_rank:
@@ -165,7 +165,7 @@ _SHARES = "Ray takes a share of one, or whole ones"
 
 
 def _share_or_whole(name: str, amount: float) -> float:
-    """What Ray can count. Raises ValueError for anything else."""
+    """An amount that Ray can count. Raises ValueError for anything else."""
     if amount > 1 and not amount.is_integer():
         raise ValueError(f"{name} = {amount:g}: {_SHARES}")
     return amount

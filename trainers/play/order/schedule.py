@@ -44,7 +44,7 @@ class GroupPlace(NamedTuple):
 
 
 class StepChoice(NamedTuple):
-    """What becomes of groups once a step is learnt from: these are learnt from, those are dropped."""
+    """The fate of groups when a step is learnt from: these are learnt from, those are dropped."""
 
     learnt: Sequence[GroupPlace]
     dropped: Sequence[GroupPlace]
@@ -52,7 +52,7 @@ class StepChoice(NamedTuple):
 
 @dataclass(frozen=True)
 class Past:
-    """What a run that goes on has behind it.
+    """The past of a run that is resumed.
 
     Attributes:
         done: steps that are done.
@@ -150,7 +150,7 @@ class Schedule:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the next step can be learnt from now."""
+        """True if the next step can be learnt from now."""
         return self._choice is None and self.done < self._steps and self.offer is not None
 
     def next(self) -> EpisodePlace | None:
@@ -276,7 +276,7 @@ class Schedule:
         return sorted(chosen) if self._consume == "drop" or self._leaves_time(chosen) else None
 
     def _leaves_time(self, chosen: Sequence[GroupPlace]) -> bool:
-        """Whether all groups that are not chosen for the next step can be learnt from before they are too old."""
+        """True if all groups that are not chosen for the next step can be learnt from before they are too old."""
         last = Counter(self._oldest[group] + self._staleness for group in self._oldest.keys() - set(chosen))
         left = 0  # groups that some step has to take, at the latest the one that comes after so many others
         for before in sorted(last):

@@ -16,7 +16,7 @@ from manyturn.trainers.play.order.schedule import Consume, EpisodePlace, Past, S
 
 @dataclass(frozen=True)
 class Workload:
-    """What a run has to do, and where.
+    """The work of a run, and its places.
 
     Attributes:
         episodes: of a step.
@@ -43,7 +43,7 @@ class Workload:
 
 @dataclass
 class Simulated:
-    """What happened.
+    """The course of a simulated run.
 
     Attributes:
         seconds: until the last step was done.
@@ -84,13 +84,13 @@ def simulate(work: Workload, kills: Sequence[float] = (), found: Simulated | Non
 
 @dataclass
 class _Journal:
-    """What a kill leaves: episodes that have ended, with the steps that were done when each began, and choices."""
+    """The remains of a killed process: episodes that have ended, with the steps that were done when each began, and choices."""
 
     ended: dict[EpisodePlace, int] = field(default_factory=dict)
     choices: dict[int, StepChoice] = field(default_factory=dict)
 
     def after(self, schedule: Schedule) -> Past:
-        """What a process that goes on from the present step begins with."""
+        """The past with which a process resumes at the present step."""
         left = {
             place: began
             for place, began in self.ended.items()

@@ -50,7 +50,7 @@ Starts = dict[EpisodeKey, Fork | None]
 
 
 class Branching(Options):
-    """How many episodes of a group are branches, and where they fork."""
+    """Number and places of the branches of a group."""
 
     initial: int = Field(ge=1)
     """Episodes of a group that are played before anything branches; fewer than rollout.group."""
@@ -100,7 +100,7 @@ def start_entropy(entropies_T: ArrayLike, vocabulary: int, tokens: int) -> float
 
 
 def branch_score(u: float, now: float, first: float, weight: float) -> float:
-    """What is compared with the threshold: low where the entropy has risen since the first turn.
+    """The score that is compared with the threshold: low where the entropy has risen since the first turn.
 
     >>> [branch_score(u, now=1.5, first=0.5, weight=0.25) for u in (0.75, 0.1)]
     [0.5, 0.0]
@@ -140,7 +140,7 @@ def _starts_of_group(
 
 
 def _forks(episodes: Sequence[Episode], begun: Starts, branching: Branching, vocabulary: int) -> Iterator[Fork]:
-    """Where the episodes of a round branch, turn by turn and then by member."""
+    """The forks of the episodes of a round, turn by turn and then by member."""
     sound = [episode for episode in episodes if not episode.ending.is_error]
     for turn in range(1, max((len(episode.turns) for episode in sound), default=0)):
         for episode in sound:

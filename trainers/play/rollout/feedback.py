@@ -1,4 +1,4 @@
-"""What a step found out about the tasks that it played: the feedback to the next step's curriculum."""
+"""Feedback of a step on the tasks that it played, for the next step's curriculum."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

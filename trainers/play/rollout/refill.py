@@ -34,7 +34,7 @@ from manyturn.trainers.credit.groups.group_statistics import group_statistics
 
 
 def with_spread(return_E: NDArray[np.float64], group_E: IntK) -> BoolK:
-    """Whether the episode's group (E) has different returns; NaN, which is no return, does not count.
+    """True for the episodes (E) of groups with different returns; NaN, which is no return, does not count.
 
     >>> with_spread(np.array([1.0, 0.0, 1.0, 1.0, np.nan]), np.array([7, 7, 8, 8, 8]))
     array([ True,  True, False, False, False])
@@ -44,7 +44,7 @@ def with_spread(return_E: NDArray[np.float64], group_E: IntK) -> BoolK:
 
 @dataclass(frozen=True)
 class Refill:
-    """What a step has played so far, and what it still lacks.
+    """The episodes that a step has played so far, and the groups that it still lacks.
 
     Attributes:
         groups: groups that the step is to have.
@@ -73,7 +73,7 @@ class Refill:
         return 0 if self.round == self.rounds else self.groups - sum(self.kept) // self.size
 
     def after(self, episodes: Sequence[Episode]) -> Self:
-        """What is there after one more round, of which these are all the episodes."""
+        """The state after one more round, of which these are all the episodes."""
         kept_E = np.full(len(episodes), True)
         if self.round + 1 < self.rounds:
             group_E = ids_of(episode.key.task for episode in episodes)

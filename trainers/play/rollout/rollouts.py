@@ -28,7 +28,7 @@ def plan_groups(tasks: Sequence[Task], group: int, seed: int, stage: str) -> lis
 
 
 def is_learnable(episode: Episode) -> bool:
-    """Whether the episode took part: errors leave their group."""
+    """True if the episode took part: errors leave their group."""
     return not episode.ending.is_error and bool(episode.turns)
 
 
@@ -66,7 +66,7 @@ def reply_lengths(episode: Episode) -> list[int]:
 
 
 def unscorable(episode: Episode) -> str:
-    """Where the first reward is that is not a number."""
+    """The place of the first reward that is not a number."""
     for number, turn in enumerate(episode.turns, 1):
         if math.isnan(turn.reward):
             names = [repr(name) for name, value in turn.parts.items() if math.isnan(value)]

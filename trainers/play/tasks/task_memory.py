@@ -1,4 +1,4 @@
-"""What curricula remember, bounded in size for any split: tasks by number, kinds of tasks by label."""
+"""Memory of curricula, bounded in size for any split: tasks by number, kinds of tasks by label."""
 
 from collections.abc import Collection, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""What the figures of a run are called in trackers: our keys by phase, and next to them the names that users of other
+"""Names of a run's metrics in trackers: our keys by phase, and next to them the names that users of other
 trainers look for."""
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ _BY_UPDATES = ("demonstrations", "imitation", "warmup", "estimator")
 
 
 def place(line: Mapping[str, Any]) -> int:
-    """Where a line of metrics stands on its axis: the step, and before the first step the number of updates.
+    """The place of a line of metrics on its axis: the step, and before the first step the number of updates.
 
     >>> place({"phase": "train", "step": 3}), place({"phase": "warmup", "step": 0, "updates": 50})
     (3, 50)

@@ -160,7 +160,7 @@ class Saving:
             raise writing.error
 
     def _has_room(self) -> bool:
-        """Whether the host has the memory for a copy, found out once: by then an update has shown what it takes."""
+        """True if there is memory for a copy, determined once: by then an update has shown how much it takes."""
         if self._has_memory is None:
             copied = sum(checkpoint_bytes(trainee.learner) for trainee in self._run.trainees)
             self._has_memory = copied <= spare_memory()
@@ -184,10 +184,10 @@ class Saving:
 
 
 def _mark(state: State) -> tuple[int, int, int, bool]:
-    """What a new checkpoint is due for."""
+    """The facts whose change makes a new checkpoint due."""
     return state.step, state.validated, len(state.config_changes), bool(state.explored)
 
 
 def _learnt(trainee: Trainee, aside: Path) -> dict[str, torch.Tensor] | WrittenShards:
-    """What a learner has besides the model: a copy, or what every rank has begun to write of it."""
+    """The learner's state besides the model: a copy, or the shards that every rank has begun to write."""
     return trainee.learner.write_shards(shards_of(aside, trainee.name)) or trainee.learner.tensors()

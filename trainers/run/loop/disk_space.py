@@ -1,4 +1,4 @@
-"""Whether a run's checkpoints fit on the disk, known before the first step."""
+"""Check that a run's checkpoints fit on the disk, before the first step."""
 
 import shutil
 from pathlib import Path
@@ -11,7 +11,7 @@ from manyturn.trainers.run.setup.run import Run
 
 
 def checkpoint_bytes(learner: Learner) -> int:
-    """What a checkpoint holds of a learner: weights, or its adapters alone, AdamW's two moments, the reference; and
+    """Bytes of a learner's checkpoint: weights, or its adapters only, AdamW's two moments, the reference; and
     critics of their own."""
     bodies = [head.fit.reader.model for head in learner.heads if isinstance(head.fit, OwnBody)]
     trained, own = (

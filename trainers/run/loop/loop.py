@@ -160,7 +160,7 @@ async def _explore(
 
 @asynccontextmanager
 async def _ordered(run: Run, state: State, folder: RunFolder) -> AsyncIterator[Step]:
-    """What takes the next step, in the order of the run."""
+    """The function that takes the next step, in the order of the run."""
     if run.config.order.is_asynchronous and state.step < run.config.steps:
         async with Ahead(run, state, folder) as ahead:
             yield ahead.step

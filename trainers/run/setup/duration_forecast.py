@@ -1,4 +1,4 @@
-"""What a run will take, from what a few steps of it took.
+"""Forecast of a run's duration, from the seconds of a few of its steps.
 
 Seconds of episodes and updates are those that were measured. The ``simulate`` of the schedule, which asks the same code
 as the training loop, says what they come to in another order or with more places. It knows nothing of a device that two
@@ -38,7 +38,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Measured:
-    """What the first steps of a run took.
+    """The measured costs of the first steps of a run.
 
     Attributes:
         steps: those that were looked at; what is in the first one alone, such as caches that fill, counts as well.
@@ -77,7 +77,7 @@ class Planned:
 
 
 def measured(run: Path, first: int | None = None) -> Measured:
-    """What a run, which may still go on, took so far.
+    """The costs so far of a run, which may still be running.
 
     Args:
         first: look at so many of its first steps; None: at all.
@@ -152,7 +152,7 @@ def _workload(found: Measured, steps: int, staleness: int, places: int, scale: f
 
 
 def _scale(found: Measured) -> float:
-    """What the measured seconds of rollouts are of those that episodes alone come to; both are of one order."""
+    """The measured seconds of rollouts by those that episodes only come to; both are of one order."""
     if found.staleness:
         return 1.0  # an episode's own seconds are all that is known of it
     count = len(found.steps)

@@ -1,4 +1,4 @@
-"""Where the episodes of a run are played and where their tokens are drawn, as its recipe places them."""
+"""Placement of a run: where its episodes are played and where its tokens are drawn."""
 
 import os
 from collections.abc import Iterator
@@ -75,7 +75,7 @@ def engine_of(config: RunConfig, context: EngineContext, seats: Seats) -> Engine
 
 
 def _token() -> str | None:
-    """What hosts and samplers ask for."""
+    """The token that hosts and samplers require."""
     return os.environ.get("MANYTURN_TOKEN") or None
 
 

@@ -106,7 +106,7 @@ def _learner(
     budget: PassBudget,
     heads: Sequence[LearnerHead] | None = None,
 ) -> RankLearner:
-    """What a rank learns a policy with.
+    """The learner of a rank.
 
     Args:
         heads: rank 0's; None: this rank makes its own.

@@ -42,7 +42,7 @@ _VOCABULARY_SECONDS = 5.0  # between two lines that say how far it is
 
 @dataclass
 class Run:
-    """What a run works with.
+    """The parts of a run.
 
     Attributes:
         seats: where episodes run.
@@ -110,12 +110,12 @@ class Run:
                 engine.batch_limit = min(engine.batch_limit, limits[trainee.name])
 
     def engine_figures(self) -> dict[str, float]:
-        """What the engines say of themselves since the last step, as metrics."""
+        """Metrics of the engines since the last step."""
         found = [trainee.labelled(trainee.engine.figures()) for trainee in self.trainees]
         return {name: value for figures in found for name, value in figures.items()}
 
     def policy(self, temperature: float | None = None) -> Agent | Cast:
-        """Who plays: the policies that are trained, each in its own roles.
+        """The policy that plays: those that are trained, each in its own roles.
 
         Args:
             temperature: to draw at instead of that which is trained with.
@@ -195,7 +195,7 @@ def _check_offload(device: torch.device, ranks: int) -> None:
 
 
 def _meeting(config: RunConfig, device: torch.device, ranks: Ranks | None) -> Meeting:
-    """Where ranks that Ray places find this process. Raises ConfigError where they cannot learn with it."""
+    """The meeting of ranks that Ray places. Raises ConfigError where they cannot learn with this process."""
     count = config.placement.ranks
     if ranks is not None:
         raise ConfigError(f"placement.learners = {count} has Ray place the ranks: train without torchrun")

@@ -1,4 +1,4 @@
-"""What a run needs of its environment's tasks, looked at before anything is learnt.
+"""Check of the environment's tasks before anything is learnt.
 
 A fault that only the evaluation at the end would meet costs the whole training.
 """
@@ -69,7 +69,7 @@ def _needed(config: RunConfig) -> dict[str, tuple[str, str]]:
 
 
 def _validated(config: RunConfig) -> int:
-    """How many validation tasks are played at most."""
+    """The number of validation tasks that are played at most."""
     asked = config.evaluation
     return max(config.warmup.check_episodes if config.warmup.imitates else 0, asked.every_limit if asked.every else 0)
 

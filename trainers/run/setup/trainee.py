@@ -85,11 +85,11 @@ class Trainee:
         return {name if self.name == ONE_POLICY else f"{self.name}/{name}": value for name, value in figures.items()}
 
     def memory(self, whole: Memory) -> Memory:
-        """What its credit remembers, of all that the run does."""
+        """The memory of its credit, out of that of the run."""
         return whole.get(_place(self.name), {})
 
     def remembering(self, whole: Memory, own: Memory) -> dict[str, Any]:
-        """What the run remembers, when this policy's credit remembers ``own``."""
+        """The memory of the run, when this policy's credit remembers ``own``."""
         return {**whole, _place(self.name): dict(own)}
 
 

@@ -101,7 +101,7 @@ class Ahead:
         return await _unbroken(self._learn(waited, clock))
 
     def _episodes(self, groups: Iterable[GroupPlace]) -> list[Episode]:
-        """Those of complete groups."""
+        """The episodes of complete groups."""
         places = [place for group in groups for place in self._schedule.members(group)]
         return [self._played[place.step][place.number] for place in places]
 
@@ -244,5 +244,5 @@ async def _unbroken(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 def _versions(episode: Episode) -> int:
-    """How many policy versions drew its turns."""
+    """The number of policy versions that drew its turns."""
     return len({span.version for span in episode.ledger.spans}) if episode.ledger else 0

@@ -199,7 +199,7 @@ def _begun_with(token: int, sample: Sample) -> Sample:
 
 
 def _is_rounding(reader: Reader, samples: Sequence[Sample], precision: str) -> bool:
-    """Whether the learner in the engine's type is about as far from itself."""
+    """True if the learner in the engine's type differs about as much from itself."""
     if precision != "bfloat16":
         return precision != "float32"  # nothing to compare with
     apart, said = 0.0, 0

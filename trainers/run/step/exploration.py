@@ -35,7 +35,7 @@ from manyturn.trainers.run.step.step_episodes import play_groups, starts_of
 
 
 def is_due(run: Run, state: State) -> bool:
-    """Whether exploration is to come: an estimator waits for it, and no step is done."""
+    """True if exploration is to come: an estimator waits for it, and no step is done."""
     waits = any(trainee.learner.estimator for trainee in run.trainees)
     return waits and not state.explored and state.step == 0 and run.config.steps > 0
 
@@ -100,7 +100,7 @@ async def _play(run: Run, tasks: Sequence[Task], folder: RunFolder, log: Log) ->
 
 @dataclass(frozen=True)
 class _Outcomes:
-    """What one policy's estimator learns from.
+    """The data that one policy's estimator learns from.
 
     Attributes:
         samples: of each of the E episodes that have an outcome, numbered among these.
@@ -166,7 +166,7 @@ async def _train(run: Run, trainee: Trainee, data: _Outcomes, log: Log) -> dict[
 
 
 def _measured(estimator: FixedEstimator, data: _Outcomes) -> dict[str, Any]:
-    """How well the estimate does on held-out tasks."""
+    """The quality of the estimate on held-out tasks."""
     held = np.flatnonzero(data.held_E)
     totals = estimator.totals([sample for episode in held for sample in data.samples[episode]], len(data.outcome_E))
     outcome, total = data.outcome_E[held], totals[held]

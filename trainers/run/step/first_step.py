@@ -1,4 +1,4 @@
-"""What the first step shows of a run that no warm-up has prepared: whether anything can be learnt from it."""
+"""Check of the first step of a run without a warm-up: can anything be learnt from it?"""
 
 import math
 from collections.abc import Sequence

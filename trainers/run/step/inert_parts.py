@@ -1,4 +1,4 @@
-"""What does nothing in a step: wrappers whose reward changes no advantage, and advantages that are GRPO's."""
+"""Inert parts of a step: wrappers whose reward changes no advantage, and advantages that equal GRPO's."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -33,7 +33,7 @@ def idle_parts(update: PolicyUpdate, env: EnvConfig, config: CreditConfig) -> It
 
 
 def gives_grpos(update: PolicyUpdate, config: CreditConfig) -> bool:
-    """Whether a method for turns gives every token the advantage of GRPO, or of Dr.GRPO, in a step.
+    """True if a method for turns gives every token the advantage of GRPO, or of Dr.GRPO, in a step.
 
     It does where no turn is paid, or no situation comes back. A step that teaches nothing at all shows nothing.
     """

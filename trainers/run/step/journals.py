@@ -79,7 +79,7 @@ class Journals:
         return GroupPlace(step, number // self._group)
 
     def _choices(self, done: int, read: Mapping[int, Mapping[int, Any]]) -> list[StepChoice]:
-        """What the steps after ``done`` were learnt from, as far as it is there; later choices are forgotten."""
+        """The groups that the steps after ``done`` learnt from, as far as they are recorded; later choices are dropped."""
         there = Counter(self._group_of(step, number) for step, entries in read.items() for number in entries)
         files, choices = sorted(self._folder.choice_file(0).parent.glob("step_*_choice.jsonl")), list[StepChoice]()
         for file in files:

@@ -1,4 +1,4 @@
-"""What a step learns from episodes that have been played, in whichever order they were."""
+"""Learning of a step from episodes that have been played, in whichever order they were."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

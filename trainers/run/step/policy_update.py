@@ -1,4 +1,4 @@
-"""What one policy learns from a step: its roles' turns, the credit that they get, and the update."""
+"""Update of one policy in a step: its roles' turns, the credit that they get, and the learning."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from manyturn.trainers.run.setup.trainee import Trainee
 
 @dataclass(frozen=True)
 class PolicyUpdate:
-    """What one policy learns from a step.
+    """One policy's part of a step.
 
     Attributes:
         step: what its roles did and what it thinks of it, as it was before credit.
@@ -66,7 +66,7 @@ class PolicyUpdate:
         return self.trainee.labelled(told), sum(map(len, reading.samples))
 
     def remembered(self, memory: Memory) -> dict[str, Any]:
-        """What the run remembers, this update included."""
+        """The memory of the run, this update included."""
         return self.trainee.remembering(memory, self.credit.memory)
 
 

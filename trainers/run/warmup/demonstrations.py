@@ -1,4 +1,4 @@
-"""What the warm-up imitates: successful episodes of the expert, of a random policy without one, or trajectories.
+"""Demonstrations of the warm-up: successful episodes of the expert, of a random policy without one, or trajectories.
 
 Before anything is learnt from them they are compared with what the policy may say and read: a reply that is cut never
 means what was demonstrated, and an episode that does not fit its context ends before its goal.
@@ -34,7 +34,7 @@ _MEASURED = 16  # demonstrations that are measured so
 
 @dataclass(frozen=True)
 class Demonstrations:
-    """What there is to imitate.
+    """The episodes to imitate.
 
     Attributes:
         samples: for each policy that is trained, its sequences.
@@ -99,7 +99,7 @@ async def _played(run: Run, note: Callable[[str], None]) -> list[Episode]:
 
 
 def _demonstrations(run: Run, good: Sequence[Episode], shown: set[str]) -> Demonstrations | None:
-    """What is learnt from episodes; None where a policy would have nothing to learn from."""
+    """The demonstrations in these episodes; None where a policy would have nothing to learn from."""
     parted = [view for episode in good for view in role_views(episode, run.roles)]
     views = [[view.episode for view in parted if view.role in t.roles] for t in run.trainees]
     samples = [_learnt(own) for own in views]
@@ -112,7 +112,7 @@ def _demonstrations(run: Run, good: Sequence[Episode], shown: set[str]) -> Demon
 
 
 def _wrong(episode: Episode) -> list[bool]:
-    """Whether each turn's reply is wrong on purpose."""
+    """True for each turn with a reply that is wrong on purpose."""
     if episode.ledger is None:
         return [False] * len(episode.turns)
     return [span.version == ON_PURPOSE for span in episode.ledger.spans[: len(episode.turns)]]
@@ -161,7 +161,7 @@ async def _play(run: Run, teacher: Scripted, plan: Plan, of: int, max_context: i
 
 
 async def _check_room(run: Run, teacher: Scripted | None, episodes: Sequence[Episode]) -> str | None:
-    """What to say of demonstrations that do not fit, where they are few. Raises ConfigError where they are not.
+    """A notice about demonstrations that do not fit, where they are few. Raises ConfigError where they are not.
 
     Args:
         teacher: plays once more, with more room, those that did not fit; None where nobody can.

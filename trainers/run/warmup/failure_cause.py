@@ -16,7 +16,7 @@ _BY_HEART = 0.1  # nats a token
 
 @dataclass(frozen=True)
 class Measurement:
-    """How far the warm-up was.
+    """The state of the warm-up at one measurement.
 
     Attributes:
         loss: mean over the updates since the measurement before, and over the policies.
@@ -29,7 +29,7 @@ class Measurement:
 
 
 def without_success(run: Run, history: Sequence[Measurement], played: Sequence[Episode], shown: Demonstrations) -> str:
-    """What to say of a warm-up without a success.
+    """The reason why a warm-up had no success.
 
     Args:
         history: the loss of its first update, and its measurements.

@@ -84,7 +84,7 @@ def _refuse_another_tokenizer(trainee: Trainee, folder: Path, checkpoint: Path) 
 
 
 def _difference(theirs: PreTrainedTokenizerBase, ours: PreTrainedTokenizerBase) -> str | None:
-    """What is not the same in two tokenizers, in words."""
+    """The difference of two tokenizers, in words."""
     if theirs.chat_template != ours.chat_template:
         return "its chat template is another one"
     apart = sorted(theirs.get_vocab().items() ^ ours.get_vocab().items(), key=lambda pair: (pair[1], pair[0]))

@@ -29,7 +29,7 @@ from manyturn.trainers.run.setup.splits import panel_of
 
 
 class Written(NamedTuple):
-    """What is imitated.
+    """The trajectories that are imitated.
 
     Attributes:
         episodes: with the ledgers that the policies would have had.
@@ -85,7 +85,7 @@ def _read(path: Path) -> list[Trajectory]:
 
 
 def _is_good(one: Trajectory) -> bool:
-    """Whether it is an example: it was played to its end, and is not known to have failed."""
+    """True if it is an example: it was played to its end, and is not known to have failed."""
     ending = Ending(one.episode["ending"])
     ended = not ending.is_error and ending is not Ending.TAMPERED
     return ended and one.episode["success"] is not False and bool(one.turns)
@@ -122,7 +122,7 @@ def _episode(run: Run, one: Trajectory, agents: Mapping[str, Agent], number: int
 
 
 def _said(row: Row, reply_format: ReplyFormat) -> Act:
-    """What was said, with the action that it means in the policy's format."""
+    """The recorded reply, with the action that it means in the policy's format."""
     reply, action = row["reply"], row["action"]
     if not (row["format_valid"] and row["understood"]):
         return Mistake(reply, action, format_valid=False)

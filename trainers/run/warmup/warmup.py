@@ -98,7 +98,7 @@ async def _update(
 
 
 def _cost(clock: Stopwatch, trained: int) -> dict[str, float]:
-    """What the updates since the line before took, over so many tokens."""
+    """The cost of the updates since the line before, over so many tokens."""
     return {**clock.lap("learn"), "trained_tokens": trained}
 
 

@@ -33,7 +33,7 @@ _LAYOUT = "manyturn_layout"  # the argument by which a layout comes to the atten
 
 
 class Layout:
-    """Where the runs of a pass are, for the attention of every layer.
+    """Places of the runs of a pass, for the attention of every layer.
 
     Args:
         device: of the model.
@@ -56,7 +56,7 @@ class Layout:
 
     @staticmethod
     def _mask(shared: int, length: int, device: torch.device) -> torch.Tensor | None:
-        """Which keys a run's queries see (1, 1, length, shared + length); None: as usual, or all of them."""
+        """Mask of the keys that a run's queries see (1, 1, length, shared + length); None: as usual, or all of them."""
         if not shared or length == 1:
             return None
         sees = torch.ones(length, shared + length, dtype=torch.bool, device=device)
@@ -65,7 +65,7 @@ class Layout:
     def attend(
         self, module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, **others: Any
     ) -> torch.Tensor:
-        """What the nodes (1, heads, N, size) attend to: (1, N, heads, size)."""
+        """Attention output of the nodes (1, heads, N, size): (1, N, heads, size)."""
         queries = self._after(query, self._taken, self._extra)
         keys, values = (self._after(states, self._before, self._shared) for states in (key, value))
         found = [
@@ -84,7 +84,7 @@ class Layout:
 
 
 def tree_inputs(tree: Tree, device: torch.device) -> dict[str, Any]:
-    """What a decoder that ``attend_by_tree`` was called with takes for a pass over the nodes, a batch of one row."""
+    """Inputs of a decoder that ``attend_by_tree`` was called with for a pass over the nodes, a batch of one row."""
     ids, depth = (torch.from_numpy(numbers).to(device)[None] for numbers in (tree.ids, tree.depth))
     # A mask of four dimensions is the caller's own, and none is made; the layout says what it would.
     nothing = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=device)

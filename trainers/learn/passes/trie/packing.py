@@ -1,4 +1,4 @@
-"""How samples of different lengths share a forward pass.
+"""Forms in which samples of different lengths share a forward pass.
 
 padding   each in a row of its own, as long as the longest; alike lengths go together
 packed    one after the other, each attending to itself

@@ -1,4 +1,4 @@
-"""Which rows go into one forward pass: as few tokens as can be, none of the passes beyond what fits into memory."""
+"""Choice of the rows of each forward pass: as few tokens as possible, no pass beyond what fits into memory."""
 
 from collections.abc import Sequence
 

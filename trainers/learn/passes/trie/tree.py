@@ -81,7 +81,7 @@ def in_order(rows: Sequence[np.ndarray]) -> tuple[list[int], np.ndarray]:
 
 
 def new_tokens(rows: Sequence[np.ndarray], order: Sequence[int], shared: np.ndarray, least: int | None) -> np.ndarray:
-    """How many nodes each row adds in this order (B,): all its tokens where too few are shared.
+    """The number of nodes that each row adds in this order (B,): all its tokens where too few are shared.
 
     Attending to a prefix of another row costs a copy of its keys and values, which a few tokens do not repay. A row
     that another one holds from its first token to its last adds nothing, however short it is.
