@@ -90,7 +90,7 @@ def measured(setting: dict[str, Any], toy: bool) -> dict[str, float]:
     kept_states = learner.frozen.bytes if learner.frozen else 0
     predicted = (memory.peak + kept_states) / 1e6
     return {
-        "kept_mb": memory.kept / 1e6,
+        "kept_mb": memory.held / 1e6,
         "passing_mb": memory.passing / 1e6,
         "states_mb": kept_states / 1e6,
         "predicted_mb": predicted,

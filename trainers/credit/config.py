@@ -44,7 +44,7 @@ class CreditConfig(Options):
     @classmethod
     def _is_no_regulariser(cls, value: Any) -> Any:
         """EPO is a part of the loss: of trainers that take our credit, few have a place for it there."""
-        if any(_name(one) == "epo" for one in (value if isinstance(value, list | tuple) else [value])):
+        if any(_name(objective) == "epo" for objective in (value if isinstance(value, list | tuple) else [value])):
             raise ValueError(
                 "epo is a term of the loss, no credit: set objective.epo in a run of ours, or give epo to TRL's "
                 "CreditGRPOTrainer; verl, SkyRL, prime-rl, rLLM and TRL's asynchronous trainer have no place for it"

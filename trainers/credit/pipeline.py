@@ -68,8 +68,8 @@ def credit(batch: TurnBatch, config: CreditConfig, memory: Memory | None = None)
     memory, figures = memory or {}, dict[str, float]()
     for reward in config.rewards:
         rewarded, memory = REWARDS.apply_remembering(reward, memory, batch)
-        batch, told = rewarded if isinstance(rewarded, Rewarded) else Rewarded(rewarded)
-        figures |= told
+        batch, measured = rewarded if isinstance(rewarded, Rewarded) else Rewarded(rewarded)
+        figures |= measured
     result, memory = ADVANTAGES.apply_remembering(config.advantage, memory, batch)
     if not isinstance(result, Advantage):
         result = Advantage(result)

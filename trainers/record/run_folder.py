@@ -112,10 +112,10 @@ class RunFolder:
 
     def log(self, line: dict[str, Any]) -> dict[str, Any]:
         """Append a line of metrics and return it as it was written: a figure that is not finite is None."""
-        known = {n: None if isinstance(v, float) and not math.isfinite(v) else v for n, v in checked(line).items()}
+        finite = {n: None if isinstance(v, float) and not math.isfinite(v) else v for n, v in checked(line).items()}
         with self.writing(), self.metrics_file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(known, allow_nan=False) + "\n")
-        return known
+            file.write(json.dumps(finite, allow_nan=False) + "\n")
+        return finite
 
     def check_new(self) -> None:
         """Raise RunFolderError where steps were recorded though there is no checkpoint: they would be lost."""
@@ -131,10 +131,10 @@ class RunFolder:
             explored: whether the exploration before the first step is kept.
         """
         lines = [line for line in read_metrics(self.path) if line["step"] <= step]
-        kept = [line for line in lines if explored or line["phase"] not in _EXPLORATION]
-        if lost := sorted(set(range(1, step + 1)) - {line["step"] for line in kept if line["phase"] == "train"}):
+        remaining = [line for line in lines if explored or line["phase"] not in _EXPLORATION]
+        if lost := sorted(set(range(1, step + 1)) - {line["step"] for line in remaining if line["phase"] == "train"}):
             print(f"{self.metrics_file} has lost its lines of {len(lost)} steps, the first {lost[0]}", file=sys.stderr)
-        replace_text(self.metrics_file, "".join(json.dumps(line) + "\n" for line in kept))
+        replace_text(self.metrics_file, "".join(json.dumps(line) + "\n" for line in remaining))
         for table in (*_TABLES, _LEDGERS):
             for file in (self.path / table).glob("step_*"):
                 if int(file.name.removeprefix("step_").partition(".")[0]) > step:

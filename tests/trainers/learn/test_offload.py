@@ -119,7 +119,7 @@ def test_a_run_that_has_moments_in_the_hosts_memory_is_the_run_that_has_them_on_
 def test_predictions_of_the_devices_memory_leave_moments_out_and_the_hosts_is_asked(monkeypatch):
     here, there = (learner("clip", offload_optimizer=offload) for offload in (False, True))
     numbers = sum(p.numel() for p in here.model.parameters())
-    assert update_memory(here, 32).kept - update_memory(there, 32).kept == 8 * numbers
+    assert update_memory(here, 32).held - update_memory(there, 32).held == 8 * numbers
     engines = [EngineContext(here.model, frozenset({0}), moments=moments) for moments in (True, False)]
     assert _beside(engines[0], True) - _beside(engines[1], True) == 8 * numbers
     monkeypatch.setattr(pass_memory, "main_memory", lambda: (15.0 * numbers, 0.0))

@@ -73,7 +73,7 @@ def test_the_peak_of_a_real_update_is_the_predicted_one(critic: bool, options: d
 def test_what_cannot_fit_is_refused_with_the_pass_that_would(monkeypatch: pytest.MonkeyPatch) -> None:
     one = made(micro_tokens=4096, gradient_checkpointing=False)
     needs = update_memory(one, LENGTH)
-    room = needs.kept + needs.passing / 3
+    room = needs.held + needs.passing / 3
     monkeypatch.setattr(engine_memory, "main_memory", lambda: (room, room))
     with pytest.raises(
         ConfigError, match=r"an update takes .* of 4096 tokens.*: set learner.micro_tokens to (\d+)"
@@ -92,7 +92,7 @@ def test_activations_are_computed_again_where_updates_fit_only_then(monkeypatch:
     needs, saving = (
         update_memory(made(True, micro_tokens=4096, gradient_checkpointing=given), LENGTH) for given in (False, True)
     )
-    room = needs.kept + (needs.passing + saving.passing) / 2
+    room = needs.held + (needs.passing + saving.passing) / 2
     assert check_fits(made(True, micro_tokens=4096), LENGTH, 0.0) is None, "there is memory enough"
     monkeypatch.setattr(engine_memory, "main_memory", lambda: (room, room))
     one, samples = made(True, micro_tokens=4096), said_all()
@@ -100,7 +100,7 @@ def test_activations_are_computed_again_where_updates_fit_only_then(monkeypatch:
     assert told is not None and "activations are computed again" in told
     assert update_memory(one, LENGTH) == saving, "the policy's and the critic's"
     small = update_memory(made(True, micro_tokens=256, gradient_checkpointing=False), LENGTH)
-    monkeypatch.setattr(engine_memory, "main_memory", lambda: (small.kept, small.kept))
+    monkeypatch.setattr(engine_memory, "main_memory", lambda: (small.held, small.held))
     with pytest.raises(ConfigError, match=r"set learner.micro_tokens to|lower agent.max_context"):
         check_fits(made(True, micro_tokens=4096), LENGTH, 0.0)
     plain = made(True, micro_tokens=4096, gradient_checkpointing=False)

@@ -272,22 +272,22 @@ def test_rounds_replace_groups_without_spread_until_the_last_keeps_all():
     refill = Refill(groups=2, size=2, rounds=3)
     assert refill.missing == 2
     refill = refill.after([*episodes(a, 1, 1), *episodes(b, 0, 1)])
-    assert refill.kept == (False, False, True, True) and refill.missing == 1
+    assert refill.is_kept == (False, False, True, True) and refill.missing == 1
     refill = refill.after(episodes(c, 0, None))  # one score alone has no spread
     assert refill.missing == 1
     refill = refill.after(episodes(d, 0, 0))
     assert refill.missing == 0 and refill.round == 3
-    kept = [episode.task.id for episode, kept in zip(refill.played, refill.kept, strict=True) if kept]
+    kept = [episode.task.id for episode, kept in zip(refill.played, refill.is_kept, strict=True) if kept]
     assert kept == ["t1", "t1", "t3", "t3"] and len(refill.played) == 8
     assert Refill(groups=1, size=3, rounds=2).after(episodes(a, 0, 1, None)).missing == 0
     done = Refill(groups=2, size=2, rounds=9).after([*episodes(a, 0, 1), *episodes(e, 1, 0)])
-    assert done.missing == 0 and all(done.kept)
+    assert done.missing == 0 and all(done.is_kept)
 
 
 def test_a_single_round_keeps_whatever_was_played():
     task = Split(1)[0]
     refill = Refill(groups=1, size=3, rounds=1).after(episodes(task, 1, 1, None))
-    assert refill.kept == (True, True, True) and refill.missing == 0
+    assert refill.is_kept == (True, True, True) and refill.missing == 0
 
 
 def test_findings_tell_what_each_task_taught():

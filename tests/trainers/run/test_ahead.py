@@ -203,11 +203,11 @@ def test_what_was_drawn_with_weights_that_do_not_come_again_is_played_again(tmp_
                 async with Ahead(run, State(), folder) as order:
                     for _ in range(5):  # the last of them learns from nothing that older weights have drawn
                         await order.step()
-            whole = Journals(folder, Past(), COUNT, 1).found
+            whole = Journals(folder, Past(), COUNT, 1).ended
             file = folder.journal_file(1)
             file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
-            left = Journals(folder, Past(), COUNT, 1).found
-            assert Journals(folder, Past(), COUNT, 1).found == left, "it is not taken back"
+            left = Journals(folder, Past(), COUNT, 1).ended
+            assert Journals(folder, Past(), COUNT, 1).ended == left, "it is not taken back"
             others = [(run.train[0], EpisodeKey(0, "train/2", run.train[0].id, 99))] * COUNT
             with pytest.raises(JournalError, match=r"is to be played.*Remove the folder"):
                 Journals(folder, Past(), COUNT, 1).episodes(2, others)

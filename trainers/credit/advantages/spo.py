@@ -85,8 +85,8 @@ def spo(batch: TurnBatch, config: SpoConfig, memory: Tracker | None) -> tuple[Fl
     """
     groups, first_G, id_K = np.unique(batch.group_K, return_index=True, return_inverse=True)
     names = [_name(batch, group) for group in groups.tolist()]
-    known = memory or {}
-    alpha_G, beta_G = np.array([known.get(name, [0.5, 0.5]) for name in names]).T
+    pairs_before = memory or {}
+    alpha_G, beta_G = np.array([pairs_before.get(name, [0.5, 0.5]) for name in names]).T
     scale = config.high - config.low
     value_K = (alpha_G / (alpha_G + beta_G))[id_K]
     above_K = (batch.score_K() - config.low) / scale - value_K
@@ -102,7 +102,7 @@ def spo(batch: TurnBatch, config: SpoConfig, memory: Tracker | None) -> tuple[Fl
     episodes_G, earned_G = np.bincount(first_E, minlength=len(groups)), np.bincount(first_E, earned_E, len(groups))
     rho_G = np.where(episodes_G > 0, rho_G, 1.0)
     pairs = np.stack([rho_G * alpha_G + earned_G, rho_G * beta_G + episodes_G - earned_G], axis=1).tolist()
-    return advantage_K, {**known, **dict(zip(names, pairs, strict=True))}
+    return advantage_K, {**pairs_before, **dict(zip(names, pairs, strict=True))}
 
 
 def kept_share(batch: TurnBatch, config: SpoConfig) -> FloatK:

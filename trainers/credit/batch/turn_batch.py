@@ -164,8 +164,8 @@ class TurnBatch:
     def token_column(self, name: str) -> FloatT:
         """A column over reply tokens (T); raises ValueError if the batch lacks it."""
         if name not in self.token_columns:
-            known = ", ".join(sorted(self.token_columns)) or "none"
-            raise ValueError(f"the batch has no column {name!r} over reply tokens; it has {known}")
+            names = ", ".join(sorted(self.token_columns)) or "none"
+            raise ValueError(f"the batch has no column {name!r} over reply tokens; it has {names}")
         return self.token_columns[name]
 
     @cached_property
@@ -298,18 +298,20 @@ def _check_episodes(batch: TurnBatch) -> None:
         raise ValueError(f"episode {int(episode_K[split_K.argmax()])} is in more than one group")
 
 
-def _refuse_misfits(lengths_E: Sequence[int], given: Mapping[str, Sequence[Any] | None], by_turn: bool = False) -> None:
+def _refuse_misfits(
+    lengths_E: Sequence[int], columns: Mapping[str, Sequence[Any] | None], by_turn: bool = False
+) -> None:
     """Raise ValueError where a list does not have an entry for each episode, or for each turn of each.
 
     Args:
         lengths_E: turns of each episode.
-        given: lists by what they are called; None is left out.
+        columns: lists by name; None is left out.
     """
-    for name, values in given.items():
+    for name, values in columns.items():
         if values is None:
             continue
         if len(values) != len(lengths_E):
             raise ValueError(f"{name} has {len(values)} entries for {len(lengths_E)} episodes: give one for each")
         for episode, turns in enumerate(lengths_E if by_turn else ()):
-            if (found := len(values[episode])) != turns:
-                raise ValueError(f"{name}: episode {episode} has {found} entries for {turns} turns: give one for each")
+            if (count := len(values[episode])) != turns:
+                raise ValueError(f"{name}: episode {episode} has {count} entries for {turns} turns: give one for each")

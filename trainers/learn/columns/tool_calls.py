@@ -24,14 +24,14 @@ class ToolCallsConfig(ColumnConfig):
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         if env is None:
             return None
-        known = tool_names(env.instructions)
-        if not known:
+        tools = tool_names(env.instructions)
+        if not tools:
             return (
                 f"counts calls of tools, and {env.name} tells agents of none (manyturn.envs.tools.told): take an "
                 "environment that has some, such as manyturn/Search-v0, or another stage"
             )
-        missing = next((tool for tool in self.tools if tool not in known), None)
-        return None if missing is None else f"counts calls of an {unknown('tool', missing, known)}"
+        missing = next((tool for tool in self.tools if tool not in tools), None)
+        return None if missing is None else f"counts calls of an {unknown('tool', missing, tools)}"
 
 
 @COLUMNS.register(ToolCallsConfig)

@@ -84,7 +84,7 @@ class SharedHead(LearnerHead, Protocol):
         """The rows that ``begin`` computed, for the other ranks."""
         ...
 
-    def take(self, samples: Sequence[Sample], given: Mapping[str, Rows]) -> None:
+    def take(self, samples: Sequence[Sample], rows: Mapping[str, Rows]) -> None:
         """Stand where ``begin`` has led to in another rank."""
         ...
 
@@ -142,8 +142,8 @@ class ValueHead:
     def given(self) -> dict[str, Rows]:
         return {"before": self._before, "target": self._target}
 
-    def take(self, samples: Sequence[Sample], given: Mapping[str, Rows]) -> None:
-        self._before, self._target = given["before"], given["target"]
+    def take(self, samples: Sequence[Sample], rows: Mapping[str, Rows]) -> None:
+        self._before, self._target = rows["before"], rows["target"]
 
     def join(self, ranks: JoinedRanks) -> None:
         self.fit.join(ranks)
@@ -192,8 +192,8 @@ class ProgressHead:
     def given(self) -> dict[str, Rows]:
         return {"outcome": [torch.from_numpy(self._outcome_E)]}
 
-    def take(self, samples: Sequence[Sample], given: Mapping[str, Rows]) -> None:
-        self._outcome_E, self._episode = given["outcome"][0].numpy(), [sample.episode for sample in samples]
+    def take(self, samples: Sequence[Sample], rows: Mapping[str, Rows]) -> None:
+        self._outcome_E, self._episode = rows["outcome"][0].numpy(), [sample.episode for sample in samples]
         self._seen = []
 
     def join(self, ranks: JoinedRanks) -> None:

@@ -98,15 +98,15 @@ class OwnBody:
 
     def tensors(self) -> Tensors:
         """Weights and the optimiser's state, by name."""
-        found = {f"{self._name}.own.{key}": host_copy(value) for key, value in self.module.state_dict().items()}
-        found |= {f"{self._name}.body.{n}": host_copy(p) for n, p in enumerate(self._copied)}
-        return found | optimizer_tensors(f"{self._name}.optimizer", self._optimizer, self._trained)
+        weights = {f"{self._name}.own.{key}": host_copy(value) for key, value in self.module.state_dict().items()}
+        weights |= {f"{self._name}.body.{n}": host_copy(p) for n, p in enumerate(self._copied)}
+        return weights | optimizer_tensors(f"{self._name}.optimizer", self._optimizer, self._trained)
 
     @torch.no_grad()
     def load_tensors(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """The inverse of ``tensors``; those of other names are left alone."""
         self.module.load_state_dict(own_tensors(self._name, "own", tensors))
-        found = own_tensors(self._name, "body", tensors)
+        saved = own_tensors(self._name, "body", tensors)
         for number, weights in enumerate(self._copied):
-            weights.copy_(found[str(number)])
+            weights.copy_(saved[str(number)])
         load_optimizer(f"{self._name}.optimizer", self._optimizer, self._trained, tensors)

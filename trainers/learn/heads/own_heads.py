@@ -36,9 +36,9 @@ class OwnCritic(ValueHead):
         self._samples = step.samples
         return super().begin(step, targets_T, outcome_E)
 
-    def take(self, samples: Sequence[Sample], given: Mapping[str, Rows]) -> None:
+    def take(self, samples: Sequence[Sample], rows: Mapping[str, Rows]) -> None:
         self._samples = samples
-        super().take(samples, given)
+        super().take(samples, rows)
 
     def loss(self, minibatch: Sequence[int], chosen: Sequence[int], reading: Reading) -> tuple[torch.Tensor, Measured]:
         """As the base's, but from a pass of its own body over the same rows."""

@@ -34,6 +34,6 @@ def imitate(
     weights = [np.where(sample.said, 1.0, np.where(sample.reply < 0, observed, 0.0)) for sample in samples]
     if observed:
         samples = [replace(sample, said=np.arange(len(sample)) > 0) for sample in samples]
-    whole = sum(float(weight[sample.said].sum()) for sample, weight in zip(samples, weights, strict=True))
+    total_weight = sum(float(weight[sample.said].sum()) for sample, weight in zip(samples, weights, strict=True))
     rows = [torch.from_numpy(weight) for weight in weights]
-    return learner.imitate(samples, rows, whole, lr, between)
+    return learner.imitate(samples, rows, total_weight, lr, between)

@@ -189,10 +189,10 @@ class Learner:
         )
 
     def imitate(
-        self, samples: Sequence[Sample], weights: Rows, whole: float, lr: float, between: Callable[[], None]
+        self, samples: Sequence[Sample], weights: Rows, total_weight: float, lr: float, between: Callable[[], None]
     ) -> dict[str, float]:
         """One update towards saying what samples say; see ``Updates.imitate``."""
-        return self._learning.imitate(samples, weights, whole, lr, between)
+        return self._learning.imitate(samples, weights, total_weight, lr, between)
 
     def plain(self) -> dict[str, Any]:
         """JSON values that a resumed run must go on from."""

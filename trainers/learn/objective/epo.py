@@ -196,7 +196,7 @@ def turn_mean(x: "Tensor", reply: "Tensor", turns: "Tensor | None", episodes: "i
         turns: (B,) turns of the row's episode; None: as many as the row has replies.
         episodes: in the full batch.
     """
-    said = (reply >= 0).to(x.dtype)
-    share = said / reply_length(reply, x)
+    is_reply = (reply >= 0).to(x.dtype)
+    share = is_reply / reply_length(reply, x)
     turns = share.sum(dim=1).clamp(min=1) if turns is None else turns
     return (x * share / turns[:, None]).sum() / episodes

@@ -46,9 +46,9 @@ class ObjectiveMemory:
         if epo.form == "released":  # the code counts the present step, the paper does not
             self._history.add(entropy_T, turn_T)
             return RegulariserState(self.kl_coef, self._history.range(epo, self._run_steps))
-        found = RegulariserState(self.kl_coef, self._history.range(epo, self._run_steps))
+        state = RegulariserState(self.kl_coef, self._history.range(epo, self._run_steps))
         self._history.add(entropy_T, turn_T)
-        return found
+        return state
 
     def figures(self, now: RegulariserState) -> dict[str, float]:
         """For the metrics: the KL term's weight if it adapts, that of EPO's penalty, the middle of its range."""

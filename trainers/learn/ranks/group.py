@@ -151,27 +151,27 @@ class Ranks:
 
     def most(self, number: int) -> int:
         """The largest of the ranks' numbers."""
-        found = torch.tensor([number])
-        dist.all_reduce(found, dist.ReduceOp.MAX, group=self._talk)
-        return int(found)
+        maximum = torch.tensor([number])
+        dist.all_reduce(maximum, dist.ReduceOp.MAX, group=self._talk)
+        return int(maximum)
 
     def summed(self, figures: Mapping[str, float]) -> dict[str, float]:
         """Each figure's sum over the ranks, in their order."""
         sums = defaultdict[str, float](float)
         text = torch.frombuffer(bytearray(json.dumps(figures).encode()), dtype=torch.uint8)
-        for found in self._all(text):
-            for name, value in json.loads(found.numpy().tobytes()).items():
+        for message in self._all(text):
+            for name, value in json.loads(message.numpy().tobytes()).items():
                 sums[name] += value
         return dict(sums)
 
     def of(self, own: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Tensors of every rank, one after the other along the first dimension; they differ in that alone."""
-        return [torch.cat([found.to(tensor.device) for found in self._all(tensor)]) for tensor in own]
+        return [torch.cat([part.to(tensor.device) for part in self._all(tensor)]) for tensor in own]
 
     def to_rank_0(self, own: Sequence[torch.Tensor]) -> list[torch.Tensor] | None:
         """As ``of``, on the CPU, for rank 0; None for the others."""
-        found = [self._all(tensor, for_all=False) for tensor in own]
-        return None if self.rank else [torch.cat(tensors) for tensors in found]
+        parts = [self._all(tensor, for_all=False) for tensor in own]
+        return None if self.rank else [torch.cat(tensors) for tensors in parts]
 
     def share_of(self, device: torch.device) -> float:
         """A device's share of what all ranks hold: a GPU that of its rank, a CPU that of all ranks around it."""
@@ -205,9 +205,9 @@ class Ranks:
         if self.rank and not for_all:
             dist.gather(mine, None, 0, group=self._talk)
             return []
-        found = [torch.empty_like(mine) for _ in range(self.size)]
+        parts = [torch.empty_like(mine) for _ in range(self.size)]
         if for_all:
-            dist.all_gather(found, mine, group=self._talk)
+            dist.all_gather(parts, mine, group=self._talk)
         else:
-            dist.gather(mine, found, 0, group=self._talk)
-        return [rows[: int(count)] for rows, count in zip(found, counts, strict=True)]
+            dist.gather(mine, parts, 0, group=self._talk)
+        return [rows[: int(count)] for rows, count in zip(parts, counts, strict=True)]

@@ -58,41 +58,41 @@ class RankLearner:
         self._passes = SharedPasses(ranks, self._sharded)
         self.updates = _Joined(config, objective, reader, self.optimizer, heads, self._passes, ranks=ranks)
 
-    def do(self, message: RankMessage, whole: PreTrainedModel | None = None) -> Any:
+    def do(self, message: RankMessage, full_model: PreTrainedModel | None = None) -> Any:
         """Do as rank 0 says, all ranks at once; what comes of it.
 
         Args:
-            whole: the policy, in rank 0.
+            full_model: the policy, in rank 0.
         """
         self.updates.reader.budget.tokens = message.plain["micro_tokens"]
         match message.what:
             case "step":
-                found: Any = self.updates.of_step(*self._step(message))
-                self._sharded.give(whole)
+                result: Any = self.updates.of_step(*self._step(message))
+                self._sharded.give(full_model)
             case "imitate":
                 rows, plain = message.given_rows("weights"), message.plain
-                found = self.updates.imitate(message.samples(), rows, plain["whole"], plain["lr"])
+                result = self.updates.imitate(message.samples(), rows, plain["total_weight"], plain["lr"])
             case "give":
-                found = self._sharded.give(whole)
+                result = self._sharded.give(full_model)
             case "read":
-                found = self._read(message)
+                result = self._read(message)
             case "state":
-                found = self.optimizer.tensors() | (self.reference.tensors() if self.reference else {})
+                result = self.optimizer.tensors() | (self.reference.tensors() if self.reference else {})
             case "save":
-                found = self._save(message)
+                result = self._save(message)
             case "load":
-                found = self._load(message, whole)
+                result = self._load(message, full_model)
             case _:
                 raise ValueError(f"rank 0 says {message.what!r}: have every rank run the same version of manyturn")
-        return found
+        return result
 
     def _step(self, message: RankMessage) -> tuple[BeforeUpdate, RegulariserState, tuple[Any, ...], Any]:
         plain, samples = message.plain, message.samples()
         self.optimizer.begin_step(plain["lr"])
         for head in self.updates.heads:
             head.take(samples, {name: message.given_rows(f"{head.name} {name}") for name in plain["heads"][head.name]})
-        advantage, old, kept = (message.given_rows(name) for name in _ROWS[:3])
-        before = BeforeUpdate(samples, advantage, old, kept, message.rows("reference"), message.rows("weight"))
+        advantage, old, kept_rows = (message.given_rows(name) for name in _ROWS[:3])
+        before = BeforeUpdate(samples, advantage, old, kept_rows, message.rows("reference"), message.rows("weight"))
         reference, weight = plain["entropy_range"]
         now = RegulariserState(plain["kl_coef"], EntropyRange(tuple(reference), weight))
         kept_E = message.tensors.get("kept_E")
@@ -115,24 +115,24 @@ class RankLearner:
         return True
 
     @torch.no_grad()
-    def _load(self, message: RankMessage, whole: PreTrainedModel | None) -> None:
+    def _load(self, message: RankMessage, full_model: PreTrainedModel | None) -> None:
         """Weights, the optimiser's state and heads, as rank 0 has them."""
         plain = message.plain
-        self._sharded.take(whole)
+        self._sharded.take(full_model)
         trained = self.optimizer.trained
-        found = dict[str, torch.Tensor]()
+        tensors = dict[str, torch.Tensor]()
         for name in plain["like weights"]:
             weights = trained[int(name.split(".")[1])]
-            found[name] = torch.zeros_like(weights)
-            spread(found[name], None if whole is None else message.tensors[name], weights.device)
+            tensors[name] = torch.zeros_like(weights)
+            spread(tensors[name], None if full_model is None else message.tensors[name], weights.device)
         steps = {name: torch.tensor(value) for name, value in plain["steps"].items()}
-        self.optimizer.load_tensors(found | steps)
+        self.optimizer.load_tensors(tensors | steps)
         if self.reference and plain["keep"]:
             self.reference.keep()
-        elif self.reference and any(name.startswith("reference.") for name in found):
-            self.reference.load_tensors(found)
+        elif self.reference and any(name.startswith("reference.") for name in tensors):
+            self.reference.load_tensors(tensors)
         self.optimizer.load_plain(plain["optimizer"])
-        if whole is None:  # rank 0's heads are those of its learner
+        if full_model is None:  # rank 0's heads are those of its learner
             for head in self.updates.heads:
                 head.fit.load_tensors(message.tensors)
 

@@ -69,7 +69,7 @@ class StepReading:
         return self._kept["entropy"]
 
     def said_by(self, head: str) -> Rows:
-        """The output of a head: of the critic (T,) the value before each token, of the progress estimator one per reply."""
+        """The output of a head: the critic's value before each token (T,), the progress estimator's one per reply."""
         if head in self._others:
             self._check_open(head in self._said)
             if head not in self._said:

@@ -68,14 +68,14 @@ class PlacementConfig(Options):
 
     @field_validator("hosts", "samplers")
     @classmethod
-    def _are_addresses(cls, given: tuple[str, ...] | int, info: ValidationInfo) -> tuple[str, ...] | int:
-        if isinstance(given, int):
-            return given
+    def _are_addresses(cls, value: tuple[str, ...] | int, info: ValidationInfo) -> tuple[str, ...] | int:
+        if isinstance(value, int):
+            return value
         what = str(info.field_name).removesuffix("s")
-        found = tuple(_address(one, what) for one in given)
-        if double := [one for one, count in Counter(found).items() if count > 1]:
+        addresses = tuple(_address(address, what) for address in value)
+        if double := [address for address, count in Counter(addresses).items() if count > 1]:
             raise ValueError(f"{double[0]} is named twice: name each {what} once")
-        return found
+        return addresses
 
     @field_validator("cluster")
     @classmethod

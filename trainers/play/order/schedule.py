@@ -226,7 +226,7 @@ class Schedule:
         passed = self._now - self._since
         idle_learner, idle_places = self._idle_learner, self._idle_places / self._places
         self._since, self._idle_learner, self._idle_places = self._now, 0.0, 0.0
-        told = {
+        figures = {
             "staleness": sum(ages) / len(ages),
             "staleness_max": max(ages),
             "learner_idle": idle_learner / passed if passed else 0.0,
@@ -235,8 +235,8 @@ class Schedule:
             "waiting_episodes": len(self._ended),
         }
         if self._consume != "drawn":
-            told["dropped"] = len(dropped) / (len(learnt) + len(dropped))
-        return told
+            figures["dropped"] = len(dropped) / (len(learnt) + len(dropped))
+        return figures
 
     def _most(self) -> int:
         """Groups from ``first`` on that may have begun: as many as are gone, and as many as may be left."""
@@ -278,10 +278,10 @@ class Schedule:
     def _leaves_time(self, chosen: Sequence[GroupPlace]) -> bool:
         """True if all groups that are not chosen for the next step can be learnt from before they are too old."""
         last = Counter(self._oldest[group] + self._staleness for group in self._oldest.keys() - set(chosen))
-        left = 0  # groups that some step has to take, at the latest the one that comes after so many others
+        due = 0  # groups that some step has to take, at the latest the one that comes after so many others
         for before in sorted(last):
-            left += last[before]
-            if left > self._groups * (before - self.done):
+            due += last[before]
+            if due > self._groups * (before - self.done):
                 return False
         return True
 
@@ -289,8 +289,8 @@ class Schedule:
         """Groups that are not learnt from now, and would be too old for the step after this."""
         if self._consume != "drop":
             return []
-        left = sorted(self._oldest.keys() - set(learnt))
-        return [group for group in left if self.done + 1 - self._oldest[group] > self._staleness]
+        remaining = sorted(self._oldest.keys() - set(learnt))
+        return [group for group in remaining if self.done + 1 - self._oldest[group] > self._staleness]
 
     def _pass_time(self) -> None:
         """Count the time since the last change, during which nothing has changed."""

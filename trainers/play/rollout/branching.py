@@ -119,24 +119,24 @@ def starts(
         keys: E keys, each ``group`` in a row being the members of a group.
         played: those that have ended; while some that can begin have not, more may follow.
     """
-    found: Starts = {}
+    starts: Starts = {}
     for first in range(0, len(keys), group):
-        found |= _starts_of_group(keys[first : first + group], played, branching, vocabulary)
-    return found
+        starts |= _starts_of_group(keys[first : first + group], played, branching, vocabulary)
+    return starts
 
 
 def _starts_of_group(
     members: Sequence[EpisodeKey], played: Mapping[EpisodeKey, Episode], branching: Branching, vocabulary: int
 ) -> Starts:
-    found: Starts = dict.fromkeys(members[: branching.initial])
-    latest: Sequence[EpisodeKey] = list(found)
-    while len(found) < len(members) and all(key in played for key in latest):
-        rest = members[len(found) :]
+    begun: Starts = dict.fromkeys(members[: branching.initial])
+    latest: Sequence[EpisodeKey] = list(begun)
+    while len(begun) < len(members) and all(key in played for key in latest):
+        rest = members[len(begun) :]
         episodes = [played[key] for key in latest]
-        forks = list(islice(_forks(episodes, found, branching, vocabulary), len(rest)))
+        forks = list(islice(_forks(episodes, begun, branching, vocabulary), len(rest)))
         latest = rest[: len(forks)] if forks else rest
-        found |= dict(zip_longest(latest, forks))
-    return found
+        begun |= dict(zip_longest(latest, forks))
+    return begun
 
 
 def _forks(episodes: Sequence[Episode], begun: Starts, branching: Branching, vocabulary: int) -> Iterator[Fork]:

@@ -53,7 +53,7 @@ class Refill:
         roles: of an episode, where it has several; a group is kept if the returns of one of them differ.
         round: rounds that were played.
         played: their episodes, all members of a group next to each other.
-        kept: whether the step learns from the episode, one per episode.
+        is_kept: whether the step learns from the episode, one per episode.
 
     >>> Refill(groups=16, size=8, rounds=3).missing
     16
@@ -65,12 +65,12 @@ class Refill:
     roles: tuple[str, ...] = (ONE_ROLE,)
     round: int = 0
     played: tuple[Episode, ...] = ()
-    kept: tuple[bool, ...] = ()
+    is_kept: tuple[bool, ...] = ()
 
     @property
     def missing(self) -> int:
         """Groups to play in the next round; 0 when the step is complete."""
-        return 0 if self.round == self.rounds else self.groups - sum(self.kept) // self.size
+        return 0 if self.round == self.rounds else self.groups - sum(self.is_kept) // self.size
 
     def after(self, episodes: Sequence[Episode]) -> Self:
         """The state after one more round, of which these are all the episodes."""
@@ -84,5 +84,5 @@ class Refill:
             self,
             round=self.round + 1,
             played=(*self.played, *episodes),
-            kept=(*self.kept, *kept_E.tolist()),
+            is_kept=(*self.is_kept, *kept_E.tolist()),
         )

@@ -47,7 +47,7 @@ class SinkConfig(Named):
         return f"loggers names {self.name} twice, and the run would be there twice: leave one out"
 
     def _lack(self, env: EnvFacts | None) -> str | None:
-        """The reason why the sink cannot be used here; checked when a run begins, not when its configuration is read."""
+        """The reason why the sink cannot be used; checked when a run begins, not when its configuration is read."""
         if env is None or find_spec(self.package) is not None:
             return None
         return f"loggers names {self.name}, which is not installed: pip install 'manyturn[{self.package}]'"

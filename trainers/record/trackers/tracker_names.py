@@ -29,16 +29,16 @@ def named(line: Mapping[str, Any]) -> dict[str, float]:
     {'train/return': 0.5, 'train/reward': 0.5, 'train/parts/outcome': 0.4, 'train/rewards/outcome': 0.4}
     """
     phase = PHASES.get(line["phase"], line["phase"])
-    found: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     for key, value in line.items():
         if key in _PLACES or isinstance(value, bool) or not isinstance(value, int | float):
             continue
-        found[f"{phase}/{key}"] = value
-        found.update((f"{phase}/{other}", value) for other in _others(key))
+        metrics[f"{phase}/{key}"] = value
+        metrics.update((f"{phase}/{other}", value) for other in _others(key))
     if line["phase"] == "train":
         times = {name: line[key] for key, name in TIMES.items() if isinstance(line.get(key), int | float)}
-        found |= {**times, "timing_s/step": sum(times.values())} if times else {}
-    return found
+        metrics |= {**times, "timing_s/step": sum(times.values())} if times else {}
+    return metrics
 
 
 def _others(key: str) -> Iterator[str]:

@@ -96,8 +96,8 @@ async def train(
             line = {"seconds": round(time.monotonic() - began, 3), **line}
             loggers.line(folder.log(line))
             report(line)
-            for told in oddities(line, settings):
-                note(told)
+            for message in oddities(line, settings):
+                note(message)
 
         def tell(line: dict[str, Any]) -> None:
             report({"seconds": round(time.monotonic() - began, 3), **line})
@@ -120,8 +120,11 @@ async def train(
             state = await stopping.run(_begin(run, folder, saving, checkpoint, loggers, log, note, stopping.check))
             state.config = plain(settings)
             if edits:
-                for told in filter(None, (made(settings, edits, state.step) for made in (schedule_note, epo_note))):
-                    note(told)
+                for message in filter(
+                    None,
+                    (schedule_message(settings, edits, state.step) for schedule_message in (schedule_note, epo_note)),
+                ):
+                    note(message)
                 if set(edits) - {"steps"}:
                     state.draw_anew()  # they may be of other tasks, or another order
                 state.config_changes.append({"step": state.step, "entries": {k: list(v) for k, v in edits.items()}})
@@ -175,9 +178,9 @@ async def _advance(run: Run, state: State, saving: Saving, log: Log, step: Step)
         line = await step()
         log({"phase": "train", "step": state.step, **line})
         return
-    found = await validate(run, f"validation/{state.step}", run.config.evaluation.every_limit)
+    metrics = await validate(run, f"validation/{state.step}", run.config.evaluation.every_limit)
     state.validated = state.step
-    log({"phase": "validation", "step": state.step, **found})
+    log({"phase": "validation", "step": state.step, **metrics})
 
 
 def _validation_is_due(run: Run, state: State) -> bool:
@@ -221,10 +224,10 @@ async def _begin(
     if checkpoint is not None:
         if notice := version_notice(checkpoint):
             print(notice, file=sys.stderr)
-        found = read_state(checkpoint)
+        saved = read_state(checkpoint)
         for trainee in run.trainees:
-            await trainee.load(checkpoint, found.pop(beside("learner", trainee.name)))
-        state = State(**{**found, "seen": set(found["seen"])})
+            await trainee.load(checkpoint, saved.pop(beside("learner", trainee.name)))
+        state = State(**{**saved, "seen": set(saved["seen"])})
         run.restrict(state.batch_limits)
         note.said = state.notices
         _tell_of_memory(run, note)

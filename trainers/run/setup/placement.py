@@ -35,7 +35,7 @@ def seats_of(config: RunConfig, meeting: Meeting | None = None) -> Seats:
     counted: dict[str, Any] = {}
     if placement.cluster is not None:
         counted = {"cpus": placement.cpus, "gpus": placement.gpus, "resources": placement.resources}
-    asked = RayHosts(
+    ray_hosts = RayHosts(
         placement.count,
         placement.cluster,
         remote=placement.remote,
@@ -49,7 +49,7 @@ def seats_of(config: RunConfig, meeting: Meeting | None = None) -> Seats:
         samplers=placement.sampler_count,
         **counted,
     )
-    return RaySeats(env.id, env.args, env.wrappers, limit, asked)
+    return RaySeats(env.id, env.args, env.wrappers, limit, ray_hosts)
 
 
 def engine_of(config: RunConfig, context: EngineContext, seats: Seats) -> Engine:

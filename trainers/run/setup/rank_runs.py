@@ -114,8 +114,8 @@ def _learner(
     model, learner = policy_model(config, torch.device("cpu"), texts).model, config.learner
     device, sampling = choose_device(config.device), config.sampling
     if heads is None:
-        wanted = [head for head in (config.value, config.progress) if head is not None and not head.is_fixed]
-        heads = [head_of(head, model, learner, budget, device=device) for head in wanted]
+        learnt_heads = [head for head in (config.value, config.progress) if head is not None and not head.is_fixed]
+        heads = [head_of(head, model, learner, budget, device=device) for head in learnt_heads]
     learning: list[SharedHead] = [head for head in heads if isinstance(head, ValueHead | ProgressHead)]
     reader = Reader(model, budget, sampling.temperature, learner.packing)
     return RankLearner(ranks, reader, device, learner, config.objective, learning)

@@ -111,8 +111,8 @@ class Run:
 
     def engine_figures(self) -> dict[str, float]:
         """Metrics of the engines since the last step."""
-        found = [trainee.labelled(trainee.engine.figures()) for trainee in self.trainees]
-        return {name: value for figures in found for name, value in figures.items()}
+        by_policy = [trainee.labelled(trainee.engine.figures()) for trainee in self.trainees]
+        return {name: value for figures in by_policy for name, value in figures.items()}
 
     def policy(self, temperature: float | None = None) -> Agent | Cast:
         """The policy that plays: those that are trained, each in its own roles.

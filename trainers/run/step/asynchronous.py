@@ -124,17 +124,17 @@ class Ahead:
                 self._add(what, [len(episode.turns) for episode in episodes])
             self._drop(choice.dropped)
         updates, learned, remembered = await asyncio.get_running_loop().run_in_executor(self._thread, update)
-        found = state.found
+        feedback = state.feedback
         counted = lesson.settle(run, state, updates, remembered)
-        state.found = found + state.found  # of earlier steps, where all draws were made before they were done
+        state.feedback = feedback + state.feedback  # of earlier steps, where all draws were made before they were done
         for trainee in run.trainees:
             await trainee.hand_over()
-        told = self._schedule.learnt()
+        order_figures = self._schedule.learnt()
         for over in range(first, self._schedule.first):
             del state.drawn[0], self._plans[over], self._played[over]
         state.lag, state.gone = step + 1 - self._schedule.first, sorted(map(list, self._schedule.gone))
         if overtakes:
-            told["length_bias"] = self._length_bias()
+            order_figures["length_bias"] = self._length_bias()
         self._draw()
         self._begin()
         return {
@@ -145,7 +145,7 @@ class Ahead:
             **run.seats.figures(),
             **clock.lap("learn"),
             **counted,
-            **told,
+            **order_figures,
             "mixed_versions": sum(_versions(episode) > 1 for episode in episodes) / len(episodes),
         }
 
@@ -155,9 +155,9 @@ class Ahead:
         for step in range(self._schedule.first, self._schedule.newest + 1):
             number = step - self._schedule.first
             if number == len(state.drawn):
-                tasks, memory = draw_tasks(run, step, rollout.tasks, state.found, state.memory)
+                tasks, memory = draw_tasks(run, step, rollout.tasks, state.feedback, state.memory)
                 state.drawn.append(tasks)
-                state.memory, state.found = dict(memory), []
+                state.memory, state.feedback = dict(memory), []
             if step not in self._plans:
                 tasks = [run.train[n] for n in state.drawn[number]]
                 self._plans[step] = plan_groups(tasks, rollout.group, run.config.seed, f"train/{step}")

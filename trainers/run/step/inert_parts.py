@@ -43,5 +43,6 @@ def gives_grpos(update: PolicyUpdate, config: CreditConfig) -> bool:
         return False
     plain = (config.model_copy(update={"advantage": GrpoConfig(std=std)}) for std in (True, False))
     return any(
-        np.abs(credit(update.batch, one, update.recalled).advantage_T - earned_T).max() <= least for one in plain
+        np.abs(credit(update.batch, config_of_grpo, update.recalled).advantage_T - earned_T).max() <= least
+        for config_of_grpo in plain
     )

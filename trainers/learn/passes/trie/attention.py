@@ -51,8 +51,8 @@ class Layout:
     @staticmethod
     def _nodes(of: Sequence[np.ndarray], device: torch.device) -> torch.Tensor | None:
         """The nodes of all runs, one after the other; None if there are none."""
-        found = np.concatenate([np.empty(0, np.int64), *of])
-        return torch.from_numpy(found).to(device) if len(found) else None
+        nodes = np.concatenate([np.empty(0, np.int64), *of])
+        return torch.from_numpy(nodes).to(device) if len(nodes) else None
 
     @staticmethod
     def _mask(shared: int, length: int, device: torch.device) -> torch.Tensor | None:
@@ -68,11 +68,13 @@ class Layout:
         """Attention output of the nodes (1, heads, N, size): (1, N, heads, size)."""
         queries = self._after(query, self._taken, self._extra)
         keys, values = (self._after(states, self._before, self._shared) for states in (key, value))
-        found = [
-            sdpa_attention_forward(module, asked, seen, said, mask, **others)[0][:, extra:]
-            for asked, seen, said, mask, extra in zip(queries, keys, values, self._masks, self._extra, strict=True)
+        outputs = [
+            sdpa_attention_forward(module, query_run, key_run, value_run, mask, **others)[0][:, extra:]
+            for query_run, key_run, value_run, mask, extra in zip(
+                queries, keys, values, self._masks, self._extra, strict=True
+            )
         ]
-        return torch.cat(found, 1)
+        return torch.cat(outputs, 1)
 
     def _after(self, states: torch.Tensor, nodes: torch.Tensor | None, sizes: list[int]) -> Sequence[torch.Tensor]:
         """The states of each run (1, heads, length, size), after those of its share of some nodes."""

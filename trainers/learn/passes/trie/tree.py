@@ -92,8 +92,8 @@ def new_tokens(rows: Sequence[np.ndarray], order: Sequence[int], shared: np.ndar
     return lengths - np.where((shared >= least) | (shared == lengths), shared, 0)
 
 
-def _alike(one: np.ndarray, other: np.ndarray) -> int:
+def _alike(row: np.ndarray, other: np.ndarray) -> int:
     """With how many equal tokens two rows begin."""
-    most = min(len(one), len(other))
-    differ = np.flatnonzero(one[:most] != other[:most])
+    most = min(len(row), len(other))
+    differ = np.flatnonzero(row[:most] != other[:most])
     return int(differ[0]) if len(differ) else most
