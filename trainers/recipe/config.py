@@ -318,3 +318,18 @@ def read_toml(path: Path) -> dict[str, Any]:
 def to_toml(config: RunConfig) -> str:
     """The configuration as a recipe; entries that are unset are left out."""
     return tomli_w.dumps(config.model_dump(mode="json", exclude_none=True))
+
+
+def located(config: RunConfig) -> RunConfig:
+    """The configuration with absolute paths, so that a run can be resumed and evaluated from another folder."""
+    env = config.env.model_copy(update={"id": _absolute(config.env.id)})
+    warmup = config.warmup
+    for name in ("from_run", "trajectories"):
+        if (place := getattr(warmup, name)) is not None:
+            warmup = warmup.model_copy(update={name: str(Path(place).resolve())})
+    return config.model_copy(update={"env": env, "model": config.model.located(), "warmup": warmup})
+
+
+def _absolute(env: str) -> str:
+    file, colon, name = env.rpartition(":")
+    return f"{Path(file).resolve()}:{name}" if colon and file.endswith(".py") else env

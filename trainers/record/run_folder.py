@@ -44,7 +44,7 @@ class RunFolder:
         resume: whether the folder must hold a run already, or must not.
     """
 
-    def __init__(self, path: Path, resume: bool):
+    def __init__(self, path: Path, *, resume: bool):
         self.path, self._resume = path, resume
         self._lock: TextIO | None = None
         self._unsaved: str | None = None
@@ -124,7 +124,7 @@ class RunFolder:
                 f"{self.path} has steps but no checkpoint: restore {self.checkpoints}, or start again in another folder"
             )
 
-    def rewind(self, step: int, explored: bool = True) -> None:
+    def rewind(self, step: int, *, explored: bool = True) -> None:
         """Remove what was written after a step, a torn last line too: it will be written again.
 
         Args:
@@ -141,7 +141,7 @@ class RunFolder:
                     file.unlink()
 
     def write_step(
-        self, step: int, episodes: Sequence[Episode], columns: Mapping[str, ArrayLike], tokens: bool = False
+        self, step: int, episodes: Sequence[Episode], columns: Mapping[str, ArrayLike], *, tokens: bool = False
     ) -> None:
         """Keep what was played in a step: E episodes, and their K turns with further columns of K numbers.
 
@@ -223,7 +223,7 @@ class RunFolder:
             if int(file.stem.split("_")[1]) <= step:
                 file.unlink()
 
-    def not_saved(self, error: Exception, last: bool) -> None:
+    def not_saved(self, error: Exception, *, last: bool) -> None:
         """A checkpoint could not be written; the one before it stays.
 
         Args:

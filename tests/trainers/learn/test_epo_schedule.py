@@ -22,7 +22,7 @@ BRIEF = {"warmup": {"episodes": 0}, "rollout": {"cut_share": 1.0}, "evaluation":
 
 def weights(form: str, steps: int) -> list[float]:
     """The weight of the penalty in each step of a run, as its metrics show it."""
-    memory, found = ObjectiveMemory(ClipConfig(epo=EpoConfig(form=form)), run_steps=steps), []
+    memory, found = ObjectiveMemory(ClipConfig(epo=EpoConfig(form=form)).over(steps)), []
     for _ in range(steps):
         now = memory.begin(np.array([1.0]), np.array([0]))
         found.append(memory.figures(now)["epo_weight"])

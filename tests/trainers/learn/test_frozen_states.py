@@ -21,7 +21,6 @@ from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.hosting.seats import InlineSeats
 from manyturn.trainers.learn.heads.head_config import HeadConfig, ProgressHeadConfig, ValueHeadConfig
 from manyturn.trainers.learn.learner.adapters import add_adapters
-from manyturn.trainers.learn.learner.imitation import imitate
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
@@ -56,7 +55,7 @@ def adapted(double: bool, heads: Sequence[HeadConfig] = (), kl: bool = False, **
 def trained(made: Learner, samples: list[Sample]) -> dict[str, torch.Tensor]:
     """All that two warm-up updates and two steps have made of a learner."""
     for _ in range(2):
-        imitate(made, samples, 1e-2)
+        made.imitate(samples, 1e-2)
     made.begin_reinforcement()
     names = {head.name for head in made.heads}
     asked: dict[str, Any] = {}

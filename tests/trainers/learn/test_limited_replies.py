@@ -22,7 +22,6 @@ from manyturn.agents.text.formats.tagged import TaggedConfig
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.seats import open_seats
 from manyturn.trainers.learn.columns.drift import drifts, visited
-from manyturn.trainers.learn.learner.imitation import imitate
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
@@ -70,7 +69,7 @@ def episodes() -> list[Episode]:
 
 def learner(language: LanguageModel, objective="reinforce", temperature=1.0, **options) -> Learner:
     config = LearnerConfig.model_validate({"minibatch": 64, "lr": 1e-2, **options})
-    made = Learner(language, config, OBJECTIVES.parse(objective), temperature, steps=8)
+    made = Learner(language, config, OBJECTIVES.parse(objective).over(8), temperature)
     made.begin_reinforcement()
     return made
 
@@ -183,7 +182,7 @@ def test_demonstrations_are_imitated_within_the_same_limits_and_their_surroundin
     assert all(set(np.flatnonzero(sample.said).tolist()) == set(sample.allowed) for sample in samples)
     with torch.no_grad():
         scores = torch.cat([explicit(language, sample, 1.0)[0] for sample in samples])
-    told = imitate(learner(language), samples, 1e-3)
+    told = learner(language).imitate(samples, 1e-3)
     assert told["loss"] == pytest.approx(float(-scores.mean()), abs=1e-9)
     language = make(double=True)
     whole, weight = 0.0, 0.0
@@ -194,7 +193,7 @@ def test_demonstrations_are_imitated_within_the_same_limits_and_their_surroundin
             observed = ~sample.said[1:]
             whole -= float(explicit(language, sample, 1.0)[0].sum()) + 0.5 * float(free[observed].sum())
             weight += sample.said.sum() + 0.5 * observed.sum()
-    assert imitate(learner(language), samples, 1e-3, observed=0.5)["loss"] == pytest.approx(whole / weight, abs=1e-9)
+    assert learner(language).imitate(samples, 1e-3, observed=0.5)["loss"] == pytest.approx(whole / weight, abs=1e-9)
 
 
 def test_what_was_possible_outlives_a_journal_and_a_memory_of_visits():

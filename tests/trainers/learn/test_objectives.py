@@ -326,7 +326,7 @@ def test_epo_remembers_the_mean_of_past_steps(steps):
 
 
 def test_the_released_history_is_one_of_turns_and_counts_the_present_step():
-    memory = ObjectiveMemory(ClipConfig(epo=EpoConfig(form="released")), run_steps=8)
+    memory = ObjectiveMemory(ClipConfig(epo=EpoConfig(form="released")).over(8))
     first = memory.begin(np.array([1.0, 3.0, 4.0]), np.array([0, 0, 1]))
     assert first.entropy_range == EntropyRange((2.0, 4.0), 1.0)
     second = memory.begin(np.array([1.0]), np.array([0]))

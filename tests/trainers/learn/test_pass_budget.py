@@ -7,7 +7,7 @@ import torch
 from learner_steps import earned, episodes_of, learn, learner, weights
 
 from manyturn.trainers.learn.heads.head_config import HeadConfig, ProgressHeadConfig, ValueHeadConfig
-from manyturn.trainers.learn.learner.imitation import imitate
+from manyturn.trainers.learn.heads.heads import HeadTargets
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed, PassBudget
 
@@ -61,7 +61,9 @@ def test_an_update_that_runs_out_in_its_second_pass_is_the_update_in_smaller_pas
     for head in small.heads:
         assert step.said_by(head.name)
     small.budget.tokens = scarce.budget.tokens
-    small.learn(step, earned(samples), 1.0, (0,), **given(samples, heads))
+    needed = given(samples, heads)
+    targets = HeadTargets(needed.get("targets_T"), needed.get("outcome_E"))
+    small.learn(step, earned(samples), 1.0, (0,), targets)
     ours, theirs = everything(scarce), everything(small)
     assert ours.keys() == theirs.keys()
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
@@ -73,9 +75,9 @@ def test_imitation_that_runs_out_learns_each_demonstration_once():
     samples = episodes_of(6)
     scarce, small = (learner("clip", double=True, micro_tokens=64) for _ in range(2))
     Scarce(scarce, fails_at=2)
-    found = imitate(scarce, samples, 1e-2, observed=0.1)
+    found = scarce.imitate(samples, 1e-2, observed=0.1)
     small.budget.tokens = scarce.budget.tokens
-    assert scarce.budget.tokens < 64 and found == imitate(small, samples, 1e-2, observed=0.1)
+    assert scarce.budget.tokens < 64 and found == small.imitate(samples, 1e-2, observed=0.1)
     assert all(map(torch.equal, weights(scarce), weights(small)))
 
 

@@ -13,6 +13,7 @@ from manyturn.agents.engine.decoding import memory as engine_memory
 from manyturn.agents.model.language_model import LanguageModel, build_tiny
 from manyturn.envs.contract.options import ConfigError
 from manyturn.trainers.learn.heads.head_config import ValueHeadConfig
+from manyturn.trainers.learn.heads.heads import HeadTargets
 from manyturn.trainers.learn.learner.adapters import add_adapters
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
@@ -61,11 +62,11 @@ def test_the_peak_of_a_real_update_is_the_predicted_one(critic: bool, options: d
     assert all(map(torch.equal, before, one.model.parameters())), "a prediction changes no weights"
     assert all(p.grad is None for p in one.model.parameters())
     credit_T = np.ones(sum(int(sample.said.sum()) for sample in samples))
-    one.learn(one.read(samples), credit_T, 1.0, (0,), targets_T=credit_T)
+    one.learn(one.read(samples), credit_T, 1.0, (0,), targets=HeadTargets(credit_T))
     step = one.read(samples)
     assert step.logprob and all(step.said_by(head.name) for head in one.heads)
     with _Alive() as alive:  # counts what this update makes: gradients and what is passing
-        one.learn(step, credit_T, 1.0, (1,), targets_T=credit_T)
+        one.learn(step, credit_T, 1.0, (1,), targets=HeadTargets(credit_T))
     gradients = sum(p.nbytes for p in one.model.parameters() if p.requires_grad) * (2 if critic else 1)
     assert alive.peak - gradients == pytest.approx(predicted.passing, rel=0.1)
 
@@ -106,7 +107,7 @@ def test_activations_are_computed_again_where_updates_fit_only_then(monkeypatch:
     plain = made(True, micro_tokens=4096, gradient_checkpointing=False)
     for each in (one, plain):
         credit_T = earned(samples)
-        each.learn(each.read(samples), credit_T, 1.0, (0,), targets_T=credit_T)
+        each.learn(each.read(samples), credit_T, 1.0, (0,), targets=HeadTargets(credit_T))
     assert all(map(torch.equal, one.model.parameters(), plain.model.parameters())), "and changes no result"
 
 

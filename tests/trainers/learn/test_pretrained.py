@@ -148,7 +148,6 @@ def test_settings_that_cannot_learn_are_refused(model_folder):
 
 def test_gradient_checkpointing_is_really_on(model_folder):
     """Models are loaded in evaluation mode, in which transformers leaves checkpointing out without a word."""
-    from manyturn.trainers.learn.learner.imitation import imitate
     from manyturn.trainers.learn.learner.learner import Learner
     from manyturn.trainers.learn.learner.learner_config import LearnerConfig
     from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
@@ -161,7 +160,7 @@ def test_gradient_checkpointing_is_really_on(model_folder):
         inner = layer._gradient_checkpointing_func
         layer._gradient_checkpointing_func = lambda *a, inner=inner, **k: (calls.append(1), inner(*a, **k))[1]
     said = np.array([False, True, True])
-    imitate(learner, [Sample(0, np.array([5, 6, 7]), said, np.zeros(3), said - 1)], 1e-3)
+    learner.imitate([Sample(0, np.array([5, 6, 7]), said, np.zeros(3), said - 1)], 1e-3)
     assert len(calls) == 2
 
 

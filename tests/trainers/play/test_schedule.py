@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.trainers.play.order.schedule import Consume, EpisodePlace, Schedule
+from manyturn.trainers.play.order.schedule import Consume, EpisodePlace, Schedule, ScheduleSize
 from manyturn.trainers.play.order.simulation import Simulated, Workload, simulate
 
 WORKLOADS = 1000
@@ -121,7 +121,7 @@ def test_a_hundred_thousand_episodes_on_a_thousand_hosts_are_simulated_in_a_minu
 @settings(max_examples=100, deadline=None)
 def test_no_place_stands_empty_while_an_episode_may_begin(staleness, episodes, places, seed):
     rng, clock = Random(seed), [0.0]
-    schedule = Schedule(episodes, 6, staleness, places, clock=lambda: clock[0])
+    schedule = Schedule(ScheduleSize(episodes, 6, staleness, places), clock=lambda: clock[0])
     begun, running = set[EpisodePlace](), list[EpisodePlace]()
     while schedule.done < 6:
         while (place := schedule.next()) is not None:
@@ -161,7 +161,7 @@ def test_slow_episodes_hold_up_nobody_else_and_idle_shares_are_those_of_the_cloc
 def test_time_in_which_a_step_could_be_learnt_from_is_no_waiting_for_episodes():
     """A validation, or a checkpoint, between two steps whose episodes are all there."""
     clock = [0.0]
-    schedule = Schedule(2, 2, 1, 4, clock=lambda: clock[0])
+    schedule = Schedule(ScheduleSize(2, 2, 1, 4), clock=lambda: clock[0])
     places = [schedule.next() for _ in range(4)]
     for place in places:
         assert place is not None
@@ -181,9 +181,9 @@ def test_time_in_which_a_step_could_be_learnt_from_is_no_waiting_for_episodes():
         (lambda schedule: schedule.learn(), "step 1 cannot be learnt from: 0 groups are complete"),
         (lambda schedule: schedule.learnt(), "no step is being learnt from"),
         (lambda schedule: schedule.ends(EpisodePlace(1, 0)), "is not open"),
-        (lambda schedule: Schedule(5, 3, 1, 4, groups=2), "2 groups of 5 episodes"),
+        (lambda schedule: Schedule(ScheduleSize(5, 3, 1, 4, groups=2)), "2 groups of 5 episodes"),
     ],
 )
 def test_a_caller_out_of_step_is_an_error(wrong, told):
     with pytest.raises(ValueError, match=told):
-        wrong(Schedule(2, 3, 1, 4))
+        wrong(Schedule(ScheduleSize(2, 3, 1, 4)))

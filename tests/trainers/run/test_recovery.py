@@ -11,7 +11,6 @@ import torch
 from learner_steps import learner
 from short_runs import short_run
 
-from manyturn.trainers.learn.learner.imitation import imitate
 from manyturn.trainers.learn.passes.samples import Sample
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.run.loop.loop import train
@@ -64,7 +63,7 @@ def test_a_reply_that_is_only_read_weighs_nothing_also_where_observations_are_le
     [logprob] = made.read([read]).logprob
     weight = torch.tensor([0, 0.5, 0.5, 0, 0, 0.5, 0.5, 1, 1, 1, 0.5, 0.5], dtype=logprob.dtype)
     expected = -float((logprob * weight).sum() / weight.sum())
-    assert imitate(made, [sample], 1e-3, observed=0.5)["loss"] == pytest.approx(expected, abs=1e-9)
+    assert made.imitate([sample], 1e-3, observed=0.5)["loss"] == pytest.approx(expected, abs=1e-9)
 
 
 def test_results_say_how_much_of_the_demonstrations_was_invalid(tmp_path):

@@ -11,7 +11,6 @@ from learner_steps import episodes_of, equal, learner, weights
 from short_runs import short_run
 
 from manyturn.envs.contract.options import ConfigError
-from manyturn.trainers.learn.learner.imitation import imitate
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.record.stop_signal import Stopped
@@ -204,5 +203,5 @@ def test_an_update_that_is_to_stop_ends_after_its_micro_batch_and_changes_nothin
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        imitate(made, episodes_of(), 1e-2, between=stop)
+        made.imitate(episodes_of(), 1e-2, between=stop)
     assert passes == 1 and equal(before, weights(made)) and made.updates == 0

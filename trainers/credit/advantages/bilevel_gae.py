@@ -57,7 +57,8 @@ def bilevel_gae(batch: TurnBatch, config: BilevelGaeConfig) -> Advantage:
     (array([ 0.707,  0.   ,  0.707, -1.414]), array([0.5, 0.5, 1. , 0. ]))
     """
     reply, value_T, turn_T = replies(batch), known_values(batch), batch.turn_of_T
-    advantage_S = over_turns(batch, reply, value_T[reply.last_S], config.gamma_turn, config.lam, config.bootstrap)
+    value_S = value_T[reply.last_S]
+    advantage_S = over_turns(batch, reply, value_S, config.gamma_turn, config.lam, bootstrap=config.bootstrap)
     return_T = np.zeros(len(value_T))
     return_T[reply.last_S] = advantage_S + value_T[reply.last_S]
     line = Timeline.of(turn_T, places_in_reply(batch))

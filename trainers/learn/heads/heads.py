@@ -14,7 +14,7 @@ trained along with it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -32,6 +32,21 @@ if TYPE_CHECKING:
 Figures = Mapping[str, float | None]
 
 
+class HeadTargets(NamedTuple):
+    """The targets of heads in a step.
+
+    Attributes:
+        value_T: target of the value at each token that the policy said, NaN where unknown; None without values.
+        outcome_E: outcome of each episode, NaN if it is unscorable.
+    """
+
+    value_T: np.ndarray | None = None
+    outcome_E: np.ndarray | None = None
+
+
+NO_TARGETS = HeadTargets()
+
+
 class LearnerHead(Protocol):
     """The life of a head in a learner, in this order."""
 
@@ -46,12 +61,8 @@ class LearnerHead(Protocol):
         """The head's output for each row of a pass; no gradient is needed."""
         ...
 
-    def begin(self, step: StepReading, targets_T: np.ndarray | None, outcome_E: np.ndarray | None) -> Figures:
+    def begin(self, step: StepReading, targets: HeadTargets) -> Figures:
         """Before a step's updates: what it is to learn, and figures on what it knows already.
-
-        Args:
-            targets_T: what the advantage takes values for at each token that was said, NaN where unknown.
-            outcome_E: outcome of each episode, NaN if it is unscorable.
 
         Raises:
             ValueError: what this head learns from is not there.
@@ -118,12 +129,14 @@ class ValueHead:
             states = states + self._share * (hidden - states)
         return self.fit.predict(states)
 
-    def begin(self, step: StepReading, targets_T: np.ndarray | None, outcome_E: np.ndarray | None) -> Figures:
-        if targets_T is None:
-            raise ValueError("a critic learns from targets_T, and the advantage gives none: leave [value] out")
+    def begin(self, step: StepReading, targets: HeadTargets) -> Figures:
+        if targets.value_T is None:
+            raise ValueError(
+                "a critic learns from the targets of values, and the advantage gives none: leave [value] out"
+            )
         self._before = step.said_by(self.name)
-        self._target = on_said(step.samples, targets_T, elsewhere=float("nan"))
-        return {"value_explained": explained(step.at_said(self._before), targets_T)}
+        self._target = on_said(step.samples, targets.value_T, elsewhere=float("nan"))
+        return {"value_explained": explained(step.at_said(self._before), targets.value_T)}
 
     def loss(self, minibatch: Sequence[int], chosen: Sequence[int], reading: Reading) -> tuple[torch.Tensor, Measured]:
         before_BT = padded([self._before[i] for i in chosen]).to(reading.said.device)
@@ -174,10 +187,10 @@ class ProgressHead:
         """The contribution of each reply to the outcome: one number for each reply of a row."""
         return contributions(self.fit, reading)
 
-    def begin(self, step: StepReading, targets_T: np.ndarray | None, outcome_E: np.ndarray | None) -> Figures:
-        if outcome_E is None:
-            raise ValueError("a progress estimator learns from outcome_E: give the outcome of each episode")
-        self._outcome_E, self._episode = outcome_E, [sample.episode for sample in step.samples]
+    def begin(self, step: StepReading, targets: HeadTargets) -> Figures:
+        if targets.outcome_E is None:
+            raise ValueError("a progress estimator learns from outcomes: give the outcome of each episode")
+        self._outcome_E, self._episode = targets.outcome_E, [sample.episode for sample in step.samples]
         self._seen: list[tuple[torch.Tensor, np.ndarray]] = []
         return {}
 

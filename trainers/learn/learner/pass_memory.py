@@ -69,11 +69,13 @@ def update_memory(learner: Learner, length: int) -> UpdateMemory:
     """
     tokens = learner.budget.tokens
     rows = max(1, tokens // length)
-    held = _kept(learner.model, bool(learner.reference), moments=not learner.config.offload_optimizer)
+    held = _held_bytes(
+        learner.model, has_reference=bool(learner.reference), moments=not learner.config.offload_optimizer
+    )
     passing = passing_bytes(learner.reader, rows, length)
     for head in learner.heads:
         if isinstance(head.fit, OwnBody):  # whose pass is held until the policy's goes backwards
-            held += _kept(head.fit.reader.model, False)
+            held += _held_bytes(head.fit.reader.model, has_reference=False)
             passing += passing_bytes(head.fit.reader, rows, length)
     return UpdateMemory(held, passing)
 
@@ -134,10 +136,10 @@ def _at_most(learner: Learner) -> float:
     width, inner = text.hidden_size, getattr(text, "intermediate_size", None) or 4 * text.hidden_size
     token = text.num_hidden_layers * (_WIDTHS * width + _INNER * inner) * 4
     models = 1 + sum(isinstance(head.fit, OwnBody) for head in learner.heads)
-    return models * (_kept(learner.model, True) + learner.budget.tokens * token + _BLOCKS)
+    return models * (_held_bytes(learner.model, has_reference=True) + learner.budget.tokens * token + _BLOCKS)
 
 
-def _kept(model: torch.nn.Module, has_reference: bool, moments: bool = True) -> float:
+def _held_bytes(model: torch.nn.Module, *, has_reference: bool, moments: bool = True) -> float:
     """Weights, gradients, and where they are on the device too, AdamW's moments and the reference."""
     own = sum(weights.nbytes for weights in model.parameters())
     trained = sum(weights.nbytes for weights in model.parameters() if weights.requires_grad)

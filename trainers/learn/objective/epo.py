@@ -120,13 +120,9 @@ class EntropyHistory:
         self.turns += [0.0] * (len(mean_t) - len(self.turns))
         self.turns[: len(mean_t)] = (np.array(self.turns[: len(mean_t)]) + mean_t).tolist()
 
-    def range(self, config: EpoConfig, run_steps: int) -> EntropyRange:
-        """The range for a step: the next one in the paper's form, the one added last in the released form.
-
-        Args:
-            run_steps: of the run, which the schedule has where no other length is set.
-        """
-        horizon = run_steps if config.horizon is None else config.horizon
+    def range(self, config: EpoConfig) -> EntropyRange:
+        """The range for a step: the next one in the paper's form, the one added last in the released form."""
+        horizon = config.horizon or 0
         if config.form == "released":
             reference = tuple(total / self.steps for total in self.turns)
             return EntropyRange(reference, released_weight(self.steps - 1, horizon))

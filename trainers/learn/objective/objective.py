@@ -74,6 +74,12 @@ class ObjectiveConfig(StageConfig):
         """The number of each token's sequence inside its row, from that of its reply (a tensor or an array)."""
         return reply if self.sequence == "reply" else reply.clip(max=0)
 
+    def over(self, steps: int) -> Self:
+        """The objective of a run of so many steps: EPO's schedule has that length, unless another one is set."""
+        if self.epo is None or self.epo.horizon is not None:
+            return self
+        return self.model_copy(update={"epo": self.epo.model_copy(update={"horizon": steps})})
+
     @model_validator(mode="after")
     def _effective(self) -> Self:
         check_scale(self.aggregation, self.scale)

@@ -14,16 +14,16 @@ class ObjectiveMemory:
     """The state of an objective between steps.
 
     Args:
-        run_steps: steps of the run, whose length is that of EPO's schedule.
+        config: the objective, with the length of EPO's schedule; see ``ObjectiveConfig.over``.
 
     Attributes:
         kl_coef: present weight of the KL term; None without one.
     """
 
-    def __init__(self, config: ObjectiveConfig, run_steps: int | None = None):
-        if config.epo and config.epo.horizon is None and run_steps is None:
+    def __init__(self, config: ObjectiveConfig):
+        if config.epo and config.epo.horizon is None:
             raise ValueError("EPO's schedule has the length of a run: give its steps, or objective.epo.horizon")
-        self._config, self._run_steps = config, run_steps or 0
+        self._config = config
         self._history = EntropyHistory()
         self.kl_coef = config.kl.coef if config.kl else None
 
@@ -45,8 +45,8 @@ class ObjectiveMemory:
         assert entropy_T is not None, "EPO's history is made of entropies"
         if epo.form == "released":  # the code counts the present step, the paper does not
             self._history.add(entropy_T, turn_T)
-            return RegulariserState(self.kl_coef, self._history.range(epo, self._run_steps))
-        state = RegulariserState(self.kl_coef, self._history.range(epo, self._run_steps))
+            return RegulariserState(self.kl_coef, self._history.range(epo))
+        state = RegulariserState(self.kl_coef, self._history.range(epo))
         self._history.add(entropy_T, turn_T)
         return state
 

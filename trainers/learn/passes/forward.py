@@ -15,8 +15,7 @@ from manyturn.trainers.learn.passes.pass_budget import PassBudget
 from manyturn.trainers.learn.passes.samples import Rows, Sample, micro_batches, padded
 from manyturn.trainers.learn.passes.token_scores import free_scores, limited_scores
 from manyturn.trainers.learn.passes.trie.attention import at_nodes, attend_by_tree, tree_inputs
-from manyturn.trainers.learn.passes.trie.packing import Packing, least_of
-from manyturn.trainers.learn.passes.trie.passes import passes
+from manyturn.trainers.learn.passes.trie.packing import Packing, least_of, passes
 from manyturn.trainers.learn.passes.trie.tree import Tree
 
 Place = Literal["said", "reply_ends"]  # of hidden states: out of which a token was said, or at a reply's last token

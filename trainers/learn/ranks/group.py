@@ -47,7 +47,7 @@ def own_rank() -> int:
 
 
 @contextmanager
-def _staying_here(all_here: bool) -> Iterator[None]:
+def _staying_here(*, all_here: bool) -> Iterator[None]:
     """If all ranks are on one machine, accept connections from this machine only while the context is open."""
     names = [name for _, name in socket.if_nameindex() if name in ("lo", "lo0")]
     if not names or not all_here or _INTERFACE in os.environ:
@@ -82,7 +82,7 @@ class Ranks:
         if meeting is None and torch.cuda.is_available():
             torch.cuda.set_device(int(environ.get("LOCAL_RANK", "0")))
         self._at_work = False
-        with self.together(), _staying_here(self._is_here):
+        with self.together(), _staying_here(all_here=self._is_here):
             if meeting is None:
                 dist.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo")
             else:
@@ -125,7 +125,7 @@ class Ranks:
     def mesh(self, device: torch.device) -> DeviceMesh:
         """All ranks in a row, for shards on this kind of device."""
         if device.type not in self._meshes:
-            with _staying_here(self._is_here):
+            with _staying_here(all_here=self._is_here):
                 self._meshes[device.type] = init_device_mesh(device.type, (self.size,))
         return self._meshes[device.type]
 
@@ -191,7 +191,7 @@ class Ranks:
             self.add([tensor.grad])
             tensor.grad /= self.size
 
-    def _all(self, own: torch.Tensor, for_all: bool = True) -> list[torch.Tensor]:
+    def _all(self, own: torch.Tensor, *, for_all: bool = True) -> list[torch.Tensor]:
         """The tensor of every rank, on the CPU.
 
         Args:

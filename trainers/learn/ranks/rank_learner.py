@@ -8,8 +8,9 @@ for, in rank 0 alone.
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from transformers import PreTrainedModel
 
@@ -30,6 +31,15 @@ from manyturn.trainers.learn.reading.reference import Reference
 from manyturn.trainers.learn.reading.step_reading import watch_called
 
 _ROWS = ("advantage", "old", "kept", "reference", "weight")
+
+
+class _Step(NamedTuple):
+    """The arguments of ``Updates.of_step``."""
+
+    before: BeforeUpdate
+    now: RegulariserState
+    key: tuple[Any, ...]
+    kept_E: np.ndarray | None
 
 
 class RankLearner:
@@ -86,7 +96,7 @@ class RankLearner:
                 raise ValueError(f"rank 0 says {message.what!r}: have every rank run the same version of manyturn")
         return result
 
-    def _step(self, message: RankMessage) -> tuple[BeforeUpdate, RegulariserState, tuple[Any, ...], Any]:
+    def _step(self, message: RankMessage) -> _Step:
         plain, samples = message.plain, message.samples()
         self.optimizer.begin_step(plain["lr"])
         for head in self.updates.heads:
@@ -96,7 +106,7 @@ class RankLearner:
         reference, weight = plain["entropy_range"]
         now = RegulariserState(plain["kl_coef"], EntropyRange(tuple(reference), weight))
         kept_E = message.tensors.get("kept_E")
-        return before, now, tuple(plain["key"]), None if kept_E is None else kept_E.numpy()
+        return _Step(before, now, tuple(plain["key"]), None if kept_E is None else kept_E.numpy())
 
     def _read(self, message: RankMessage) -> dict[str, Rows]:
         samples, plain = message.samples(), message.plain
@@ -173,7 +183,7 @@ def step_message(
 
 
 def load_message(
-    tensors: Mapping[str, torch.Tensor], updates: Updates[SharedHead], keep: bool
+    tensors: Mapping[str, torch.Tensor], updates: Updates[SharedHead], *, keep: bool
 ) -> tuple[RankMessage, RankMessage]:
     """The message of a state to the others, and rank 0's own, which has all tensors complete.
 

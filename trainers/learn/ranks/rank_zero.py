@@ -86,7 +86,7 @@ class Leading:
         """Give every rank the policy's weights, and of a checkpoint's tensors what it needs."""
         self._load(tensors)
 
-    def read(self, samples: Sequence[Sample], watches: Collection[str], reference: bool) -> dict[str, Rows]:
+    def read(self, samples: Sequence[Sample], watches: Collection[str], *, reference: bool) -> dict[str, Rows]:
         """Read samples on all ranks, some on each; see ``Reader.over``."""
         message = RankMessage("read", {"watches": list(watches), "reference": reference})
         message.put_samples(samples)
@@ -101,8 +101,8 @@ class Leading:
         """The reader with the reference's weights, of which each rank has a shard."""
         return _SharedReference(self) if self._own.reference is not None else None
 
-    def _load(self, tensors: Mapping[str, torch.Tensor], keep: bool = False) -> None:
-        shared, own = load_message(tensors, self.updates, keep)
+    def _load(self, tensors: Mapping[str, torch.Tensor], *, keep: bool = False) -> None:
+        shared, own = load_message(tensors, self.updates, keep=keep)
         self._all(shared, own)
         self._is_stale = False
 

@@ -32,7 +32,7 @@ class Meeting:
     port: int
 
     @classmethod
-    def begun(cls, size: int, all_here: bool) -> Self:
+    def begun(cls, size: int, *, all_here: bool) -> Self:
         """That of rank 0, whose process has the store."""
         socket = listening(0, "127.0.0.1" if all_here else "0.0.0.0")
         port = socket.getsockname()[1]
@@ -41,7 +41,7 @@ class Meeting:
         return cls(0, size, all_here, store, port)
 
     @classmethod
-    def joined(cls, rank: int, size: int, all_here: bool, address: str, port: int) -> Self:
+    def joined(cls, rank: int, size: int, address: str, port: int, *, all_here: bool) -> Self:
         """That of another rank. Raises RuntimeError if rank 0 does not answer there."""
         return cls(rank, size, all_here, _store(address, port, is_master=False), port)
 

@@ -71,7 +71,7 @@ class StepReading:
     def said_by(self, head: str) -> Rows:
         """The output of a head: the critic's value before each token (T,), the progress estimator's one per reply."""
         if head in self._others:
-            self._check_open(head in self._said)
+            self._check_open(is_read=head in self._said)
             if head not in self._said:
                 self._said[head] = self._others[head](self.samples)
             return self._said[head]
@@ -90,7 +90,7 @@ class StepReading:
         """(T,) log-probability under the reference policy; None without one."""
         if self._reference is None:
             return None
-        self._check_open(False)
+        self._check_open(is_read=False)
         return self._reference.over(self.reader, self.samples, {"logprob": watch_called("logprob")})["logprob"]
 
     @property
@@ -117,10 +117,10 @@ class StepReading:
         return self._over({name: watch_called(name, self._heads) for name in names})
 
     def _over(self, watches: Mapping[str, Watch]) -> dict[str, Rows]:
-        self._check_open(False)
+        self._check_open(is_read=False)
         return self.reader.over(self.samples, watches)
 
-    def _check_open(self, is_read: bool) -> None:
+    def _check_open(self, *, is_read: bool) -> None:
         if self._closed and not is_read:
             raise RuntimeError("the step's updates have begun: what is read before them must be asked before them")
 

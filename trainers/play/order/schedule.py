@@ -72,17 +72,32 @@ class Past:
 NOTHING = Past()
 
 
-class Schedule:
-    """The state of play and learning.
+class ScheduleSize(NamedTuple):
+    """The size of a run and of its steps.
 
-    Args:
+    Attributes:
         episodes: of a step, E.
         steps: of the run.
         staleness: most steps between the weights that an episode begins with and those that learn from it.
         places: episodes that may be open together.
-        past: of a run that goes on.
-        groups: of a step, T; in the order ``drawn`` nothing depends on them.
+        groups: of a step, N; in the order ``drawn`` nothing depends on them.
         consume: what a step learns from.
+    """
+
+    episodes: int
+    steps: int
+    staleness: int
+    places: int
+    groups: int = 1
+    consume: Consume = "drawn"
+
+
+class Schedule:
+    """The state of play and learning.
+
+    Args:
+        size: of the run and its steps.
+        past: of a run that goes on.
         clock: seconds.
 
     Attributes:
@@ -93,24 +108,20 @@ class Schedule:
 
     def __init__(
         self,
-        episodes: int,
-        steps: int,
-        staleness: int,
-        places: int,
+        size: ScheduleSize,
         past: Past = NOTHING,
-        groups: int = 1,
-        consume: Consume = "drawn",
         clock: Callable[[], float] = time.monotonic,
     ):
-        if episodes < 1 or places < 1 or staleness < 0 or groups < 1 or episodes % groups:
+        episodes, groups = size.episodes, size.groups
+        if episodes < 1 or size.places < 1 or size.staleness < 0 or groups < 1 or episodes % groups:
             raise ValueError(
-                f"{groups} groups of {episodes} episodes in {places} places, {staleness} steps old: nothing can be "
-                "played"
+                f"{groups} groups of {episodes} episodes in {size.places} places, {size.staleness} steps old: nothing "
+                "can be played"
             )
         self.done, self.first, self.gone = past.done, past.first, set(past.gone)
-        self._episodes, self._steps, self._staleness = episodes, steps, staleness
-        self._groups, self._group, self._consume = groups, episodes // groups, consume
-        self._places = min(places, episodes * (staleness + 1))
+        self._episodes, self._steps, self._staleness = episodes, size.steps, size.staleness
+        self._groups, self._group, self._consume = groups, episodes // groups, size.consume
+        self._places = min(size.places, episodes * (size.staleness + 1))
         self._begun = dict[GroupPlace, dict[EpisodePlace, int]]()  # of each group, steps that were done when each began
         self._oldest = dict[GroupPlace, int]()  # of each group, the least of them
         self._ended, self._count = set(past.ended), Counter(map(self.group_of, past.ended))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import count
 
-from manyturn.trainers.play.order.schedule import Consume, EpisodePlace, Past, Schedule, StepChoice
+from manyturn.trainers.play.order.schedule import Consume, EpisodePlace, Past, Schedule, ScheduleSize, StepChoice
 
 
 @dataclass(frozen=True)
@@ -109,9 +109,8 @@ def _life(work: Workload, result: Simulated, journal: _Journal, saved: Past, kil
     """From a checkpoint to the next kill, or to the end; returns what the last checkpoint says then."""
     now, numbers = result.seconds, count()
     past = journal.behind(work, saved)
-    schedule = Schedule(
-        work.episodes, work.steps, work.staleness, work.places, past, work.groups, work.consume, clock=lambda: now
-    )
+    size = ScheduleSize(work.episodes, work.steps, work.staleness, work.places, work.groups, work.consume)
+    schedule = Schedule(size, past, clock=lambda: now)
     events: list[tuple[float, int, EpisodePlace | None]] = []  # when, a number that keeps their order, and what ends
     begun, open_now = dict(journal.ended), set[EpisodePlace]()
     while schedule.done < work.steps:

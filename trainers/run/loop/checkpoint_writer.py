@@ -110,7 +110,7 @@ class Saving:
             self._folder.check_room()
 
     @watchdog.unhurried()
-    def now(self, state: State, last: bool = False) -> None:
+    def now(self, state: State, *, last: bool = False) -> None:
         """Write a checkpoint; one that the disk refuses is left out once, unless it is the last."""
         self._settle()
         if self._folder.is_saved(_mark(state)):
@@ -120,7 +120,7 @@ class Saving:
             policies: Saved = {t.name: (t.language.save, _learnt(t, aside)) for t in self._run.trainees}
             complete_checkpoint(aside, policies, self._plain(state), self._keep)
         except (OSError, SafetensorError) as error:
-            self._folder.not_saved(error, last or state.step in (0, self._run.config.steps))
+            self._folder.not_saved(error, last=last or state.step in (0, self._run.config.steps))
         else:
             self._folder.saved(self._journaled(state), _mark(state))
 
@@ -183,7 +183,7 @@ class Saving:
         return state.first_left - (0 if is_over else 1)
 
 
-def _mark(state: State) -> tuple[int, int, int, bool]:
+def _mark(state: State) -> tuple[object, ...]:
     """The facts whose change makes a new checkpoint due."""
     return state.step, state.validated, len(state.config_changes), bool(state.explored)
 

@@ -65,9 +65,9 @@ def _leading(
         return Leading(ranks, number, reader.model, _learner(ranks, config, texts, reader.budget, heads))
 
 
-def follow_at(rank: int, size: int, all_here: bool, address: str, port: int) -> None:
+def follow_at(rank: int, size: int, address: str, port: int, *, all_here: bool) -> None:
     """As ``follow``, where rank 0 listens at an address; the others are those of ``Meeting``."""
-    follow(Meeting.joined(rank, size, all_here, address, port))
+    follow(Meeting.joined(rank, size, address, port, all_here=all_here))
 
 
 def follow(meeting: Meeting | None = None) -> None:

@@ -22,7 +22,7 @@ from manyturn.agents.play.error_limit import TooManyErrors, complaint
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.task import Task
 from manyturn.trainers.play.order.lengths import counted, mean_length
-from manyturn.trainers.play.order.schedule import EpisodePlace, GroupPlace, Past, Schedule
+from manyturn.trainers.play.order.schedule import EpisodePlace, GroupPlace, Past, Schedule, ScheduleSize
 from manyturn.trainers.play.rollout.rollouts import describe, plan_groups
 from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
@@ -53,12 +53,11 @@ class Ahead:
             self._count,
             self._allowed,
             rollout.tasks,
-            order.consume != "drawn",
+            chosen=order.consume != "drawn",
         )
         places = min(run.seats.limit, most_open(self._policy, run.seats.processes) or run.seats.limit)
-        self._schedule = Schedule(
-            self._count, run.config.steps, order.staleness, places, self._journals.past, rollout.tasks, order.consume
-        )
+        size = ScheduleSize(self._count, run.config.steps, order.staleness, places, rollout.tasks, order.consume)
+        self._schedule = Schedule(size, self._journals.past)
         self._open = dict[EpisodePlace, asyncio.Task[None]]()
         self._attempts = dict[EpisodePlace, Episode]()  # that are being played
         self._failure: BaseException | None = None

@@ -55,9 +55,9 @@ async def check_engines(run: Run, updates: Sequence[PolicyUpdate]) -> dict[str, 
         trainee, reading = update.trainee, update.step.reading
         coarse = trainee.engine.precision != "float32" or trainee.learner.model.device.type == "cuda"
         figures = mismatch(log_ratio(reading.samples, reading.logprob))
-        if not _rings(figures, coarse):
+        if not _rings(figures, coarse=coarse):
             continue
-        trainee.gap_cause = trainee.gap_cause or await _cause(run, trainee, reading.samples, coarse)
+        trainee.gap_cause = trainee.gap_cause or await _cause(run, trainee, reading.samples, coarse=coarse)
         cause = trainee.gap_cause
         alarms |= trainee.labelled({"engine_alarm": cause})
         if run.config.learner.engine_alarm == "stop" and not cause.startswith("precision"):
@@ -69,13 +69,13 @@ async def check_engines(run: Run, updates: Sequence[PolicyUpdate]) -> dict[str, 
     return alarms
 
 
-def _rings(figures: dict[str, float], coarse: bool) -> bool:
+def _rings(figures: dict[str, float], *, coarse: bool) -> bool:
     if coarse:
         return figures["engine_ratio_p99"] > _COARSE_P99 or figures["engine_kl"] > _COARSE_KL
     return figures["engine_ratio_p99"] > _P99 or figures["engine_ratio_max"] > _MAX
 
 
-async def _cause(run: Run, trainee: Trainee, samples: Sequence[Sample], coarse: bool) -> str:
+async def _cause(run: Run, trainee: Trainee, samples: Sequence[Sample], *, coarse: bool) -> str:
     reader = trainee.learner.reader
     worst = _worst(reader, samples)
     enough = _LEFT * _gap(reader, worst)

@@ -39,7 +39,9 @@ class Journals:
         past: the same as was given, with these episodes, and with the choices that hold again.
     """
 
-    def __init__(self, folder: RunFolder, past: Past, count: int, allowed: int, groups: int = 1, chosen: bool = False):
+    def __init__(
+        self, folder: RunFolder, past: Past, count: int, allowed: int, groups: int = 1, *, chosen: bool = False
+    ):
         self._folder, self._open, self._group = folder, dict[int, Journal](), count // groups
         self._chosen = chosen
         read = {

@@ -65,7 +65,7 @@ class Lesson:
         if config.rollout.branching is not None:
             columns["repeats_member"] = repeats(episodes, self.begun)
             figures["branched"] = float(np.mean([fork is not None for fork in self.begun.values()]))
-        folder.write_step(self.step, episodes, columns, config.keep_tokens)
+        folder.write_step(self.step, episodes, columns, tokens=config.keep_tokens)
         trained = 0
         for update in updates:
             update_figures, tokens = update.learn(run, self.step)

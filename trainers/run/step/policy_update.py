@@ -15,6 +15,7 @@ from manyturn.trainers.credit.batch.longest import longest
 from manyturn.trainers.credit.batch.reward_parts import outcome_E
 from manyturn.trainers.credit.batch.turn_batch import FloatK, IntK, TurnBatch
 from manyturn.trainers.credit.pipeline import Credit, credit
+from manyturn.trainers.learn.heads.heads import HeadTargets
 from manyturn.trainers.learn.learner.column import PlayedStep, suppliers, with_columns
 from manyturn.trainers.learn.learner.rate_schedule import rate_share
 from manyturn.trainers.learn.passes.forward import Place
@@ -52,8 +53,7 @@ class PolicyUpdate:
             earned.advantage_T,
             rate_share(config.learner, number, config.steps),
             (config.seed, number),
-            earned.targets_T,
-            outcome_E(self.step.batch),
+            HeadTargets(earned.targets_T, outcome_E(self.step.batch)),
             earned.kept_E,
         )
         figures = {

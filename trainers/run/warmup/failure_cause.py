@@ -80,7 +80,7 @@ def _cause(run: Run, history: Sequence[Measurement], played: Sequence[Episode], 
     )
 
 
-def _reply(played: Sequence[Episode], cut: bool) -> str:
+def _reply(played: Sequence[Episode], *, cut: bool) -> str:
     """The first reply that was cut, or that was invalid."""
     turns = [turn for episode in played for turn in episode.turns]
     return next((turn.reply for turn in turns if (turn.usage and turn.usage.cut if cut else not turn.valid)), "")

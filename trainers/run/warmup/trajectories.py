@@ -55,13 +55,12 @@ def written(run: Run, note: Callable[[str], None], wider: int) -> Written:
     good = [trajectory for trajectory in trajectories if _is_good(trajectory)]
     if not good:
         raise ConfigError(
-            f"none of the {len(trajectories)} trajectories in {path} reached its goal, so that there is nothing to imitate: "
-            "name others as warmup.trajectories, or leave it out"
+            f"none of the {len(trajectories)} trajectories in {path} reached its goal: name others as "
+            "warmup.trajectories, or leave it out"
         )
     if len(good) < len(trajectories):
-        note(
-            f"{len(trajectories) - len(good)} of {len(trajectories)} trajectories are not imitated: they did not reach their goal"
-        )
+        failed = len(trajectories) - len(good)
+        note(f"{failed} of {len(trajectories)} trajectories are not imitated: they did not reach their goal")
     _refuse_held_out(run, path, good)
     count = min(run.config.warmup.episodes, len(good))
     numbers = generator("demonstrations", run.config.seed).choice(len(good), size=count, replace=False)

@@ -14,7 +14,6 @@ import numpy as np
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.episode import Episode
 from manyturn.envs.contract.keys import generator
-from manyturn.trainers.learn.learner.imitation import imitate
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.learn.passes.samples import Sample
 from manyturn.trainers.play.rollout.rollouts import describe, plan_groups
@@ -90,7 +89,7 @@ async def _update(
     losses, tokens = dict[str, Any](), 0
     for trainee, own, batch in zip(run.trainees, samples, batches, strict=True):
         chosen = [own[i] for i in next(batch)]
-        measured = imitate(trainee.learner, chosen, rate, run.config.warmup.observed, heed)
+        measured = trainee.learner.imitate(chosen, rate, run.config.warmup.observed, heed)
         tokens += sum(map(len, chosen))
         losses |= trainee.labelled({"loss": measured["loss"]})
         await asyncio.sleep(0)  # lets a signal to stop be heard

@@ -24,6 +24,7 @@ from manyturn.trainers.learn.heads.head_config import (
     ProgressHeadConfig,
     ValueHeadConfig,
 )
+from manyturn.trainers.learn.heads.heads import HeadTargets
 from manyturn.trainers.learn.learner.adapters import add_adapters
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
@@ -61,17 +62,17 @@ def learner(objective: Any, heads: str, temperature: float, double: bool, **opti
                     weights += torch.randn(weights.shape, generator=torch.Generator().manual_seed(len(name))) / 10
     if double:
         in_double(language.model)
-    return Learner(language, config, OBJECTIVES.parse(objective), temperature, HEADS[heads], 8)
+    return Learner(language, config, OBJECTIVES.parse(objective).over(8), temperature, HEADS[heads])
 
 
 def learnt(made: Learner, samples: list[Sample], number: int = 2) -> Found:
     """What so many steps read and measure, and the state that they lead to."""
     outcome_E = np.arange(1.0 + max(sample.episode for sample in samples)) % 2
-    asked: dict[str, Any] = {}
+    targets = HeadTargets()
     if any(head.name == "value" for head in made.heads):
-        asked["targets_T"] = at_said(samples, [sample.ids % 3 for sample in samples]).astype(float)
+        targets = targets._replace(value_T=at_said(samples, [sample.ids % 3 for sample in samples]).astype(float))
     if any(head.name == "progress" for head in made.heads):
-        asked["outcome_E"] = outcome_E
+        targets = targets._replace(outcome_E=outcome_E)
     if made.estimator is not None:
         made.estimator.learn(samples, outcome_E, 1.0)
     made.begin_reinforcement()
@@ -81,7 +82,7 @@ def learnt(made: Learner, samples: list[Sample], number: int = 2) -> Found:
         rows = {"logprob": reading.logprob, "entropy": reading.entropy, "ends": reading.hidden("reply_ends")}
         found |= {f"{name} {step}": torch.cat([row.flatten() for row in rows[name]]) for name in rows}
         credit_T = generator("credits", step).normal(size=sum(int(sample.said.sum()) for sample in samples))
-        for name, value in made.learn(reading, credit_T, 1.0, (step,), **asked).items():
+        for name, value in made.learn(reading, credit_T, 1.0, (step,), targets).items():
             if value is not None and name not in ("engine_gap", "packing_ratio"):
                 found[f"{name} {step}"] = torch.tensor(value)
     return found | made.tensors()

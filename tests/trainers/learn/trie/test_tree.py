@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from manyturn.trainers.learn.passes.trie import passes as passes_module
 from manyturn.trainers.learn.passes.trie import tree as tree_module
-from manyturn.trainers.learn.passes.trie.passes import passes
+from manyturn.trainers.learn.passes.trie.packing import passes
 from manyturn.trainers.learn.passes.trie.tree import Tree
 
 ROWS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=6).map(np.array), min_size=1, max_size=7)

@@ -12,7 +12,6 @@ from learner_steps import learn, learner, weights
 
 from manyturn.envs.contract.keys import generator
 from manyturn.trainers.learn.heads.head_config import OwnCriticConfig, ProgressHeadConfig, ValueHeadConfig
-from manyturn.trainers.learn.learner.imitation import imitate
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
 from manyturn.trainers.learn.passes.samples import Sample, at_said
 
@@ -96,7 +95,7 @@ def test_a_demonstration_is_learnt_alike():
     instructions = list(range(20, 40))
     samples = [sample_of(n, [(instructions, -1), ([5, 6], 0), ([7, n], 1)], 2) for n in range(3)]
     made = {packing: learner(double=True, packing=packing) for packing in ("padding", "trie")}
-    told = {packing: imitate(one, samples, 1e-2, observed=0.2) for packing, one in made.items()}
+    told = {packing: one.imitate(samples, 1e-2, observed=0.2) for packing, one in made.items()}
     assert told["trie"] == pytest.approx(told["padding"], rel=1e-9)
     for ours, theirs in zip(weights(made["trie"]), weights(made["padding"]), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-6)
