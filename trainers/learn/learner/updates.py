@@ -86,7 +86,7 @@ class Updates(Generic[Head]):
         lr: float,
         between: Callable[[], None] = lambda: None,
     ) -> dict[str, float]:
-        """One update towards saying what samples say; see ``imitation.py``.
+        """One update towards saying what samples say; see ``Learner.imitate``.
 
         Args:
             weights: (T,) what each token of a sample weighs.

@@ -1,6 +1,6 @@
 """Gradient of an update: forward and backward passes over its samples, in groups that fit.
 
-One process makes them all. Several ranks share them out; see ``ranks/sharing.py``.
+One process makes them all. Several ranks share them out; see ``ranks/sharded_passes.py``.
 """
 
 from collections import defaultdict
