@@ -7,8 +7,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-import claims
-from credit_plan import EPISODES, shares_warmup
+from benchmarks.credit import claims
+from benchmarks.credit.settings import EPISODES, shares_warmup
 
 from manyturn.trainers.recipe.changes import changes
 

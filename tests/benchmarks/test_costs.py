@@ -15,7 +15,7 @@ def test_the_page_of_costs_is_what_the_files_say():
     made = subprocess.run([sys.executable, SCRIPT], capture_output=True, text=True, check=False)
     assert (made.returncode, made.stderr) == (0, "")
     page = PAGE.read_text(encoding="utf-8")
-    assert page == made.stdout, "make it again: python benchmarks/costs.py > docs/costs.md"
+    assert page == made.stdout, "make it again: python -m benchmarks.runs.costs > docs/costs.md"
     rows = {cells[1].strip(): cells for line in page.splitlines() if len(cells := line.split("|")) > 8}
     for name in whole_runs():
         file = ROOT / "benchmarks" / "results" / f"{name}.json"

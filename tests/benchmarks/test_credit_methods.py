@@ -13,13 +13,13 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-import credit_methods
+from benchmarks.credit.methods import __main__ as credit_methods
 import credit_methods_parts as parts
-import credit_methods_table as table
+from benchmarks.credit.methods import table
 from credit import told_of
-from credit_methods import Wanted, left
-from credit_methods_lines import Choice, append, cell_of, choice, idle_as, read_lines
-from credit_methods_plan import (
+from benchmarks.credit.methods.__main__ import Wanted, left
+from benchmarks.credit.methods.lines import Choice, append, cell_of, choice, idle_as, read_lines
+from benchmarks.credit.methods.plan import (
     BASE,
     BOUNDS,
     CHOICE_SEEDS,
@@ -39,7 +39,7 @@ from credit_methods_plan import (
     seeds,
     warmup_of,
 )
-from credit_methods_results import Results, judged, one_sided_p
+from benchmarks.credit.methods.results import Results, judged, one_sided_p
 from credit_paid_worlds import PaidLong, PaidManners, PaidRepeated
 
 import manyturn as mt
@@ -200,7 +200,7 @@ def line(world, row, seed, successes="0120", factor=FACTORS[0], **other):
         "training": [0.3, 0.4], "trained_tokens": len(row), "weights": f"{world} {row} {seed} {factor}",
         "hypotheses": hypotheses_hash(), "plan": plan_hash(), "commit": "abc1234", "machine": "m",
         "date": "2026-11-23", "cpu_seconds": 9.0, "warmup_seconds": 0.0,
-        "command": "python benchmarks/credit_methods.py RUN-FOLDER", **other,
+        "command": "python -m benchmarks.credit.methods RUN-FOLDER", **other,
     }  # fmt: skip
 
 

@@ -11,12 +11,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-import credit_cell
-import credit_plan
+from benchmarks.kit import cell as credit_cell
+from benchmarks.credit import settings as credit_plan
 import credit_table
 from credit import beyond, curve, result
-from credit_plan import COMMON, EPISODES, EXTRA, METHODS, OTHERS, WORLDS, WORLDS_FILE, Cell, config_of, plan, warmup_of
-from credit_worlds import COLOURS
+from benchmarks.credit.settings import COMMON, EPISODES, EXTRA, METHODS, OTHERS, WORLDS, WORLDS_FILE, Cell, config_of, plan, warmup_of
+from benchmarks.credit.worlds import COLOURS
 
 import manyturn as mt
 from manyturn.envs.conformance.check import check

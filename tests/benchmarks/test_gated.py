@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-import gated
+from benchmarks.credit import reward_gate as gated
 
 from manyturn.agents.compare import read_evaluation
 from manyturn.agents.evaluate import evaluate

@@ -13,7 +13,7 @@ if any(find_spec(name) is None for name in ("mcp", "uvicorn", "wsproto")):
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-import interop
+from benchmarks.speed import serving as interop
 
 
 @pytest.mark.parametrize("wire", ["openenv", "nemo-gym"])

@@ -8,9 +8,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-import loophole
+from benchmarks.runs.software import loophole
 from former_grader import TRUSTING, grader_at
-from loophole_world import PATCHES, PLANTED, SIGNS, Patched, Planted
+from benchmarks.runs.software.loophole_world import PATCHES, PLANTED, SIGNS, Patched, Planted
 
 from manyturn.envs.software.drills import FILE
 

@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-from order_learning import config_of, judged, plan_of
+from benchmarks.scale.order_learning import config_of, judged, plan_of
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "order_learning.py"
 PLAN = plan_of("short")

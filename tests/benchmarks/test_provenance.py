@@ -42,7 +42,7 @@ def commit_of(record: dict) -> str:
 def script_of(command: str) -> str:
     """The file that a command runs; make's targets are in the Makefile.
 
-    >>> script_of("python benchmarks/gated.py RUN-FOLDER"), script_of("make faults")
+    >>> script_of("python -m benchmarks.credit.reward_gate RUN-FOLDER"), script_of("make faults")
     ('benchmarks/gated.py', 'Makefile')
     """
     words = command.split()
@@ -118,7 +118,7 @@ def test_a_benchmark_writes_its_commit_and_command(clone):
     assert ended.returncode == 0, ended.stderr
     written = json.loads((clone / "benchmarks/results/coverage.json").read_text())
     head = git("rev-parse", "--short", "HEAD", where=clone).stdout.strip()
-    assert (written["commit"], written["command"]) == (head, "python benchmarks/coverage.py --simulations 10")
+    assert (written["commit"], written["command"]) == (head, "python -m benchmarks.runs.interval_coverage --simulations 10")
 
 
 def test_a_copy_without_history_knows_its_commit_by_its_stamp(clone, tmp_path):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-import similarity
+from benchmarks.credit import similarity
 
 from manyturn.trainers.credit.advantages.gigpo import anchor_groups
 from manyturn.trainers.credit.turn_batch import ids_of

@@ -11,7 +11,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-from smollm2 import judged, recipe_of
+from benchmarks.runs.smollm2 import judged, recipe_of
 
 from manyturn.agents.agent import AgentConfig
 from manyturn.agents.language_model import build_tiny

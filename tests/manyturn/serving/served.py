@@ -92,6 +92,6 @@ async def serving(env: str, wire: str, token: str | None = None, **served: Any) 
 
 async def talk(url: str, path: str = "/ws", headers: Any = ()) -> Any:
     """A WebSocket to a server, over which any message can be sent."""
-    from interop_clients import Talk
+    from benchmarks.speed.serving_clients import Talk
 
     return await Talk.open(url, path, headers)
