@@ -101,18 +101,30 @@ def origin(out: Path, packages: Sequence[str] = (), **folders: Path | None) -> d
 def _command(words: Sequence[str], folders: Mapping[str, Path | None]) -> str:
     """The command that makes a result again.
 
-    >>> words = [str(ROOT / "benchmarks/gated.py"), "/tmp/x", "--recipe", "desk-tiny", "--out", "y.json"]
+    >>> words = [str(ROOT / "benchmarks/credit/reward_gate.py"), "/tmp/x", "--recipe", "desk-tiny", "--out", "y.json"]
     >>> _command(words, {"run_folder": Path("/tmp/x")})
     'python -m benchmarks.credit.reward_gate RUN-FOLDER --recipe desk-tiny'
     """
     names = {str(path): name.upper().replace("_", "-") for name, path in folders.items() if path}
-    told = ["python", str(Path(words[0]).resolve().relative_to(ROOT))]
-    left_out = False
+    script = Path(words[0]).resolve().relative_to(ROOT)
+    in_room = script.parts[0] == "benchmarks" and len(script.parts) > 2
+    command = ["python", "-m", module_of(script)] if in_room else ["python", str(script)]
+    skipped = False
     for word in words[1:]:
-        if not left_out and word not in ("--out", "--json"):
-            told.append(names.get(word, word))
-        left_out = word in ("--out", "--json")
-    return " ".join(told)
+        if not skipped and word not in ("--out", "--json"):
+            command.append(names.get(word, word))
+        skipped = word in ("--out", "--json")
+    return " ".join(command)
+
+
+def module_of(script: Path) -> str:
+    """The module that ``python -m`` runs for a file of this checkout.
+
+    >>> module_of(Path("benchmarks/speed/learner/__main__.py"))
+    'benchmarks.speed.learner'
+    """
+    path = script.resolve().relative_to(ROOT) if script.is_absolute() else script
+    return ".".join(path.with_suffix("").parts).removesuffix(".__main__")
 
 
 def refuse(out: Path, made_from: str) -> None:

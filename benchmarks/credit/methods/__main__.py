@@ -4,7 +4,7 @@
     python -m benchmarks.credit.methods RUN-FOLDER --worlds repeated --minutes 30
     python -m benchmarks.credit.methods.table        # tables and figures from what is there
     python -m benchmarks.credit.methods RUN-FOLDER --rate 2 --out FILE     # all rows at one rate, so that parts add up
-    python benchmarks/credit_methods_parts.py FILE
+    python -m benchmarks.credit.methods.table FILE --parts
 
 A cell is one world, row, seed and learning rate. It is run in this process, and its line is stored in --out at once.
 The same command continues; several processes may run it with one folder and one file. World follows world: first the

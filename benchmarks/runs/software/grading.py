@@ -32,9 +32,10 @@ from manyturn.envs.benchmarks.swebench.grader import Resolved
 from manyturn.envs.benchmarks.swebench.prepare import prepare
 from manyturn.envs.benchmarks.swebench.rows import load
 from manyturn.envs.software.env import TEST_SECONDS
-from manyturn.envs.software.grader import RESOLVED, TIMEOUT, grade
+from manyturn.envs.software.grader import RESOLVED, TIMEOUT, Grade, grade
 from manyturn.envs.software.problem import Problem
 from manyturn.envs.software.tasks import problems_of
+from manyturn.envs.software.tree import Changes
 
 OUT = RESULTS / "grading_speed.json"
 RIGHT, DRAWN, WRONG = "right", "right, deck to be drawn", "wrong"
@@ -87,13 +88,16 @@ def grade_attempts(problem: Problem, repeats: int, times: Times) -> None:
     """Add the seconds of grading one problem; an attempt that ends at its deadline is left out."""
     with lease(ContainerEngine()) as sandbox:
         for attempt, changes in attempts(problem):
+            names = (DRAWN, RIGHT) if attempt == RIGHT else (WRONG,)
             for repeat in range(repeats):
-                for name in (DRAWN, RIGHT) if attempt == RIGHT else (WRONG,):
-                    result, seconds = timed(
-                        sandbox, lambda c=changes, r=repeat: grade(sandbox, problem, c, TEST_SECONDS, r)
-                    )
-                    if result.cause == TIMEOUT:
-                        break
+
+                def graded(changes: Changes = changes, repeat: int = repeat) -> Grade:
+                    return grade(sandbox, problem, changes, TEST_SECONDS, repeat)
+
+                results = {name: timed(sandbox, graded) for name in names}
+                if any(result.cause == TIMEOUT for result, _ in results.values()):
+                    break
+                for name, (result, seconds) in results.items():
                     if (result.cause == RESOLVED) != (attempt == RIGHT):
                         raise SystemExit(f"{problem.id}: the {attempt} attempt is graded {result}")
                     times[name].append(seconds)

@@ -13,7 +13,6 @@ import pytest
 
 import manyturn as mt
 
-sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 ENVS = Path(__file__).parents[2] / "envs"
 FAULTY = f"{ENVS / 'faulty.py'}:Faulty"
 UNSCORABLE = f"{ENVS / 'broken.py'}:Unscorable"

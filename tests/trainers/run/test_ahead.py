@@ -32,7 +32,7 @@ from manyturn.trainers.run.journals import Journals
 from manyturn.trainers.run.loop import train
 from manyturn.trainers.run.run import open_run
 
-ERRANDS = f"{Path(__file__).parents[3] / 'benchmarks/scale_out_world.py'}:Errands"
+ERRANDS = f"{Path(__file__).parents[3] / 'benchmarks/scale/orders_world.py'}:Errands"
 COUNT = 9  # episodes of a step
 
 

@@ -3,13 +3,9 @@
 import asyncio
 import json
 import re
-import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-
 from benchmarks.credit import similarity
-
 from manyturn.trainers.credit.advantages.gigpo import anchor_groups
 from manyturn.trainers.credit.turn_batch import ids_of
 from manyturn.trainers.play.rollouts import turn_batch
@@ -29,7 +25,7 @@ def test_pages_that_repeat_only_after_the_same_actions_are_grouped_by_their_text
 
 def test_the_page_has_the_figures_of_the_file():
     found = json.loads(similarity.OUT.read_text())["worlds"]
-    page = (Path(__file__).parents[2] / "docs" / "credit.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "credit.md").read_text()
     names = {
         "a shop whose pages tell the time": "busy_shop",
         "`Talk-Tutor-v0`": "tutor",

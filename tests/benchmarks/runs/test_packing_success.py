@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "packing.py"
+ROOT = Path(__file__).parents[3]
+BENCHMARK = "benchmarks.runs.packing"
 
 
 @pytest.mark.slow
 def test_runs_of_one_seed_begin_alike_and_differ_in_packing(tmp_path):
     out = tmp_path / "packing.json"
-    command = [sys.executable, str(BENCHMARK), "--seeds", "1", "--steps", "1", "--jobs", "2", "--out", str(out)]
-    subprocess.run(command, check=True, timeout=280)
+    command = [sys.executable, "-m", BENCHMARK, "--seeds", "1", "--steps", "1", "--jobs", "2", "--out", str(out)]
+    subprocess.run(command, cwd=ROOT, check=True, timeout=280)
     runs = {run["packing"]: run for run in json.loads(out.read_text())["runs"]}
     assert set(runs) == {"padding", "packed", "trie", "auto"}
     successes = [run["before"] for run in runs.values()]

@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import json
-import os
 import subprocess
 import sys
 from itertools import product
@@ -11,12 +10,9 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-
-from benchmarks.credit.methods import __main__ as credit_methods
-import credit_methods_parts as parts
+import manyturn as mt
+from benchmarks.credit.methods import __main__ as methods
 from benchmarks.credit.methods import table
-from credit import told_of
 from benchmarks.credit.methods.__main__ import Wanted, left
 from benchmarks.credit.methods.lines import Choice, append, cell_of, choice, idle_as, read_lines
 from benchmarks.credit.methods.plan import (
@@ -25,7 +21,6 @@ from benchmarks.credit.methods.plan import (
     CHOICE_SEEDS,
     FACTORS,
     PARTS,
-    PLAN_FILES,
     WORLDS,
     Cell,
     choices,
@@ -40,14 +35,16 @@ from benchmarks.credit.methods.plan import (
     warmup_of,
 )
 from benchmarks.credit.methods.results import Results, judged, one_sided_p
-from credit_paid_worlds import PaidLong, PaidManners, PaidRepeated
-
-import manyturn as mt
+from benchmarks.credit.settings import WORLDS_FILE
+from benchmarks.credit.worlds import PaidLong, PaidManners, PaidRepeated
+from benchmarks.kit.cell import config_changes
 from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.run.run import open_run
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+ROOT = Path(__file__).parents[3]
+# Files of the plan at the commit of the results.
+FORMER_PLAN = ("credit_methods_plan.py", "credit_plan.py", "credit_worlds.py", "credit_paid_worlds.py")
 
 
 def settings(world, row):
@@ -109,7 +106,7 @@ def test_outcomes_alone_count_but_for_rewards_of_turns_and_their_gate(world):
         stages = {stage["name"]: stage for stage in settings(world, row)["credit"]["rewards"]}
         assert stages.get("part_weights", {}).get("weights") == (None if row.startswith("gra/") else weights), row
         assert ("gated" in stages) == (row == "gra/gate")
-    parts = mt.make(f"{BENCHMARKS}/{WORLDS[world][0]}").unwrapped.part_names
+    parts = mt.make(f"{WORLDS_FILE}:{WORLDS[world][0]}").unwrapped.part_names
     assert set(parts) == set(weights), "a part that is not named would count in all rows"
 
 
@@ -118,7 +115,7 @@ def test_a_world_that_pays_for_turns_is_the_same_world(kind, paid):
     assert [task.content for task in kind().tasks("test")[:50]] == [
         task.content for task in kind.__mro__[1]().tasks("test")[:50]
     ]
-    env = mt.make(f"{BENCHMARKS}/credit_paid_worlds.py:{kind.__name__}")
+    env = mt.make(f"{WORLDS_FILE}:{kind.__name__}")
     _, info = env.reset(seed=0, options={"task": env.unwrapped.tasks("test")[0]})
     total, ended = 0.0, False
     while not ended:
@@ -128,7 +125,7 @@ def test_a_world_that_pays_for_turns_is_the_same_world(kind, paid):
 
 
 def test_pale_colours_pay_whether_they_offend_or_not():
-    env = mt.make(f"{BENCHMARKS}/credit_paid_worlds.py:PaidManners")
+    env = mt.make(f"{WORLDS_FILE}:PaidManners")
     env.reset(seed=0)
     paid = {colour: env.step(f"show {colour}")[1] for colour in ("white", "pink", "grey", "red", "black")}
     assert paid == {"white": 0.3, "pink": 0.3, "grey": 0.3, "red": 0.0, "black": 0.0}
@@ -136,7 +133,7 @@ def test_pale_colours_pay_whether_they_offend_or_not():
 
 
 def test_a_wrong_answer_costs_and_a_rung_pays_again_after_a_slide():
-    long, ladder = (mt.make(f"{BENCHMARKS}/credit_paid_worlds.py:{name}") for name in ("PaidLong", "PaidRepeated"))
+    long, ladder = (mt.make(f"{WORLDS_FILE}:{name}") for name in ("PaidLong", "PaidRepeated"))
     long.reset(seed=0)
     wrong = "show red" if long.unwrapped.expert() != "show red" else "show blue"
     assert [long.step(action)[1] for action in (wrong, long.unwrapped.expert(), "shout")] == [-0.05, 0.0, 0.0]
@@ -168,15 +165,15 @@ def test_hypotheses_are_few_and_about_what_is_run():
 
 def test_hypotheses_and_plan_are_older_than_the_results():
     """Each line names the files' hashes, and the commit that it was made from has these files."""
-    found = read_lines(credit_methods.OUT)
+    found = read_lines(methods.OUT)
     for commit, stated, plan in {(li["commit"], li["hypotheses"], li["plan"]) for li in found}:
-        hashes = [committed(commit, ["credit_methods.toml"]), committed(commit, PLAN_FILES)]
+        hashes = [committed(commit, ["credit_methods.toml"]), committed(commit, FORMER_PLAN)]
         assert hashes == [stated, plan] and stated == hypotheses_hash()
 
 
 def committed(commit, names):
     shown = [
-        subprocess.run(["git", "show", f"{commit}:benchmarks/{name}"], cwd=BENCHMARKS, capture_output=True, check=False)
+        subprocess.run(["git", "show", f"{commit}:benchmarks/{name}"], cwd=ROOT, capture_output=True, check=False)
         for name in names
     ]
     if any(one.returncode for one in shown):
@@ -343,7 +340,7 @@ def test_a_table_is_of_one_clean_commit(commits):
 
 
 def test_the_tables_of_other_hypotheses_are_not_made():
-    with pytest.raises(ValueError, match=r"take credit_methods\.toml back"):
+    with pytest.raises(ValueError, match=r"take hypotheses\.toml back"):
         table.show([line("long", BASE, 0) | {"hypotheses": "other"}])
 
 
@@ -363,11 +360,11 @@ def test_parts_are_split_at_one_rate_alone():
 
     rows = (BASE, "turn-ppo/stage", "turn-ppo/ratio", "turn-ppo/recipe")
     found = [li for row in rows for li in at(2.0, row)]
-    told = parts.show(found, Results(found))
+    told = table.show_parts(found, Results(found))
     assert "rate: long 2." in told and "| long | turn-ppo | 2 | **the whole** |" in told
     mixed = [*found, *at(8.0, "gigpo/stage")]
     with pytest.raises(ValueError, match="rows of long have several rates"):
-        parts.show(mixed, Results(mixed))
+        table.show_parts(mixed, Results(mixed))
 
 
 def test_at_one_rate_nothing_is_chosen_and_only_the_missing_cells_are_run():
@@ -379,18 +376,18 @@ def test_at_one_rate_nothing_is_chosen_and_only_the_missing_cells_are_run():
 
 
 def test_a_file_of_one_rate_takes_no_other(monkeypatch, tmp_path):
-    monkeypatch.setattr(credit_methods, "same_code", lambda commit: True)
+    monkeypatch.setattr(methods, "same_code", lambda commit: True)
     cell = Cell("long", BASE, 20, 2.0)
-    append(tmp_path / "one.jsonl", line("long", BASE, 20, factor=2.0) | {"config": told_of(config_of(cell))})
-    credit_methods.check(tmp_path / "one.jsonl", False, {"long": 2.0})
+    append(tmp_path / "one.jsonl", line("long", BASE, 20, factor=2.0) | {"config": config_changes(config_of(cell))})
+    methods.check(tmp_path / "one.jsonl", False, {"long": 2.0})
     with pytest.raises(SystemExit, match="at another rate than 4"):
-        credit_methods.check(tmp_path / "one.jsonl", False, {"long": 4.0})
+        methods.check(tmp_path / "one.jsonl", False, {"long": 4.0})
 
 
 def test_rows_at_one_rate_do_not_come_among_those_that_chose_theirs(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(sys, "argv", ["credit_methods.py", str(tmp_path), "--rate", "2"])
+    monkeypatch.setattr(sys, "argv", ["methods", str(tmp_path), "--rate", "2"])
     with pytest.raises(SystemExit):
-        credit_methods.main()
+        methods.main()
     assert "name a file other than credit_methods.jsonl" in capsys.readouterr().err
 
 
@@ -403,11 +400,8 @@ def test_a_mean_does_not_hide_seeds_that_fell_below_their_warm_up():
 
 
 def begin(folder, out, *words):
-    command = [sys.executable, "benchmarks/credit_methods.py", str(folder), "--tiny", "--out", str(out), *words]
-    environment = {**os.environ, "PYTHONPATH": str(BENCHMARKS.parent)}
-    return subprocess.Popen(
-        command, cwd=BENCHMARKS.parent, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    command = [sys.executable, "-m", "benchmarks.credit.methods", str(folder), "--tiny", "--out", str(out), *words]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 @pytest.mark.slow
@@ -440,8 +434,8 @@ def test_a_plan_that_is_killed_and_shared_by_processes_has_each_cell_once_and_th
 
 
 def test_a_trial_is_no_result(monkeypatch, capsys, tmp_path):
-    out = BENCHMARKS / "results" / "credit_methods.jsonl"
-    monkeypatch.setattr(sys, "argv", ["credit_methods.py", str(tmp_path), "--tiny", "--out", str(out)])
+    out = ROOT / "benchmarks" / "results" / "credit_methods.jsonl"
+    monkeypatch.setattr(sys, "argv", ["methods", str(tmp_path), "--tiny", "--out", str(out)])
     with pytest.raises(SystemExit):
-        credit_methods.main()
+        methods.main()
     assert "--tiny measures nothing" in capsys.readouterr().err and not any(tmp_path.iterdir())

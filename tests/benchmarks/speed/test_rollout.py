@@ -8,18 +8,17 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from benchmarks.speed import rollout_table
 
-import rollout_table
-
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "rollout.py"
+ROOT = Path(__file__).parents[3]
+BENCHMARK = "benchmarks.speed.rollout"
 
 
 @pytest.mark.slow
 def test_every_part_runs_at_toy_size(tmp_path):
     out = tmp_path / "rollout.json"
-    command = [sys.executable, str(BENCHMARK), "--toy", "--repeats", "1", "--out", str(out)]
-    subprocess.run(command, check=True, timeout=280)
+    command = [sys.executable, "-m", BENCHMARK, "--toy", "--repeats", "1", "--out", str(out)]
+    subprocess.run(command, cwd=ROOT, check=True, timeout=280)
     rows = {row["name"]: row["median"] for row in json.loads(out.read_text())["rows"]}
     assert len(rows) == 8
     for kind in ("running batch", "rounds"):
@@ -31,5 +30,5 @@ def test_every_part_runs_at_toy_size(tmp_path):
 def test_the_page_has_the_figures_that_were_measured():
     text = rollout_table.PAGE.read_text()
     known = json.loads(rollout_table.RESULT.read_text())
-    assert rollout_table.page(text, known) == text, "run python benchmarks/rollout_table.py"
+    assert rollout_table.page(text, known) == text, "run python -m benchmarks.speed.rollout_table"
     assert all(f"| {row['name'].partition(', ')[2]} |" in text for row in known["rows"])

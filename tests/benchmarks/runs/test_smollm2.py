@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 import torch
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-
 from benchmarks.runs.smollm2 import judged, recipe_of
 
 from manyturn.agents.agent import AgentConfig
@@ -19,7 +17,8 @@ from manyturn.agents.vocabulary import texts_of
 from manyturn.envs.hosting.seats import open_seats
 from manyturn.trainers.recipe.config import parse_config
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "smollm2.py"
+ROOT = Path(__file__).parents[3]
+BENCHMARK = "benchmarks.runs.smollm2"
 
 
 def ended(before: tuple[float, float], after: tuple[float, float]) -> dict:
@@ -57,10 +56,10 @@ def test_it_runs_at_toy_size_and_goes_on_where_it_was(tmp_path):
     build_tiny(asyncio.run(words()), 0, 1024, torch.device("cpu"), width=16, layers=2, heads=2).save(tmp_path / "model")
     out, folder = tmp_path / "toy.json", tmp_path / "runs"
     words_of = [str(folder), str(tmp_path / "model"), "--seeds", "1", "--toy", "--without-limit", "--out", str(out)]
-    command = [sys.executable, str(BENCHMARK), *words_of]
-    subprocess.run(command, check=True, timeout=240)
+    command = [sys.executable, "-m", BENCHMARK, *words_of]
+    subprocess.run(command, cwd=ROOT, check=True, timeout=240)
     [told] = json.loads(out.read_text())["runs"]
     assert set(told["rows"]) == {"as it came, limited", "as it came", "before", "after"}
     assert told["rows"]["as it came, limited"]["invalid"] == 0 < told["rows"]["as it came"]["invalid"]
-    again = subprocess.run(command, check=True, timeout=240, capture_output=True, text=True)
+    again = subprocess.run(command, cwd=ROOT, check=True, timeout=240, capture_output=True, text=True)
     assert json.loads(out.read_text())["runs"] == [told] and "train" not in again.stdout

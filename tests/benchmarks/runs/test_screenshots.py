@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TINY = (
     "steps=2 model.width=16 model.layers=1 model.heads=2 model.sample_tasks=4 warmup.episodes=4 "
     "warmup.must_succeed=false warmup.batch=4 warmup.max_updates=1 warmup.check_every=1 warmup.check_episodes=2 "
@@ -16,8 +16,8 @@ TINY = (
 
 @pytest.mark.slow
 def test_the_pictures_are_drawn_of_any_run(chromium, tmp_path):
-    command = [sys.executable, ROOT / "benchmarks" / "screenshots.py", "--out", tmp_path, *TINY.split()]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "benchmarks.runs.screenshots", "--out", tmp_path, *TINY.split()]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"live.png", "report.png"}, "and nothing else is left"
     for picture in tmp_path.iterdir():

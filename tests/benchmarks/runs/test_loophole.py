@@ -6,11 +6,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-
 from benchmarks.runs.software import loophole
-from former_grader import TRUSTING, grader_at
-from benchmarks.runs.software.loophole_world import PATCHES, PLANTED, SIGNS, Patched, Planted
+from benchmarks.runs.software.loophole_world import PATCHES, PLANTED, SIGNS, TRUSTING, Patched, Planted, grader_at
 
 from manyturn.envs.software.drills import FILE
 

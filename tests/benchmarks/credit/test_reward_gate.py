@@ -1,15 +1,10 @@
 """A comparison of gated with ungated runs that would mix up seeds, tasks or signs, or begin at different policies."""
 
 import asyncio
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-
-from benchmarks.credit import reward_gate as gated
-
+from benchmarks.credit import reward_gate
 from manyturn.agents.compare import read_evaluation
 from manyturn.agents.evaluate import evaluate
 from manyturn.agents.scripted import Scripted
@@ -38,7 +33,7 @@ def folders(tmp_path_factory):
 
 
 def test_differences_are_gated_minus_ungated_whichever_way_they_are_paired(folders):
-    found = gated.differences(folders)
+    found = reward_gate.differences(folders)
     means = {
         seed: {name: read_evaluation(out).summary["success"]["mean"] for name, out in pair.items()}
         for seed, pair in folders.items()
@@ -53,18 +48,18 @@ def test_differences_are_gated_minus_ungated_whichever_way_they_are_paired(folde
 
 
 def test_one_seed_has_no_interval_over_seeds(folders):
-    found = gated.differences({1: folders[1]})
+    found = reward_gate.differences({1: folders[1]})
     assert found["other_seeds"]["ci_low"] is None and found["other_tasks"]["ci_low"] is not None
 
 
 def test_variants_that_began_at_different_policies_are_not_compared():
     start = {"seed": 0, "warmup": {"updates": 50}, "before": {"success": 0.25}}
-    gated.check_start([start, start])
+    reward_gate.check_start([start, start])
     with pytest.raises(SystemExit, match="seed 0: gated and ungated were warmed up differently: remove both"):
-        gated.check_start([start, {**start, "before": {"success": 0.5}}])
+        reward_gate.check_start([start, {**start, "before": {"success": 0.5}}])
 
 
 def test_a_folder_with_a_run_of_another_configuration_is_refused(tmp_path):
     (tmp_path / "config.toml").write_text('seed = 7\n[env]\nid = "manyturn/Maze-v0"\n')
     with pytest.raises(SystemExit, match="another configuration"):
-        gated.run("booking-tiny", "gated", 0, tmp_path)
+        reward_gate.run("booking-tiny", "gated", 0, tmp_path)
