@@ -24,12 +24,12 @@ from transformers.utils import logging as transformers_logging
 from benchmarks.credit.settings import COMMON, EPISODES, WORLDS
 from benchmarks.kit.cell import Start, config_changes, finish, held_out, run_cell, stored_line
 from benchmarks.kit.provenance import RESULTS, origin, write
-from manyturn.agents.statistics import paired_difference, sign_flip_p
+from manyturn.agents.evaluation.statistics import paired_difference, sign_flip_p
 from manyturn.recipes import load_recipe
 from manyturn.recipes.stack import stacked
 from manyturn.trainers.recipe.config import RunConfig, configure
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.record.stopping import Stopped
+from manyturn.trainers.record.stop_signal import Stopped
 
 FILE = Path(__file__).resolve().with_name("claims.toml")
 OUT = RESULTS / "claims.json"

@@ -22,8 +22,8 @@ from typing import Any
 
 from benchmarks.kit.process import train_apart
 from benchmarks.kit.provenance import RESULTS, origin, write
-from manyturn.agents.compare import Evaluated, compare, read_evaluation, same_tasks, values_over
-from manyturn.agents.statistics import Interval, Values, paired_difference
+from manyturn.agents.evaluation.paired_comparison import Evaluated, compare, read_evaluation, same_tasks, values_over
+from manyturn.agents.evaluation.statistics import Interval, Values, paired_difference
 from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.record.run_folder import read_config, read_metrics

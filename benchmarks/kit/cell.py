@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.kit.provenance import commit, machine
-from manyturn.agents.compare import read_evaluation, values_over
+from manyturn.agents.evaluation.paired_comparison import read_evaluation, values_over
 from manyturn.envs.contract.durable import replace_text
 from manyturn.envs.contract.panel import portable_name
 from manyturn.trainers.recipe.config import RunConfig, configure, to_toml
 from manyturn.trainers.record.checkpoint import ONE_POLICY, newest_checkpoint, read_state, save_checkpoint
 from manyturn.trainers.record.run_folder import read_config
-from manyturn.trainers.run.loop import train
-from manyturn.trainers.run.run import open_run
+from manyturn.trainers.run.loop.loop import train
+from manyturn.trainers.run.setup.run import open_run
 
 Line = dict[str, Any]
 """Plain values of a finished cell."""

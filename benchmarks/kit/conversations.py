@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from manyturn.trainers.learn.samples import Sample
+from manyturn.trainers.learn.passes.samples import Sample
 
 _REPLY, _SHARE = 64, 0.25  # tokens of a reply at most; share of all tokens that are the policy's
 

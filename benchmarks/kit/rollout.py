@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from benchmarks.kit import rollout_world as world
-from manyturn.agents.agent import Agent, AgentConfig
-from manyturn.agents.engine import Engine, Reply, Sampling
-from manyturn.agents.episode import Episode
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.gather import Patience, gather
-from manyturn.agents.language_model import LanguageModel
-from manyturn.agents.weights import Weights
+from manyturn.agents.engine.engine import Engine, Reply, Sampling
+from manyturn.agents.engine.weights import Weights
+from manyturn.agents.model.language_model import LanguageModel
+from manyturn.agents.play.agent import Agent, AgentConfig
+from manyturn.agents.play.concurrent_episodes import Patience, gather
+from manyturn.agents.play.episode import Episode
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.seats import open_seats
 
 ENV = f"{world.__file__}:Errand"

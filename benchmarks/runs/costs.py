@@ -14,8 +14,7 @@ from typing import Any
 
 from benchmarks.kit.provenance import RESULTS
 from benchmarks.kit.table import table
-
-from manyturn.agents.summary_table import count
+from manyturn.agents.evaluation.summary_table import count
 from manyturn.recipes import load_recipe, whole_runs
 
 UNKNOWN = "not measured"
@@ -23,8 +22,8 @@ _WITHOUT_RUNS = "no run of it is committed"
 _FOLDER = "../benchmarks/results"
 HEAD = """# What it costs
 
-This page is generated from the files under `benchmarks/results`: `python -m benchmarks.runs.costs > docs/costs.md`. Ranges
-are over the runs in a file. Where no file has a figure, the cell says so; nothing is estimated. Recipes
+This page is generated from the files under `benchmarks/results`: `python -m benchmarks.runs.costs > docs/costs.md`.
+Ranges are over the runs in a file. Where no file has a figure, the cell says so; nothing is estimated. Recipes
 without committed runs have no figures.
 """
 RUNS = """## Ready-made runs

@@ -1,6 +1,6 @@
-"""Whether the intervals and tests of an evaluation keep their promises, by simulation.
+"""Coverage of the intervals and tests of an evaluation, by simulation.
 
-    python -m benchmarks.runs.interval_coverage                    under two minutes; writes benchmarks/results/coverage.json
+    python -m benchmarks.runs.interval_coverage         under two minutes
     python -m benchmarks.runs.interval_coverage --simulations 1000 --out /tmp/coverage.json
 
 Each simulated evaluation draws the difficulty of its tasks from a Beta distribution and each episode's success from
@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.kit.provenance import RESULTS, origin, write
 from scipy.special import expit
 
-from manyturn.agents.spread import spread_ends
-from manyturn.agents.statistics import flip_p, interval_ends, pass_at_k, pass_hat_k
+from benchmarks.kit.provenance import RESULTS, origin, write
+from manyturn.agents.evaluation.seed_intervals import spread_ends
+from manyturn.agents.evaluation.statistics import flip_p, interval_ends, pass_at_k, pass_hat_k
 from manyturn.envs.contract.keys import generator
 
 OUT = RESULTS / "coverage.json"

@@ -1,6 +1,6 @@
 """Success and seconds of a recipe with each way of packing samples.
 
-    python -m benchmarks.runs.packing                     the quickstart, 3 seeds, about twenty minutes on a quiet machine
+    python -m benchmarks.runs.packing        the quickstart, 3 seeds, about twenty minutes on a quiet machine
     python -m benchmarks.runs.packing --seeds 1 --steps 2 --out toy.json
     python -m benchmarks.runs.packing --recipe maze-smollm2 --model DIR --packings padding trie --seeds 1 --jobs 2
 
@@ -19,8 +19,7 @@ from typing import Any, get_args
 
 from benchmarks.kit.process import train_apart
 from benchmarks.kit.provenance import RESULTS, origin, write
-
-from manyturn.trainers.learn.trie.packing import Packing
+from manyturn.trainers.learn.passes.trie.packing import Packing
 from manyturn.trainers.record.run_folder import read_metrics
 
 

@@ -15,7 +15,6 @@ from statistics import fmean
 from typing import Any
 
 from benchmarks.kit.provenance import RESULTS, origin, write
-
 from manyturn.envs.contract.catalog import register_all
 from manyturn.envs.contract.environments import make
 from manyturn.envs.contract.keys import generator

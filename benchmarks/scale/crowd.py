@@ -5,10 +5,10 @@ import time
 
 from benchmarks.kit.memory import peak_mb
 from benchmarks.scale import peers
-from manyturn.agents.episode import Act, Player, Policy
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.gather import gather
-from manyturn.agents.ledger import Ledger
+from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.play.episode import Act, Player, Policy
+from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.agents.tokens.ledger import Ledger
 from manyturn.envs.hosting.host import Answer
 from manyturn.envs.hosting.seats import Seat, Seats
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.kit.process import train_apart
 from benchmarks.kit.provenance import RESULTS, origin, write
-from manyturn.trainers.run.plan import measured, plan
+from manyturn.trainers.run.setup.duration_forecast import measured, plan
 
 OUT = RESULTS / "plan.json"
 RECIPES = ("quickstart", "booking-tiny", "desk-tiny")

@@ -20,7 +20,7 @@ from transformers.utils import logging as transformers_logging
 
 from benchmarks.kit.cell import Start, finish, run_cell, stored_line
 from benchmarks.kit.provenance import RESULTS, origin, write
-from manyturn.agents.statistics import paired_difference
+from manyturn.agents.evaluation.statistics import paired_difference
 from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import RunConfig, configure
 from manyturn.trainers.record.run_folder import read_metrics

@@ -19,8 +19,8 @@ from statistics import median
 from benchmarks.kit.process import measure_apart
 from benchmarks.kit.provenance import RESULTS, origin, write
 from benchmarks.scale.crowd import CORRIDOR, FEW, Figures, SaysOneThing, TakingTurns
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.gather import gather
+from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.ray_seats import RayHosts, RaySeats
 
 OUT = RESULTS / "scale_ray.json"

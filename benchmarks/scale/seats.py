@@ -27,8 +27,8 @@ from benchmarks.kit.process import measure_apart
 from benchmarks.kit.provenance import RESULTS, origin, write
 from benchmarks.scale import peers
 from benchmarks.scale.crowd import CORRIDOR, CROWD, FEW, Figures, SaysOneThing, side_by_side
-from manyturn.agents.episode import Policy
-from manyturn.agents.scripted import Scripted
+from manyturn.agents.play.episode import Policy
+from manyturn.agents.play.scripted import Scripted
 from manyturn.envs.hosting.seats import open_seats
 
 OUT = RESULTS / "scale.json"

@@ -38,14 +38,14 @@ from benchmarks.kit.process import measure_apart
 from benchmarks.kit.provenance import RESULTS, origin, write
 from benchmarks.kit.rollout import AGENT, ENV, Noting, Size, attached, replayed
 from benchmarks.kit.rollout_world import EVERY
-from manyturn.agents.engine import Engine
-from manyturn.agents.engine_config import EngineContext, build_engine
-from manyturn.agents.engines.transformers import TransformersConfig
-from manyturn.agents.episode import Episode
-from manyturn.agents.language_model import LanguageModel, build_tiny
-from manyturn.agents.vllm.options import VllmConfig
-from manyturn.agents.vocabulary import texts_of
-from manyturn.agents.weights import ModuleWeights
+from manyturn.agents.engine.engine import Engine
+from manyturn.agents.engine.engine_config import EngineContext, build_engine
+from manyturn.agents.engine.engines.transformers import TransformersConfig
+from manyturn.agents.engine.vllm.options import VllmConfig
+from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.model.language_model import LanguageModel, build_tiny
+from manyturn.agents.play.episode import Episode
+from manyturn.agents.play.vocabulary import texts_of
 from manyturn.envs.hosting.seats import InlineSeats
 
 OUT = RESULTS / "rollout.json"

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from manyturn.agents.compare import Evaluated, compare
+from manyturn.agents.evaluation.paired_comparison import Evaluated, compare
 from manyturn.envs.contract.panel import portable_name
 from manyturn.report.head import Head, Plain, ends, figure, said, table
 

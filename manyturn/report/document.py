@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from manyturn.agents.compare import read_evaluation, same_tasks
-from manyturn.agents.near_folder import near_folder
-from manyturn.agents.tables import RecordsError, table_in
+from manyturn.agents.evaluation.paired_comparison import read_evaluation, same_tasks
+from manyturn.agents.records.folder_suggestion import near_folder
+from manyturn.agents.records.tables import RecordsError, table_in
 from manyturn.report.comparison import comparison_head
 from manyturn.report.evaluation import evaluation_head
 from manyturn.report.head import Head, Plain, ReportError, number

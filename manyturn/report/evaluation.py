@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from manyturn.agents.compare import Evaluated
-from manyturn.agents.remarks import remarks
+from manyturn.agents.evaluation.paired_comparison import Evaluated
+from manyturn.agents.evaluation.remarks import remarks
 from manyturn.envs.contract.panel import portable_name
 from manyturn.report.head import Head, Plain, ReportError, ends, figure, number, read_json, said, table
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from manyturn.agents.records import EPISODES, TURNS
-from manyturn.agents.tables import RecordsError, Table, open_table
+from manyturn.agents.records.episode_rows import EPISODES, TURNS
+from manyturn.agents.records.tables import RecordsError, Table, open_table
 from manyturn.report.head import ReportError, number
 
 Trace = dict[str, Any]

@@ -13,9 +13,9 @@ from manyturn.envs.contract.keys import generator, seed_of
 from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.host import Answer, EnvError, PlaceLost
 from manyturn.envs.hosting.seats import Seat, Seats
-from manyturn.serving.moment import Moment
 from manyturn.serving.refusals import Refusal
-from manyturn.visible import visible
+from manyturn.serving.wire_state import Moment
+from manyturn.terminal.escape import visible
 
 T = TypeVar("T")
 

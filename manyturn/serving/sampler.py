@@ -10,10 +10,9 @@ from typing import Any
 
 from starlette.websockets import WebSocket
 
-from manyturn.agents.engine import EngineError
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.samplers.described import DescribedEngine
-from manyturn.agents.samplers.sampler_words import (
+from manyturn.agents.engine.engine import EngineError
+from manyturn.agents.engine.samplers.description import DescribedEngine
+from manyturn.agents.engine.samplers.messages import (
     LANGUAGE,
     PATH,
     draw_from_wire,
@@ -21,15 +20,16 @@ from manyturn.agents.samplers.sampler_words import (
     key_from_wire,
     reply_to_wire,
 )
-from manyturn.agents.samplers.weight_channel import Receiver, shapes_of
-from manyturn.agents.weights import ModuleWeights
+from manyturn.agents.engine.samplers.weight_channel import Receiver, shapes_of
+from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.keep_alive import keep_alive
 from manyturn.envs.hosting.outbox import Outbox, messages_in
 from manyturn.envs.hosting.wire import encode
 from manyturn.envs.web.loopback import listening
-from manyturn.exits import line_of
 from manyturn.serving.one_driver import OneDriver, refuse
 from manyturn.serving.server import Listening, answer
+from manyturn.terminal.exit_codes import line_of
 
 _MANY = 2**20  # episodes: there is no limit but the engine's own queue
 
@@ -41,7 +41,7 @@ async def sample(device: str, place: Listening, said: Callable[[str], object]) -
         device: auto, cpu or cuda.
         said: called with the address, as soon as it listens.
     """
-    from manyturn.trainers.run.policy_model import choose_device
+    from manyturn.trainers.run.setup.policy_model import choose_device
 
     with contextlib.closing(listening(place.port, place.host)) as socket:
         keep_alive(socket)

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from manyturn import exits
-from manyturn.comparison import args_of
+from manyturn.api.comparison import args_of
 from manyturn.envs.contract.environments import NeedsSetup, is_only_by_hand
 from manyturn.envs.contract.panel import PanelError
 from manyturn.envs.hosting.host import Host
 from manyturn.suites.answers import answers_of
 from manyturn.suites.suite import NEEDS, Suite, SuiteError, SuitePanel
+from manyturn.terminal import exit_codes
 
 
 class Playable(NamedTuple):
@@ -46,7 +46,7 @@ def checked(suite: Suite, file: Path, panels: Sequence[SuitePanel], required: Se
         except (NeedsSetup, ImportError) as error:
             if not one.need:
                 raise
-            lack = exits.lack_of(error)
+            lack = exit_codes.lack_of(error)
             if one.need in required:
                 raise SuiteError(f"{one.name} is required by --require {one.need}, but {lack}") from None
             found.lacking[one.name] = lack

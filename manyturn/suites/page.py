@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from manyturn.agents.summary_table import count, ends_of, number
+from manyturn.agents.evaluation.summary_table import count, ends_of, number
 from manyturn.suites.result import results_in
 from manyturn.suites.suite import NEEDS, Suite
 from manyturn.suites.table import CEILING, FLOOR

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import manyturn
-from manyturn.agents.evaluate import Evaluation
-from manyturn.agents.remarks import remarks
-from manyturn.agents.reply_remarks import reply_remarks
-from manyturn.agents.statistics import mean_interval
-from manyturn.agents.summary import plain_interval, scored_rows, values_by_task
+from manyturn.agents.evaluation.evaluate import Evaluation
+from manyturn.agents.evaluation.remarks import remarks
+from manyturn.agents.evaluation.reply_remarks import reply_remarks
+from manyturn.agents.evaluation.statistics import mean_interval
+from manyturn.agents.evaluation.summary import plain_interval, scored_rows, values_by_task
+from manyturn.api.evaluation import Settings
 from manyturn.envs.contract.durable import replace_text
-from manyturn.evaluation import Settings
 from manyturn.suites.suite import Suite, SuiteError, SuitePanel
 
 FILE = "suite.json"

@@ -8,11 +8,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from manyturn.agents.summary_table import close_table, count, ends_of, number
+from manyturn.agents.evaluation.summary_table import close_table, count, ends_of, number
 from manyturn.suites import results_folder
 from manyturn.suites.result import FILE, Result, results_in
 from manyturn.suites.suite import Suite
-from manyturn.visible import visible
+from manyturn.terminal.escape import visible
 
 FLOOR, CEILING = "random", "expert"
 """Names of the policies whose results bound the others'."""

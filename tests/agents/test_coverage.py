@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from benchmarks.runs import interval_coverage as coverage
-from manyturn.agents.spread import spread, spread_ends
-from manyturn.agents.statistics import flip_p, interval_ends, mean_interval, paired_difference, sign_flip_p
+from manyturn.agents.evaluation.seed_intervals import spread, spread_ends
+from manyturn.agents.evaluation.statistics import flip_p, interval_ends, mean_interval, paired_difference, sign_flip_p
 
 HARD = "Beta(0.6, 0.9)"
 # Three standard errors of a share from so many simulations.

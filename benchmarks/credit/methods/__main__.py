@@ -44,7 +44,7 @@ from benchmarks.credit.methods.plan import (
 )
 from benchmarks.kit.cell import config_changes
 from benchmarks.kit.provenance import RESULTS, commit, refuse, same_code
-from manyturn.trainers.record.stopping import Stopped
+from manyturn.trainers.record.stop_signal import Stopped
 
 OUT = RESULTS / "credit_methods.jsonl"
 _PAUSE = 5.0  # seconds until another process is asked again how far it is

@@ -20,7 +20,7 @@ from benchmarks.credit.methods.plan import METHODS, WORLDS, hypotheses_hash, ord
 from benchmarks.credit.methods.results import Difference, Results, judged
 from benchmarks.kit.provenance import RESULTS
 from benchmarks.kit.table import table
-from manyturn.agents.statistics import Interval
+from manyturn.agents.evaluation.statistics import Interval
 from manyturn.envs.contract.durable import replace_text
 
 

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.kit.provenance import RESULTS, origin, write
-
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.task import Task
 from manyturn.envs.software.env import Software

@@ -22,7 +22,6 @@ from statistics import median
 from typing import Any
 
 from benchmarks.kit.provenance import RESULTS, ROOT, origin, write
-
 from manyturn.containers.container_engine import ContainerEngine, client
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.pool import lease

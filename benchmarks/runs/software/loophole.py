@@ -27,10 +27,9 @@ from statistics import fmean
 from typing import Any
 
 from benchmarks.kit.cell import finish, plant
-from benchmarks.runs.software.loophole_world import GRADERS, PRACTICE, TRUSTING
 from benchmarks.kit.provenance import RESULTS, origin, write
-
-from manyturn.agents.records import read_episodes
+from benchmarks.runs.software.loophole_world import GRADERS, PRACTICE, TRUSTING
+from manyturn.agents.records.episode_rows import read_episodes
 from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import RunConfig, configure
 

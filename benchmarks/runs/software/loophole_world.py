@@ -24,7 +24,6 @@ from types import ModuleType
 from typing import Any
 
 from benchmarks.kit.provenance import ROOT
-
 from manyturn.containers.sandbox import WORKSPACE, Sandbox
 from manyturn.envs.contract.durable import replace_text
 from manyturn.envs.contract.keys import digest, seed_of

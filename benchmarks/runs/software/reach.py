@@ -19,7 +19,6 @@ from statistics import mean
 from typing import Any
 
 from benchmarks.kit.provenance import RESULTS, ROOT, origin, write
-
 from manyturn.envs.contract.durable import replace_text
 from manyturn.envs.software import lock
 from manyturn.envs.software.candidates import SPLITS

@@ -33,12 +33,12 @@ from benchmarks.kit.memory import peak_mb, resident_mb
 from benchmarks.kit.provenance import RESULTS, origin, write
 from benchmarks.speed.learner.rows import Context, Shape, episodes_of, samples_of
 from benchmarks.speed.learner.trl_peer import INSTALLED, TrlLearner, imported
-from manyturn.agents.language_model import LanguageModel, build_tiny, load_pretrained
-from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.objectives.clip import ClipConfig
-from manyturn.trainers.learn.samples import Sample
-from manyturn.trainers.learn.trie.packing import Packing
+from manyturn.agents.model.language_model import LanguageModel, build_tiny, load_pretrained
+from manyturn.trainers.learn.learner.learner import Learner
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
+from manyturn.trainers.learn.passes.samples import Sample
+from manyturn.trainers.learn.passes.trie.packing import Packing
 
 OUT = RESULTS / "learner.json"
 CPU = torch.device("cpu")

@@ -40,7 +40,7 @@ from benchmarks.credit.worlds import PaidLong, PaidManners, PaidRepeated
 from benchmarks.kit.cell import config_changes
 from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import configure
-from manyturn.trainers.run.run import open_run
+from manyturn.trainers.run.setup.run import open_run
 
 ROOT = Path(__file__).parents[3]
 # Files of the plan at the commit of the results.

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from benchmarks.credit import reward_gate
-from manyturn.agents.compare import read_evaluation
-from manyturn.agents.evaluate import evaluate
-from manyturn.agents.scripted import Scripted
+from manyturn.agents.evaluation.evaluate import evaluate
+from manyturn.agents.evaluation.paired_comparison import read_evaluation
+from manyturn.agents.play.scripted import Scripted
 from manyturn.envs.contract.panel import make_panel
 from manyturn.envs.hosting.seats import open_seats
 

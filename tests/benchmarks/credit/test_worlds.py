@@ -13,7 +13,7 @@ from manyturn.envs.conformance.check import check
 from manyturn.recipes import load_recipe
 from manyturn.recipes.stack import stacked
 from manyturn.trainers.recipe.config import configure
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 NAMES = ("Tempting", "Long", "Repeated", "Decisive", "Shortcut", "Manners")
 

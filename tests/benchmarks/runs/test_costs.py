@@ -12,7 +12,8 @@ PAGE = ROOT / "docs" / "costs.md"
 
 
 def test_the_page_of_costs_is_what_the_files_say():
-    made = subprocess.run([sys.executable, "-m", "benchmarks.runs.costs"], cwd=ROOT, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "benchmarks.runs.costs"]
+    made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (made.returncode, made.stderr) == (0, "")
     page = PAGE.read_text(encoding="utf-8")
     assert page == made.stdout, "make it again: python -m benchmarks.runs.costs > docs/costs.md"

@@ -1,14 +1,11 @@
 """A run on a loophole that is none, or that the present grader pays as well, or a figure that counts it as work."""
 
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from benchmarks.runs.software import loophole
 from benchmarks.runs.software.loophole_world import PATCHES, PLANTED, SIGNS, TRUSTING, Patched, Planted, grader_at
-
 from manyturn.envs.software.drills import FILE
 
 
