@@ -36,7 +36,7 @@ def play(env, choose):
 
 
 def wrong(world):
-    return next(a for a in world.admissible() if a.split()[-1] != world.wanted())
+    return next(a for a in world.admissible() if a.split()[-1] != world.right_colour())
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -87,7 +87,7 @@ def test_nothing_but_the_answers_at_mill_and_ford_decides(number):
     for erring in ((), ("Mill",), ("Ford",), ("Mill", "Ford")):
 
         def choose(world, erring=erring):
-            elsewhere = world.wanted() is None
+            elsewhere = world.right_colour() is None
             return "take grey" if elsewhere else wrong(world) if world.asking in erring else world.expert()
 
         env = begun("Decisive", number)
@@ -109,7 +109,7 @@ def test_wading_arrives_as_often_as_the_ford_is_dry_and_naming_always():
     arrived = []
     for task in tasks:
         env.reset(seed=0, options={"task": task})
-        success, _ = play(env, lambda world: f"name {world.wanted()}")
+        success, _ = play(env, lambda world: f"name {world.right_colour()}")
         assert success
         env.reset(seed=0, options={"task": task})
         arrived.append(play(env, lambda world: "wade")[0])
