@@ -33,9 +33,9 @@ def show(lines: Sequence[Line]) -> str:
             "## Hypotheses\n\nOne-sided sign-flip tests over seeds, adjusted for all that are named (Holm).",
             _hypotheses(results),
             "## Where a method's gain comes from\n\nThe gain of a full method on the base; what each of its parts "
-            "gains on the base by itself; and the rest, which is the full gain less the sum of its parts. G-RA's rest is its "
-            "gate, which acts on its reward. PPO's and Turn-PPO's rest holds their shape of rollouts. Exploratory, but "
-            "for what is named above.",
+            "gains on the base by itself; and the rest, which is the full gain less the sum of its parts. G-RA's rest "
+            "is its gate, which acts on its reward. PPO's and Turn-PPO's rest holds their shape of rollouts. "
+            "Exploratory, but for what is named above.",
             splits_table(results),
             "## All rows\n\nExploratory, but for what is named above. A seed fell if it ended below its warm-up.",
             _rows(results),
