@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from gpu_learner import conversations
+from gpu_kit.shapes import conversations
 from provenance import RESULTS, origin, write
 from rollout import resident_mb
 from scale import peak_mb

@@ -1,0 +1,1 @@
+"""Scripts that make every figure of README and pages."""
