@@ -15,12 +15,12 @@ import numpy as np
 from benchmarks.gpu_kit import shapes
 from manyturn.envs.contract.layers import overlay
 from manyturn.recipes import load_recipe
-from manyturn.trainers.learn.samples import Sample, samples_of
-from manyturn.trainers.play.rollouts import plan_groups
+from manyturn.trainers.learn.passes.samples import Sample, samples_of
+from manyturn.trainers.play.rollout.rollouts import plan_groups
 from manyturn.trainers.recipe.config import RunConfig, parse_config
 from manyturn.trainers.record.run_folder import RunFolder
-from manyturn.trainers.run.playing import play_groups
-from manyturn.trainers.run.run import open_run
+from manyturn.trainers.run.setup.run import open_run
+from manyturn.trainers.run.step.step_episodes import play_groups
 
 RECIPE = "household-gigpo-qwen2.5-1.5b"
 REPLY = 100.0  # mean tokens, were there no limit

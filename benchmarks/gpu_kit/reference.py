@@ -13,16 +13,16 @@ import torch
 from transformers import PreTrainedModel
 
 from benchmarks.gpu_kit.shapes import conversations, fill, random_model
-from manyturn.agents.language_model import LanguageModel
-from manyturn.agents.torch_models import move
+from manyturn.agents.model.language_model import LanguageModel
+from manyturn.agents.model.torch_models import move
 from manyturn.envs.contract.keys import generator
-from manyturn.trainers.learn.forward import Reader, Reading, read
-from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.objectives.clip import ClipConfig
-from manyturn.trainers.learn.pass_budget import PassBudget
-from manyturn.trainers.learn.samples import Sample
-from manyturn.trainers.learn.trie.packing import Packing
+from manyturn.trainers.learn.learner.learner import Learner
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
+from manyturn.trainers.learn.passes.forward import Reader, Reading, read
+from manyturn.trainers.learn.passes.pass_budget import PassBudget
+from manyturn.trainers.learn.passes.samples import Sample
+from manyturn.trainers.learn.passes.trie.packing import Packing
 
 SPREAD = 0.05  # of the weights, so that probabilities differ from each other
 _ENTRIES = 1024  # of a gradient

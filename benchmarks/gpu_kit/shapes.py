@@ -14,13 +14,13 @@ import torch
 from pydantic import Field
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedConfig, PreTrainedModel, Qwen2Config
 
-from manyturn.agents.language_model import LanguageModel, tiny_tokenizer
-from manyturn.agents.model_config import MODELS, ModelConfig, ModelContext
-from manyturn.agents.template import ChatTemplate
+from manyturn.agents.model.language_model import LanguageModel, tiny_tokenizer
+from manyturn.agents.model.model_config import MODELS, ModelConfig, ModelContext
+from manyturn.agents.text.template import ChatTemplate
 from manyturn.envs.contract.keys import generator
-from manyturn.trainers.learn.adapters import add_adapters
-from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.samples import Sample
+from manyturn.trainers.learn.learner.adapters import add_adapters
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.passes.samples import Sample
 
 _NEVER = -1e4  # logit of ids that stand for no word
 _REPLY, _SAID = 64, 0.25  # of a conversation: tokens of a reply; share of all tokens that were said

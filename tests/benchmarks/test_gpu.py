@@ -19,8 +19,8 @@ from benchmarks.gpu_kit import flops, household_rows, journal, pack, reference, 
 from benchmarks.gpu_kit.cases import Case, Session, Writer, measure
 from benchmarks.gpu_kit.device import Device
 from benchmarks.gpu_kit.items import correctness
-from manyturn.agents.model_config import MODELS
-from manyturn.trainers.learn.trie.tree import Tree
+from manyturn.agents.model.model_config import MODELS
+from manyturn.trainers.learn.passes.trie.tree import Tree
 
 ROOT = journal.ROOT
 SMOKE = {"test_memory: test_a_sleeping_engine", "test_steps: test_one_rank", "test_steps: test_the_learner_updates"}
@@ -138,7 +138,7 @@ def test_a_row_depends_on_what_was_loaded_and_read_and_on_no_output(some):
     rows, folder = some
     files = {line["code"]: line["files"] for line in map(json.loads, (folder / "code.jsonl").read_text().splitlines())}
     drawn = set(files[rows["rollout", "manyturn, running batch"]["code"]])
-    assert {"agents/transformers_engine.py", "benchmarks/gpu_kit/items/rollout.py"} <= drawn
+    assert {"agents/engine/transformers_engine.py", "benchmarks/gpu_kit/items/rollout.py"} <= drawn
     assert not {name for name in drawn if name.startswith(("trainers/credit/", "docs/", "envs/shop/"))}
     played = files[rows["household", "2 turns played"]["code"]]
     assert "manyturn/recipes/household-gigpo-qwen2.5-1.5b.toml" in played and not [

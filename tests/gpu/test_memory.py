@@ -10,16 +10,16 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
-from manyturn.agents.engine import Engine, Reply, Sampling
-from manyturn.agents.engine_config import EngineContext, build_engine
-from manyturn.agents.engines.transformers import TransformersConfig
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.language_model import LanguageModel
-from manyturn.agents.weights import ModuleWeights
-from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.objectives.clip import ClipConfig
-from manyturn.trainers.learn.samples import Sample
+from manyturn.agents.engine.engine import Engine, Reply, Sampling
+from manyturn.agents.engine.engine_config import EngineContext, build_engine
+from manyturn.agents.engine.engines.transformers import TransformersConfig
+from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.model.language_model import LanguageModel
+from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.trainers.learn.learner.learner import Learner
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
+from manyturn.trainers.learn.passes.samples import Sample
 
 _PROMPT, _REPLY = 64, 8
 _CACHE = 0.25  # 10^9 bytes

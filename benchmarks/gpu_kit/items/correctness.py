@@ -22,17 +22,17 @@ from benchmarks.gpu_kit.cases import Case, Kit
 from benchmarks.gpu_kit.device import Device
 from benchmarks.gpu_kit.journal import Figures
 from benchmarks.gpu_kit.shapes import random_model, with_adapters
-from manyturn.agents.engine import Engine, Sampling
-from manyturn.agents.engine_config import EngineContext, build_engine
-from manyturn.agents.engines.transformers import TransformersConfig
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.torch_models import move
-from manyturn.agents.transformers_engine import TransformersEngine
-from manyturn.trainers.learn.correction import mismatch
-from manyturn.trainers.learn.forward import Reader, read, recompute_activations
-from manyturn.trainers.learn.pass_budget import PassBudget
-from manyturn.trainers.learn.samples import Sample, at_said
-from manyturn.trainers.learn.trie.packing import Packing
+from manyturn.agents.engine.engine import Engine, Sampling
+from manyturn.agents.engine.engine_config import EngineContext, build_engine
+from manyturn.agents.engine.engines.transformers import TransformersConfig
+from manyturn.agents.engine.transformers_engine import TransformersEngine
+from manyturn.agents.model.torch_models import move
+from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.trainers.learn.objective.correction import mismatch
+from manyturn.trainers.learn.passes.forward import Reader, read, recompute_activations
+from manyturn.trainers.learn.passes.pass_budget import PassBudget
+from manyturn.trainers.learn.passes.samples import Sample, at_said
+from manyturn.trainers.learn.passes.trie.packing import Packing
 
 BOUNDS = {
     "float32": {"logprob": 1e-4, "entropy": 1e-4, "gradient": 1e-4, "worst_gradient": 1e-3},

@@ -17,11 +17,11 @@ from benchmarks.gpu_kit.device import Device
 from benchmarks.gpu_kit.journal import Figures
 from benchmarks.gpu_kit.profile import profiled
 from benchmarks.gpu_kit.shapes import SHAPES, random_model, with_adapters
-from manyturn.agents.decoding.caches import Caches
-from manyturn.agents.decoding.decoder import Decoder
-from manyturn.agents.decoding.memory import cache_shape
-from manyturn.agents.decoding.page_pool import PAGE, PagePool
-from manyturn.agents.decoding.row import Row
+from manyturn.agents.engine.decoding.caches import Caches
+from manyturn.agents.engine.decoding.decoder import Decoder
+from manyturn.agents.engine.decoding.memory import cache_shape
+from manyturn.agents.engine.decoding.page_pool import PAGE, PagePool
+from manyturn.agents.engine.decoding.row import Row
 
 _WARM = 8  # passes that are not timed
 

@@ -34,15 +34,15 @@ from benchmarks.gpu_kit.cases import Case, Kit
 from benchmarks.gpu_kit.device import Device
 from benchmarks.gpu_kit.household_rows import household
 from benchmarks.gpu_kit.journal import Figures
-from manyturn.agents.episode import Episode
-from manyturn.trainers.learn.samples import Sample, samples_of
-from manyturn.trainers.learn.trie.tree import Tree
-from manyturn.trainers.play.rollouts import plan_groups
+from manyturn.agents.play.episode import Episode
+from manyturn.trainers.learn.passes.samples import Sample, samples_of
+from manyturn.trainers.learn.passes.trie.tree import Tree
+from manyturn.trainers.play.rollout.rollouts import plan_groups
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.run_folder import RunFolder
-from manyturn.trainers.run.playing import play_groups
-from manyturn.trainers.run.policy_update import policy_updates
-from manyturn.trainers.run.run import Run, open_run
+from manyturn.trainers.run.setup.run import Run, open_run
+from manyturn.trainers.run.step.policy_update import policy_updates
+from manyturn.trainers.run.step.step_episodes import play_groups
 
 
 @dataclass

@@ -24,14 +24,14 @@ from benchmarks.gpu_kit.flops import of_rows, of_tree
 from benchmarks.gpu_kit.journal import Figures
 from benchmarks.gpu_kit.profile import profiled
 from benchmarks.gpu_kit.shapes import random_model, with_adapters
-from manyturn.agents.language_model import LanguageModel
-from manyturn.trainers.learn.kl import KlConfig
-from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.objectives.clip import ClipConfig
-from manyturn.trainers.learn.samples import Sample
-from manyturn.trainers.learn.trie.packing import Packing
-from manyturn.trainers.learn.trie.tree import Tree
+from manyturn.agents.model.language_model import LanguageModel
+from manyturn.trainers.learn.learner.learner import Learner
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.objective.kl import KlConfig
+from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
+from manyturn.trainers.learn.passes.samples import Sample
+from manyturn.trainers.learn.passes.trie.packing import Packing
+from manyturn.trainers.learn.passes.trie.tree import Tree
 
 RANK = 16
 

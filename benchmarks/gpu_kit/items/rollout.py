@@ -17,10 +17,10 @@ from benchmarks.gpu_kit.cases import Case, Kit
 from benchmarks.gpu_kit.device import Device
 from benchmarks.gpu_kit.journal import Figures
 from benchmarks.gpu_kit.shapes import SHAPES, random_model
-from manyturn.agents.engine import Engine, Sampling
-from manyturn.agents.engine_config import EngineContext, build_engine
-from manyturn.agents.engines.transformers import TransformersConfig
-from manyturn.agents.episode_key import EpisodeKey
+from manyturn.agents.engine.engine import Engine, Sampling
+from manyturn.agents.engine.engine_config import EngineContext, build_engine
+from manyturn.agents.engine.engines.transformers import TransformersConfig
+from manyturn.agents.tokens.episode_key import EpisodeKey
 
 _GROUP = 8
 # What versions of the library call the tokens of a block; 5.17 has the second name only.

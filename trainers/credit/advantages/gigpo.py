@@ -37,8 +37,9 @@ from pydantic import Field
 
 from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import OnlyWith
-from manyturn.trainers.credit.anchors import anchor_diagnostics, equal_anchors, similar_anchors
-from manyturn.trainers.credit.groups import (
+from manyturn.trainers.credit.batch.turn_batch import FloatK, IntK, TurnBatch
+from manyturn.trainers.credit.groups.anchors import anchor_diagnostics, equal_anchors, similar_anchors
+from manyturn.trainers.credit.groups.group_statistics import (
     EPS,
     FlatStd,
     GroupConfig,
@@ -50,7 +51,6 @@ from manyturn.trainers.credit.groups import (
     standardised,
 )
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
-from manyturn.trainers.credit.turn_batch import FloatK, IntK, TurnBatch
 
 GAMMA = 0.95
 
