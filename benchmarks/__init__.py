@@ -1,1 +1,1 @@
-"""Scripts that make every figure of README and pages."""
+"""Benchmarks: scripts that make every figure of README and pages, and the results that they made."""

@@ -23,7 +23,7 @@ import os  # noqa: E402
 import time  # noqa: E402
 
 from benchmarks.gpu_kit import cases, schedule  # noqa: E402
-from benchmarks.provenance import ROOT  # noqa: E402
+from benchmarks.kit.provenance import ROOT  # noqa: E402
 
 CARRIED = ROOT / "gpu-kit"
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.gpu_kit.journal import Dependencies, Figures, Journal, Row
-from benchmarks.provenance import commit, versions
+from benchmarks.kit.provenance import commit, versions
 
 if TYPE_CHECKING:
     from benchmarks.gpu_kit.device import Device

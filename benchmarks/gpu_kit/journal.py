@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.provenance import ROOT
+from benchmarks.kit.provenance import ROOT
 
 Row = dict[str, Any]
 Figures = Mapping[str, Any]

@@ -21,8 +21,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from benchmarks import provenance
-from benchmarks.provenance import ROOT
+from benchmarks.kit import provenance
+from benchmarks.kit.provenance import ROOT
 
 MOST, _MARGIN = 64 * 2**20, 2**20  # bytes; what folders themselves take
 PYTHON, EXTRAS = "3.12", ("train",)

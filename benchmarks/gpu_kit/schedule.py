@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.gpu_kit.cases import Session
 from benchmarks.gpu_kit.journal import Journal, Row
-from benchmarks.provenance import ROOT, commit
+from benchmarks.kit.provenance import ROOT, commit
 
 
 @dataclass(frozen=True)

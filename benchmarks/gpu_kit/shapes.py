@@ -20,10 +20,8 @@ from manyturn.agents.text.template import ChatTemplate
 from manyturn.envs.contract.keys import generator
 from manyturn.trainers.learn.learner.adapters import add_adapters
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
-from manyturn.trainers.learn.passes.samples import Sample
 
 _NEVER = -1e4  # logit of ids that stand for no word
-_REPLY, _SAID = 64, 0.25  # of a conversation: tokens of a reply; share of all tokens that were said
 
 
 @dataclass(frozen=True)
@@ -121,21 +119,6 @@ def random_language(
     head = model.get_output_embeddings()
     head.bias = torch.nn.Parameter(bias.to(device, dtype))  # the random weights are so small that it decides
     return LanguageModel(model, tokenizer, template)
-
-
-def conversations(rows: int, length: int, vocabulary: int) -> list[Sample]:
-    """Episodes of random tokens: observations and replies of one length, in turns."""
-    rng, found = np.random.default_rng(0), []
-    reply = min(_REPLY, int(length * _SAID))
-    turn = round(reply / _SAID)
-    for episode in range(rows):
-        place = np.arange(length)
-        said = place % turn >= turn - reply
-        numbers = np.where(said, place // turn, -1)
-        logprob = np.where(said, -np.log(vocabulary), 0.0)
-        ids = rng.integers(0, vocabulary, length)
-        found.append(Sample(episode, ids, said, logprob, numbers, int(numbers.max()) + 1))
-    return found
 
 
 def with_adapters(model: PreTrainedModel, rank: int) -> PreTrainedModel:

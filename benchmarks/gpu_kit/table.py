@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.gpu_kit.journal import Journal, Row
 from benchmarks.gpu_kit.schedule import ITEMS
-from benchmarks.provenance import RESULTS, ROOT, refuse
+from benchmarks.kit.provenance import RESULTS, ROOT, refuse
 
 OUT, PAGE = RESULTS / "gpu.json", ROOT / "docs" / "gpu.md"
 BEGIN, END = "<!-- figures: python benchmarks/gpu.py table -->", "<!-- end of figures -->"

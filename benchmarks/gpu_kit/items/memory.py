@@ -16,7 +16,7 @@ from benchmarks.gpu_kit.cases import Case, Kit
 from benchmarks.gpu_kit.device import Device
 from benchmarks.gpu_kit.items.learner import RANK, Setting, learner_of
 from benchmarks.gpu_kit.journal import Figures
-from benchmarks.gpu_kit.shapes import conversations
+from benchmarks.kit.conversations import conversations
 from manyturn.agents.engine.decoding.memory import cache_bytes
 from manyturn.agents.engine.device_memory import training_bytes
 from manyturn.agents.engine.engine import Engine, Sampling

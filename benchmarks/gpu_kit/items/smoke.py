@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.gpu_kit.cases import BROKEN, Writer
 from benchmarks.gpu_kit.journal import Figures
-from benchmarks.provenance import ROOT
+from benchmarks.kit.provenance import ROOT
 
 _TESTS = ROOT / "tests" / "gpu"
 
