@@ -16,6 +16,6 @@ def device(request: pytest.FixtureRequest) -> Iterator[torch.device]:
     wanted = request.config.getoption("--device", "cuda")  # the option is known where this folder was named
     if wanted == "cuda" and not torch.cuda.is_available():
         pytest.skip("no GPU here")
-    yield torch.device(wanted)
+    yield torch.device(str(wanted))
     if wanted == "cuda":
         torch.cuda.empty_cache()
