@@ -19,7 +19,7 @@ def run(writer: Writer) -> int:
     """Run the tests that have no row yet; returns the process's exit code."""
     rows = _Rows(writer)
     # Their own conftest.py only: the one above asks for packages that such a machine has not.
-    words = [str(_TESTS), f"--confcutdir={_TESTS}", "--device", writer.device.torch.type, "-q", "--tb=long"]
+    words = [str(_TESTS), f"--confcutdir={_TESTS}", "--device", writer.device.torch.type, "-q", "-s", "--tb=long"]
     code = pytest.main([*words, "-p", "no:cacheprovider", "-o", "addopts=--import-mode=importlib"], plugins=[rows])
     if not writer.device.works():
         return BROKEN
