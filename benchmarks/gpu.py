@@ -23,7 +23,7 @@ import os  # noqa: E402
 import time  # noqa: E402
 
 from benchmarks.gpu_kit import cases, schedule  # noqa: E402
-from benchmarks.kit.provenance import ROOT  # noqa: E402
+from benchmarks.kit.provenance import ROOT, commit  # noqa: E402
 
 CARRIED = ROOT / "gpu-kit"
 
@@ -64,7 +64,7 @@ def _short(options: argparse.Namespace) -> int:
     if options.device == "cpu" and not options.toy:
         raise SystemExit("without a GPU there is only --toy: add it to try the kit")
     places = (options.journal.resolve(), options.carried.resolve(), options.work.resolve())
-    session = cases.Session("", *places, options.device, options.toy, time.time(), 0.0)
+    session = cases.Session("", *places, options.device, options.toy, commit(), time.time(), 0.0)
     rows = schedule.run(session, schedule.items_called(options.items), options.seconds)
     failed = [row for row in rows if "error" in row or not row.get("figures", {}).get("ok", True)]
     print(f"{len(rows)} rows in {options.journal}, {len(failed)} of them failed or outside of their bounds")

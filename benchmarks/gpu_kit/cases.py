@@ -20,12 +20,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.gpu_kit.journal import Dependencies, Figures, Journal, Row
-from benchmarks.kit.provenance import commit, versions
+from benchmarks.kit.provenance import versions
 
 if TYPE_CHECKING:
     from benchmarks.gpu_kit.device import Device
 
 PACKAGES = ("torch", "transformers", "peft", "triton", "numpy")
+NOT_BEGUN = "not begun: the item's time was over"
 BROKEN = 3  # exit code of a process after which the device needs another one
 
 
@@ -64,6 +65,7 @@ class Session:
 
     Attributes:
         item: a module of ``gpu_kit.items``.
+        commit: of the code; the schedule asks for it, since whoever asks opens every file.
         began: when the schedule began, in seconds since 1970; rows of a session are not made twice in it.
         ends: when the item's time is over.
     """
@@ -74,6 +76,7 @@ class Session:
     work: Path
     device: str
     toy: bool
+    commit: str
     began: float
     ends: float
 
@@ -104,7 +107,7 @@ class Writer:
     def __init__(self, session: Session, device: "Device", dependencies: Dependencies):
         self.session, self.device, self._dependencies = session, device, dependencies
         origin = {"device": device.facts()["device"], "driver": device.facts()["driver"], "toy": session.toy}
-        origin |= {"cuda": device.facts()["cuda"], "commit": commit(), "session": session.began}
+        origin |= {"cuda": device.facts()["cuda"], "commit": session.commit, "session": session.began}
         self.journal = Journal(session.journal, origin | {"versions": versions(PACKAGES)})
 
     def done(self) -> set[str]:
@@ -167,9 +170,10 @@ def run_item(text: str, dependencies: Dependencies) -> int:
 def measure(cases: Sequence[Case], writer: Writer) -> int:
     """Measure cases in turn."""
     for case in cases:
-        if writer.session.late:
-            break
         began = writer.begin(case.name)
+        if writer.session.late:
+            writer.end(case.name, began, {"error": NOT_BEGUN})
+            continue
         try:
             content: Figures = {"figures": dict(case.measure())}
         except Exception as error:

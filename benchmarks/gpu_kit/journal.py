@@ -19,7 +19,8 @@ from benchmarks.kit.provenance import ROOT
 Row = dict[str, Any]
 Figures = Mapping[str, Any]
 _FOLDERS = ("manyturn", "envs", "agents", "trainers", "containers", "benchmarks", "tests", "gpu-kit")
-_OUTPUT = ("benchmarks/results/", "gpu-kit/journal/")
+_LEFT_OUT = ("benchmarks/results/", "gpu-kit/journal/", "gpu-kit/commit.json")  # outputs, and what names the commit
+_hashing = False  # what is opened to be hashed is read by nobody
 
 
 class Dependencies:
@@ -30,15 +31,20 @@ class Dependencies:
 
     def __init__(self) -> None:
         self._opened = set[str]()
-        sys.addaudithook(self._heard)
+        sys.addaudithook(self._note_file)
 
     def files(self) -> list[str]:
         """Their names relative to the project, in order."""
         modules = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
         return sorted(filter(None, map(_name, self._opened | {path for path in modules if path})))
 
-    def _heard(self, event: str, words: tuple[Any, ...]) -> None:
-        if event == "open" and isinstance(words[0], str) and not (words[2] or 0) & (os.O_WRONLY | os.O_RDWR):
+    def _note_file(self, event: str, words: tuple[Any, ...]) -> None:
+        if (
+            event == "open"
+            and not _hashing
+            and isinstance(words[0], str)
+            and not (words[2] or 0) & (os.O_WRONLY | os.O_RDWR)
+        ):
             self._opened.add(words[0])
 
 
@@ -49,18 +55,22 @@ def _name(path: str) -> str | None:
         return None
     name = str(full.relative_to(ROOT))
     return (
-        name if name.startswith(tuple(f"{folder}/" for folder in _FOLDERS)) and not name.startswith(_OUTPUT) else None
+        name if name.startswith(tuple(f"{folder}/" for folder in _FOLDERS)) and not name.startswith(_LEFT_OUT) else None
     )
 
 
 def digest(files: Iterable[str]) -> str:
     """A hash of the names and contents of files of the project; of one that is gone, of its name only."""
-    found = hashlib.sha256()
-    for name in files:
-        path = ROOT / name
-        content = path.read_bytes() if path.is_file() else b""
-        found.update(f"{name}\0{len(content)}\0".encode() + content)
-    return found.hexdigest()[:16]
+    global _hashing
+    total, _hashing = hashlib.sha256(), True
+    try:
+        for name in files:
+            path = ROOT / name
+            content = path.read_bytes() if path.is_file() else b""
+            total.update(f"{name}\0{len(content)}\0".encode() + content)
+    finally:
+        _hashing = False
+    return total.hexdigest()[:16]
 
 
 @dataclass
@@ -101,12 +111,12 @@ class Journal:
         """
         files = {line["code"]: line["files"] for line in _lines(self._code)}
         same = {code: digest(names) == code for code, names in files.items()}
-        found = dict[tuple[Any, ...], Row]()
+        latest = dict[tuple[Any, ...], Row]()
         for row in self.rows():
             place = (row["item"], row["case"], row["device"], row["toy"])
-            if same.get(row["code"]) and ("error" not in row or place not in found):
-                found[place] = row
-        return list(found.values())
+            if same.get(row["code"]) and ("error" not in row or place not in latest):
+                latest[place] = row
+        return list(latest.values())
 
     def write(self, item: str, case: str, seconds: float, files: Sequence[str], content: Figures) -> Row:
         """Add a row.

@@ -143,8 +143,11 @@ def check_size(folder: Path) -> None:
 
 def main(folder: Path) -> int:
     """Fill the folder anew; rows that came back from the machine stay in it."""
-    from benchmarks.gpu_kit import household_rows, reference  # which import torch
+    import torch
 
+    from benchmarks.gpu_kit import household_rows, reference
+
+    torch.set_num_threads(1)  # rows and numbers have the same bits each time, and what depends on them still counts
     print(f"{provenance.STAMP.name}: {provenance.stamp()}")
     wheels = folder / "wheels"
     shutil.rmtree(wheels, ignore_errors=True)
@@ -154,7 +157,8 @@ def main(folder: Path) -> int:
     for wheel in missing(requirements, present_from(PRESENT.read_text().splitlines()), wheels):
         print(wheel.name)
     for toy in (True, False):
-        for path in (household_rows.write(folder, toy), reference.write(folder, toy)):
-            print(f"{path.name}: {path.stat().st_size / 2**20:.1f} MiB")
+        for write in (household_rows.write, reference.write):
+            path = write(folder, toy)
+            print(f"{path.name}: {path.stat().st_size / 2**20:.1f} MiB", flush=True)
     check_size(folder)
     return 0

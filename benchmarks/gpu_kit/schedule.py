@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.gpu_kit.cases import Session
 from benchmarks.gpu_kit.journal import Journal, Row
-from benchmarks.kit.provenance import ROOT, commit
+from benchmarks.kit.provenance import ROOT
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,8 @@ def _process(session: Session) -> tuple[int, str]:
 
 def _note(session: Session, item: str, case: str, content: dict[str, str]) -> None:
     """Write a row of what did not come to an end; it depends on no code, and counts for nothing but this session."""
-    origin = {"device": "unknown", "driver": "unknown", "cuda": "unknown", "toy": session.toy, "commit": commit()}
+    origin = {"device": "unknown", "driver": "unknown", "cuda": "unknown", "toy": session.toy}
+    origin |= {"commit": session.commit}
     Journal(session.journal, origin | {"session": session.began, "versions": {}}).write(item, case, 0.0, [], content)
     print(f"{item} | {case} | {content['error']}", flush=True)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.gpu_kit.cases import BROKEN, Writer
+from benchmarks.gpu_kit.cases import BROKEN, NOT_BEGUN, Writer
 from benchmarks.gpu_kit.journal import Figures
 from benchmarks.kit.provenance import ROOT
 
@@ -34,19 +34,21 @@ class _Rows:
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         done = self._writer.done()
-        items[:] = [item for item in items if _case(item) not in done]
+        # Compiling takes longest, and stands for one option only.
+        items[:] = sorted((item for item in items if _case(item) not in done), key=lambda item: "compile" in item.name)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        if self._writer.session.late:
-            item.session.shouldstop = "the time is over"
-            return (yield)
         began, self._reports = self._writer.begin(_case(item)), []
         result = yield
         self._writer.end(_case(item), began, _content(self._reports))
         if not self._writer.device.works():
             item.session.shouldstop = "the device is broken"
         return result
+
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        if self._writer.session.late:
+            pytest.fail(NOT_BEGUN, pytrace=False)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._reports.append(report)
@@ -61,7 +63,7 @@ def _content(reports: list[pytest.TestReport]) -> Figures:
         if report.failed:
             return {"error": f"{report.when}: {_message(report.longrepr)[:300]}", "traceback": str(report.longrepr)}
         if report.skipped:
-            return {"skipped": str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else "skipped"}
+            return {"skipped": str(report.longrepr[2]).removeprefix("Skipped: ")}  # type: ignore[index]
     return {"figures": dict[str, Any](next(report.user_properties for report in reports if report.when == "call"))}
 
 
