@@ -128,10 +128,7 @@ def test_imports_between_rooms_only_go_down(folder):
         if not path.is_relative_to(ROOT / folder) or (here := path.relative_to(ROOT / folder).parts[0]) not in floor_of:
             continue
         for module in imports(path):
-            there = module.removeprefix(
-                "manyturn." if folder == "manyturn" else f"manyturn.{folder.replace('/', '.')}."
-            )
-            there = there.partition(".")[0]
+            there = module.removeprefix(prefix).partition(".")[0]
             if there != module and there in floor_of and there != here:
                 assert floor_of[there] < floor_of[here], f"{path.relative_to(ROOT)} imports {module}, not below it"
                 arrows.add((here, there))
