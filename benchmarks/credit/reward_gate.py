@@ -50,9 +50,9 @@ def run(recipe: str, variant: str, seed: int, out: Path) -> Run:
 
 def check_start(runs: Sequence[Run]) -> None:
     """Raise SystemExit unless both variants of each seed began with the same policy."""
-    for seed in {found["seed"] for found in runs}:
-        one, other = ((found["warmup"], found["before"]) for found in runs if found["seed"] == seed)
-        if one != other:
+    for seed in {record["seed"] for record in runs}:
+        ungated, gated = ((record["warmup"], record["before"]) for record in runs if record["seed"] == seed)
+        if ungated != gated:
             raise SystemExit(
                 f"seed {seed}: gated and ungated were warmed up differently: remove both and run them again"
             )
@@ -67,19 +67,19 @@ def differences(folders: Mapping[int, Mapping[str, Path]]) -> dict[str, Any]:
     ]
     tasks = same_tasks([evaluated for pair in read.values() for evaluated in pair.values()])
     scores = {name: [_success(pair[name], tasks) for pair in read.values()] for name in CHANGES}
-    whole = [task for task in tasks.values() if all(task in found for each in scores.values() for found in each)]
+    shared = [task for task in tasks.values() if all(task in record for each in scores.values() for record in each)]
     tasks_of = {
-        name: {task: [value for found in each for value in found[task]] for task in whole}
+        name: {task: [value for record in each for value in record[task]] for task in shared}
         for name, each in scores.items()
     }
     seeds_of = {
-        name: {str(seed): [value for task in whole for value in found[task]] for seed, found in enumerate(each)}
+        name: {str(seed): [value for task in shared for value in record[task]] for seed, record in enumerate(each)}
         for name, each in scores.items()
     }
     return {
         "by_seed": by_seed,
-        "other_tasks": _told(paired_difference(tasks_of["gated"], tasks_of["ungated"], proportion=True)),
-        "other_seeds": _told(paired_difference(seeds_of["gated"], seeds_of["ungated"], proportion=True)),
+        "other_tasks": rounded(paired_difference(tasks_of["gated"], tasks_of["ungated"], proportion=True)),
+        "other_seeds": rounded(paired_difference(seeds_of["gated"], seeds_of["ungated"], proportion=True)),
     }
 
 
@@ -87,8 +87,8 @@ def _success(evaluated: Evaluated, tasks: Mapping[str, str]) -> Values:
     return values_over(evaluated.rows, "success", tasks)
 
 
-def _told(found: Interval) -> dict[str, float | None]:
-    ends = {"difference": found.mean, "ci_low": found.low, "ci_high": found.high}
+def rounded(interval: Interval) -> dict[str, float | None]:
+    ends = {"difference": interval.mean, "ci_low": interval.low, "ci_high": interval.high}
     return {name: None if math.isnan(value) else value for name, value in ends.items()}
 
 
@@ -102,12 +102,12 @@ def draw(runs: Sequence[Run], recipe: str, path: Path) -> None:
     figure, (curves, held) = pyplot.subplots(
         1, 2, figsize=(9.6, 4), layout="constrained", sharey=True, width_ratios=(1.6, 1)
     )
-    for found in runs:
-        success = _smooth([value for value in found["training"] if value is not None])
-        curves.plot(range(1, len(success) + 1), success, color=COLOURS[found["variant"]], lw=1.8, alpha=0.8)
+    for record in runs:
+        success = _smooth([value for value in record["training"] if value is not None])
+        curves.plot(range(1, len(success) + 1), success, color=COLOURS[record["variant"]], lw=1.8, alpha=0.8)
     ticks: dict[str, int] = {}
-    for place, (seed, pair) in enumerate(groupby(runs, lambda found: found["seed"])):
-        both = {found["variant"]: found for found in pair}
+    for place, (seed, pair) in enumerate(groupby(runs, lambda record: record["seed"])):
+        both = {record["variant"]: record for record in pair}
         bars = [("before", both["gated"]["before"], "black"), *((n, both[n]["after"], c) for n, c in COLOURS.items())]
         for aside, (name, figures, colour) in enumerate(bars):
             low, high = (abs(figures[end] - figures["success"]) for end in ("ci_low", "ci_high"))
@@ -153,13 +153,13 @@ def main() -> None:
     check_start(runs)
     write(out, about, {"gated_minus_ungated": differences(folders), "runs": runs})
     draw(runs, name, out.with_suffix(".png"))
-    for found in runs:
-        told = "  ".join(
+    for record in runs:
+        figures = "  ".join(
             f"{name} {rate} {value:.3f}"
             for name in ("before", "after")
-            for rate, value in {"success": found[name]["success"], **found[name].get("measures", {})}.items()
+            for rate, value in {"success": record[name]["success"], **record[name].get("measures", {})}.items()
         )
-        print(f"seed {found['seed']} {found['variant']:8} {told}  {found['seconds']:.0f} s")
+        print(f"seed {record['seed']} {record['variant']:8} {figures}  {record['seconds']:.0f} s")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What GiGPO's similarity adds where situations hardly ever come back in the same words, and what it costs.
+"""Gain and cost of GiGPO's similarity where situations hardly ever come back in the same words.
 
     python -m benchmarks.credit.similarity
 
@@ -71,24 +71,24 @@ def mixed(batch: TurnBatch, plain: TurnBatch, threshold: float | None) -> float:
 
 
 def _pairs(id_K: IntK) -> int:
-    """How many pairs of equal numbers there are."""
+    """Number of pairs of equal numbers."""
     count = np.bincount(id_K.ravel())
     return int((count * (count - 1) // 2).sum())
 
 
 def survey(batches: Sequence[TurnBatch], plains: Sequence[TurnBatch] = ()) -> dict[str, Any]:
     """Figures by threshold, means over the steps."""
-    found: dict[str, Any] = {"turns": mean(len(batch.turn_K) for batch in batches)}
+    by_threshold: dict[str, Any] = {"turns": mean(len(batch.turn_K) for batch in batches)}
     for threshold in THRESHOLDS:
         rows = [grouped(batch, threshold) for batch in batches]
         figures = {name: mean(row[name] for row in rows) for name in rows[0]}
         if plains:
             pairs = zip(batches, plains, strict=True)
             figures["mixed"] = mean(mixed(batch, truth, threshold) for batch, truth in pairs)
-        found["equal" if threshold is None else str(threshold)] = {
+        by_threshold["equal" if threshold is None else str(threshold)] = {
             name: float(f"{value:.3g}") for name, value in figures.items()
         }
-    return found
+    return by_threshold
 
 
 def main() -> None:
@@ -101,12 +101,12 @@ def main() -> None:
         name: [turn_batch(episodes) for episodes in asyncio.run(played(world, args.steps))]
         for name, world in WORLDS.items()
     }
-    found = {name: survey(own, batches["shop"] if name == "busy_shop" else ()) for name, own in batches.items()}
-    for name, figures in found.items():
+    surveys = {name: survey(own, batches["shop"] if name == "busy_shop" else ()) for name, own in batches.items()}
+    for name, figures in surveys.items():
         for key in figures.keys() - {"turns"}:
             print(f"{name:10} {key:6} {figures[key]}")
     sizes = {"steps": args.steps, "tasks": TASKS, "group": GROUP, "noise": NOISE}
-    write(args.out, about, {**sizes, "worlds": found})
+    write(args.out, about, {**sizes, "worlds": surveys})
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ class CreditWorld(TextEnv):
     @property
     @abstractmethod
     def goal(self) -> int:
-        """What ``done`` is at the end."""
+        """The value of ``done`` at the end."""
 
     @classmethod
     @cache
@@ -69,13 +69,13 @@ class CreditWorld(TextEnv):
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
         self.done = 0
-        told = zip(self.words, task.params["colours"], strict=True)
-        return f"{' '.join(f'{word}: {colour}.' for word, colour in told)} {self.asking}?"
+        pairs = zip(self.words, task.params["colours"], strict=True)
+        return f"{' '.join(f'{word}: {colour}.' for word, colour in pairs)} {self.asking}?"
 
-    def wanted(self) -> str | None:
+    def right_colour(self) -> str | None:
         """The colour that is asked for; None if any will do."""
-        known = self.asking in self.words
-        return self.task.params["colours"][self.words.index(self.asking)] if known else None
+        asked_for = self.asking in self.words
+        return self.task.params["colours"][self.words.index(self.asking)] if asked_for else None
 
     def admissible(self) -> list[str]:
         return [f"{self.verb} {colour}" for colour in COLOURS]
@@ -87,7 +87,7 @@ class CreditWorld(TextEnv):
         return self.done / self.goal
 
     def expert(self) -> str:
-        return f"{self.verb} {self.wanted() or COLOURS[0]}"
+        return f"{self.verb} {self.right_colour() or COLOURS[0]}"
 
     def save(self) -> bytes:
         return json.dumps(self.done).encode()
@@ -157,7 +157,7 @@ class Long(CreditWorld):
     def asking(self) -> str:
         return self.task.params["signs"][self.done]
 
-    def wanted(self) -> str:
+    def right_colour(self) -> str:
         return self.task.params["colours"][0]
 
     def respond(self, action: str) -> Turn:
@@ -223,7 +223,7 @@ class Decisive(CreditWorld):
     def respond(self, action: str) -> Turn:
         if action not in self.admissible():
             return self.invalid(f"{self.asking}?")
-        self.right = self.right and (self.wanted() is None or action == self.expert())
+        self.right = self.right and (self.right_colour() is None or action == self.expert())
         self.done += 1
         if self.done < self.goal:
             return self.go_on(f"{self.asking}?")
@@ -264,7 +264,7 @@ class Shortcut(CreditWorld):
             return self.invalid(f"{self.asking}?")
         if action == "wade":
             return self.succeed("You arrive.") if self.is_dry() else self.fail("You are swept away.")
-        self.done += action == f"{self.verb} {self.wanted()}"
+        self.done += action == f"{self.verb} {self.right_colour()}"
         return self.go_on(f"{self.asking}?") if self.done < self.goal else self.succeed("You arrive.")
 
     def admissible(self) -> list[str]:

@@ -88,8 +88,8 @@ def _row(
         _range([run["seconds"] / 60 for run in runs], "{:.1f}"),
         _range([run["warmup"]["updates"] for run in runs]),
         _range([run["steps"] for run in runs]),
-        _range((one.get("episodes") for one in played), "{:,}"),
-        _range((one.get("tokens") for one in played), count),
+        _range((figures.get("episodes") for figures in played), "{:,}"),
+        _range((figures.get("tokens") for figures in played), count),
         _range((run.get("peak_memory_mb") for run in runs), "{:,.0f} MB"),
         f"[{file}]({_FOLDER}/{file}), commit {values['commit']}, {values['machine']}",
     )
@@ -97,10 +97,10 @@ def _row(
 
 def _range(values: Iterable[Any], form: str | Callable[[Any], str] = "{}") -> str:
     """The least and the most, or the one value that all have."""
-    known = list(values)
-    if any(value is None for value in known):
+    numbers = list(values)
+    if any(value is None for value in numbers):
         return UNKNOWN
-    shown = [form.format(value) if isinstance(form, str) else form(value) for value in (min(known), max(known))]
+    shown = [form.format(value) if isinstance(form, str) else form(value) for value in (min(numbers), max(numbers))]
     return " to ".join(dict.fromkeys(shown))
 
 

@@ -40,7 +40,7 @@ _SLICE = 500
 
 
 def interval_cell(name: str, tasks: int, repeats: int, simulations: int) -> dict[str, Any]:
-    """How often the interval of success holds the truth."""
+    """Share of intervals of success that hold the truth."""
     a, b = DIFFICULTIES[name]
     rng, truth = generator("interval", name, tasks, repeats), a / (a + b)
     means_SN = rng.binomial(repeats, rng.beta(a, b, (simulations, tasks))) / repeats
@@ -58,7 +58,7 @@ def interval_cell(name: str, tasks: int, repeats: int, simulations: int) -> dict
 
 
 def pair_cell(name: str, tasks: int, repeats: int, simulations: int) -> dict[str, Any]:
-    """How often a policy is told apart from itself."""
+    """Share of comparisons that tell a policy apart from itself."""
     a, b = DIFFICULTIES[name]
     rng, ids = generator("pair", name, tasks, repeats), [f"task {number}" for number in range(tasks)]
     by_interval = by_flips = done = 0
@@ -98,7 +98,7 @@ def attempts() -> dict[str, Any]:
 
 
 def seed_cell(runs: int, tasks: int, sway: float, simulations: int, repeats: int = 4) -> dict[str, Any]:
-    """How often the interval over training seeds holds the truth.
+    """Coverage of the interval over training seeds.
 
     Chance of run r on task n: expit(0.5 + 1.5 x_n + sway (y_r + 0.5 z_rn)), with standard normal x, y, z.
     """
@@ -148,25 +148,25 @@ def measure(simulations: int) -> dict[str, Any]:
     }
 
 
-def show(found: dict[str, Any]) -> None:
+def show(result: dict[str, Any]) -> None:
     """Print tables; a mark stands where a figure is outside its goal."""
     print("95 % interval of success: holds the truth (! outside 93.5 to 96.5 %), episodes taken for independent")
     print("1: no interval lay above the truth, only below it")
-    for name, rows in itertools.groupby(found["intervals"], lambda row: (row["difficulty"], row["truth"])):
+    for name, rows in itertools.groupby(result["intervals"], lambda row: (row["difficulty"], row["truth"])):
         print(f"  {name[0]}, mean {name[1]:.3f}")
         for row in rows:
             head = f"    {row['tasks']:4d} tasks x {row['repeats']}  {_mark(row['covered'], GOAL)}"
             head += " " if row["too_high"] else "1"
             print(f"{head}   width {row['width']:.3f}   independent {row['episodes_as_independent']:6.1%}")
     print("a policy against itself: told apart (! outside 4 to 6 %) by the paired interval, by sign flips")
-    for row in found["pairs"]:
-        told = "   ".join(_mark(row[key], PAIR_GOAL) for key in ("interval_rejects", "flip_rejects"))
-        print(f"    {row['difficulty']:15s}{row['tasks']:4d} tasks x {row['repeats']}  {told}")
-    told = found["attempts"]
-    print(f"pass@k, pass^k: {told['cases']} cases, largest error {told['largest_error']:.1e}", end="")
-    print(f", largest bias {told['largest_bias']:.1e}")
+    for row in result["pairs"]:
+        shares = "   ".join(_mark(row[key], PAIR_GOAL) for key in ("interval_rejects", "flip_rejects"))
+        print(f"    {row['difficulty']:15s}{row['tasks']:4d} tasks x {row['repeats']}  {shares}")
+    shares = result["attempts"]
+    print(f"pass@k, pass^k: {shares['cases']} cases, largest error {shares['largest_error']:.1e}", end="")
+    print(f", largest bias {shares['largest_bias']:.1e}")
     print("95 % interval over training seeds: holds the truth (! below 93.5 %), percentiles of the bootstrap")
-    for row in found["seeds"]:
+    for row in result["seeds"]:
         head = f"    {row['runs']:2d} runs x {row['tasks']:3d} tasks, sway {row['sway']}"
         print(f"{head}  {_mark(row['covered'], (GOAL[0], 1.0))}   width {row['width']:.3f}", end="")
         print(f"   percentiles {row['percentiles_covered']:6.1%}")
@@ -183,13 +183,13 @@ def main() -> None:
     options = parser.parse_args()
     about = origin(options.out, ("manyturn", "numpy", "scipy"))
     began = time.monotonic()
-    found = measure(options.simulations)
+    result = measure(options.simulations)
     record = {
         "simulations": options.simulations,
         "seconds": round(time.monotonic() - began, 1),
-        **found,
+        **result,
     }
-    show(found)
+    show(result)
     print(f"{record['seconds']} s")
     write(options.out, about, record)
 

@@ -34,7 +34,7 @@ SIZE = {"width": 1200, "height": 750}
 
 
 def lines(run: Path) -> int:
-    """How many steps of reinforcement learning a run has recorded."""
+    """Number of steps of reinforcement learning that a run has recorded."""
     file = run / "metrics.jsonl"
     recorded = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     return sum(json.loads(line).get("phase") == "train" for line in recorded if line.endswith("}"))
@@ -56,13 +56,13 @@ def viewed(run: Path) -> Iterator[str]:
 def telling(run: Path) -> str:
     """The address of the longest of the last step's episodes that succeeded, at a turn in its middle."""
     document = document_of(run).plain
-    found = document["episodes"]
-    places = [i for i, stage in enumerate(found["stage"]) if stage.startswith("train/")]
-    step = {i: int(found["stage"][i].removeprefix("train/")) for i in places}
-    last = max(places, key=lambda i: (step[i], bool(found["success"][i]), found["turns"][i]))
-    source = document["sources"][found["source"][last]]
-    name = (source, found["stage"][last], found["task"][last], str(found["member"][last]))
-    return f"#e={'/'.join(quote(part, safe='') for part in name)}&t={found['turns'][last] // 2 + 1}"
+    episodes = document["episodes"]
+    places = [i for i, stage in enumerate(episodes["stage"]) if stage.startswith("train/")]
+    step = {i: int(episodes["stage"][i].removeprefix("train/")) for i in places}
+    last = max(places, key=lambda i: (step[i], bool(episodes["success"][i]), episodes["turns"][i]))
+    source = document["sources"][episodes["source"][last]]
+    name = (source, episodes["stage"][last], episodes["task"][last], str(episodes["member"][last]))
+    return f"#e={'/'.join(quote(part, safe='') for part in name)}&t={episodes['turns'][last] // 2 + 1}"
 
 
 def save(page: Any, out: Path) -> None:

@@ -1,4 +1,4 @@
-"""How far one gets in the made shop without comparing products: what a learnt policy has to beat.
+"""Success in the made shop without comparing products: the floor that a learnt policy has to beat.
 
     python -m benchmarks.runs.shop_floors
 
@@ -29,22 +29,22 @@ Policy = Callable[[Shop], str]
 
 def first_hit(env: Shop, options: bool) -> str:
     """The action of a policy that reads nothing but words of the instruction."""
-    told, known = env.task.params["instruction"], env.admissible()
+    instruction, actions = env.task.params["instruction"], env.admissible()
     if env.session.place == "home":
-        return f"search[{told}]"
+        return f"search[{instruction}]"
     if env.session.place == "results":
-        return next((link for link in known if link not in _BUTTONS), "click[back to search]")
+        return next((link for link in actions if link not in _BUTTONS), "click[back to search]")
     for axis, values in env.session.product.options.items() if options else ():
-        named = [value for value in values if value in told]
+        named = [value for value in values if value in instruction]
         if named and axis not in env.session.chosen:
             return f"click[{max(named, key=len)}]"
     return "click[buy now]"
 
 
 def chance(env: Shop) -> str:
-    known = env.admissible()
+    actions = env.admissible()
     draw = generator("floors", env.task.id, env.turn)
-    action = known[int(draw.integers(len(known)))]
+    action = actions[int(draw.integers(len(actions)))]
     return action if action != "search[]" else f"search[{env.task.params['query']}]"
 
 

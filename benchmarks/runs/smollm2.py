@@ -60,8 +60,8 @@ async def success(recipe: Mapping[str, Any], model: Path, only_admissible: bool,
     settled = {"agent": {"only_admissible": only_admissible}, "evaluation": {"limit": tasks}}
     config = parse_config(overlay(recipe, {"model": {"path": str(model)}, **settled}))
     async with open_run(config) as run:
-        found = measured(await held_out(run, run.only.agent))
-    return {key: value for key, value in found.items() if key != "by_task"} | {"n_tasks": tasks}
+        figures = measured(await held_out(run, run.only.agent))
+    return {key: value for key, value in figures.items() if key != "by_task"} | {"n_tasks": tasks}
 
 
 def run(root: Path, model: Path, seed: int, toy: bool, without_limit: bool, made_at: str) -> dict[str, Any]:
@@ -87,11 +87,11 @@ def run(root: Path, model: Path, seed: int, toy: bool, without_limit: bool, made
     }
     tasks, rows = 2 if toy else PLAN["tasks_without_limit"], {}
     for name, (weights, limited) in played.items():
-        kept = folder / f"{name.replace(', ', '-').replace(' ', '-')}.json"
-        if not kept.is_file() and without_limit:
-            replace_text(kept, json.dumps(asyncio.run(success(recipe, weights, limited, tasks))) + "\n")
-        if kept.is_file():
-            rows[name] = json.loads(kept.read_text())
+        file = folder / f"{name.replace(', ', '-').replace(' ', '-')}.json"
+        if not file.is_file() and without_limit:
+            replace_text(file, json.dumps(asyncio.run(success(recipe, weights, limited, tasks))) + "\n")
+        if file.is_file():
+            rows[name] = json.loads(file.read_text())
             print(f"{name}{'' if limited else ', without limit'}: {rows[name]['success']:.3f}", flush=True)
     steps = [line for line in read_metrics(folder) if line["phase"] == "train"]
     cost = {name: round(sum(line[name] for line in steps)) for name in ("rollout_cpu_seconds", "learn_cpu_seconds")}
@@ -100,20 +100,20 @@ def run(root: Path, model: Path, seed: int, toy: bool, without_limit: bool, made
 
 
 def _show(line: Mapping[str, Any]) -> None:
-    told = {name: line[name] for name in ("phase", "step", "update", "success", "seconds", "notice") if name in line}
-    print(told, flush=True)
+    figures = {name: line[name] for name in ("phase", "step", "update", "success", "seconds", "notice") if name in line}
+    print(figures, flush=True)
 
 
 def judged(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Whether each run gained what was expected, with intervals apart from each other."""
+    """Verdict on each run: enough gain, and intervals apart from each other."""
     return [
         {
-            "seed": one["seed"],
-            "gain": round(one["after"]["success"] - one["before"]["success"], 4),
-            "enough": one["after"]["success"] - one["before"]["success"] >= PLAN["gain"],
-            "intervals_apart": one["after"]["ci_low"] > one["before"]["ci_high"],
+            "seed": each["seed"],
+            "gain": round(each["after"]["success"] - each["before"]["success"], 4),
+            "enough": each["after"]["success"] - each["before"]["success"] >= PLAN["gain"],
+            "intervals_apart": each["after"]["ci_low"] > each["before"]["ci_high"],
         }
-        for one in runs
+        for each in runs
     ]
 
 
@@ -136,9 +136,9 @@ def main() -> None:
     root = chosen.folder.resolve()
     first = PLAN["first_seed"]
     seeds = range(first, first + chosen.seeds)
-    one = partial(run, root, model, toy=chosen.toy, without_limit=chosen.without_limit, made_at=about["commit"])
+    run_seed = partial(run, root, model, toy=chosen.toy, without_limit=chosen.without_limit, made_at=about["commit"])
     with ProcessPoolExecutor(chosen.jobs, get_context("spawn")) as pool:
-        runs = list(pool.map(one, seeds))
+        runs = list(pool.map(run_seed, seeds))
     verdicts = judged(runs)
     print(verdicts)
     write(chosen.out, about, {"plan": PLAN, "judged": verdicts, "runs": runs})

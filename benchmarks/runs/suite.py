@@ -30,18 +30,18 @@ def main() -> None:
     parser.add_argument("--require", action="append", default=[], help="engine, browser or data")
     parser.add_argument("--out", type=Path, help="default: the committed file")
     parser.add_argument("options", nargs="*", help="of the policy, after --")
-    asked = parser.parse_args()
-    name = asked.name or stem_of(asked.policy)
-    out = asked.out or RESULTS / "suite" / asked.suite / f"{name}.json"
+    options = parser.parse_args()
+    name = options.name or stem_of(options.policy)
+    out = options.out or RESULTS / "suite" / options.suite / f"{name}.json"
     about = origin(out, ("numpy", "gymnasium", "torch", "transformers", "playwright", "docker"))
-    kept = ROOT / "runs" / f"suite-{asked.suite}-{commit()}" / name  # of this commit alone
+    folder = ROOT / "runs" / f"suite-{options.suite}-{commit()}" / name  # of this commit alone
     playing = evaluate_suite(
-        [asked.policy],
-        asked.suite,
-        Settings(out=kept),
-        parse_overrides(asked.options),
-        only=asked.only,
-        require=asked.require,
+        [options.policy],
+        options.suite,
+        Settings(out=folder),
+        parse_overrides(options.options),
+        only=options.only,
+        require=options.require,
     )
     [result] = asyncio.run(playing)
     show_results({name: result}, Console())

@@ -1,4 +1,4 @@
-"""What TRL's trainer gains in our maze with our credit: ``examples/trainers/trl_maze.py``, seed after seed.
+"""Gain of TRL's trainer in our maze with our credit: ``examples/trainers/trl_maze.py``, seed after seed.
 
 .venv-hosts/trl/bin/python -m benchmarks.runs.trl_maze      where TRL is installed; a minute and a half for each seed
 """
@@ -35,13 +35,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", type=Path, default=OUT)
-    asked = parser.parse_args()
-    about = origin(asked.out, ("trl", "torch", "transformers", "accelerate", "numpy"))
-    found = []
-    for seed in range(asked.seeds):
-        found.append(learnt(seed))
-        print(found[-1], flush=True)
-    write(asked.out, about, {"seeds": found})
+    options = parser.parse_args()
+    about = origin(options.out, ("trl", "torch", "transformers", "accelerate", "numpy"))
+    seeds = []
+    for seed in range(options.seeds):
+        seeds.append(learnt(seed))
+        print(seeds[-1], flush=True)
+    write(options.out, about, {"seeds": seeds})
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def hosts(count: int, episodes: int) -> Iterator[list[subprocess.Popen[str]]]:
 
 
 def address(host: subprocess.Popen[str]) -> str:
-    """Where a host listens, once it does."""
+    """Address of a host, as soon as it listens."""
     assert host.stdout is not None
     return host.stdout.readline().partition(" at ")[2].split()[0]
 
@@ -62,13 +62,13 @@ def driven(count: int, episodes: int) -> Figures:
             running = stack.enter_context(hosts(count, episodes))
             seats = HostedSeats(CORRIDOR, None, (), episodes, Hosts([address(host) for host in running]))
         began, cpu = time.perf_counter(), time.process_time()
-        found = asyncio.run(side_by_side(seats, SaysOneThing(), episodes, 1))
+        figures = asyncio.run(side_by_side(seats, SaysOneThing(), episodes, 1))
         spent, cpu = time.perf_counter() - began, time.process_time() - cpu
-        turns = found["steps_per_s"] / found["episodes_per_s"] * episodes
+        turns = figures["steps_per_s"] / figures["episodes_per_s"] * episodes
         return {
-            "open_at_once": found["open_at_once"],
-            "episodes_per_s": found["episodes_per_s"],
-            "turns_per_s": found["steps_per_s"],
+            "open_at_once": figures["open_at_once"],
+            "episodes_per_s": figures["episodes_per_s"],
+            "turns_per_s": figures["steps_per_s"],
             "driver_us": 1e6 * cpu / turns,
             "driver_mb": peak_mb(),
             "hosts_mb": sum(peak_mb(host.pid) for host in running),
@@ -94,15 +94,15 @@ def main() -> None:
     episodes = _TOY_EPISODES if options.toy else options.episodes
     runs: dict[int, list[Figures]] = {count: [] for count in (0, 1, options.hosts)}
     for _ in range(1 if options.toy else options.repeats):
-        for count, found in runs.items():
-            found.append(measure_apart(__file__, "--one", str(count), "--episodes", str(episodes)))
+        for count, some in runs.items():
+            some.append(measure_apart(__file__, "--one", str(count), "--episodes", str(episodes)))
     rows: list[dict[str, Any]] = []
-    for count, found in runs.items():
-        medians = {key: float(f"{median(run[key] for run in found):.4g}") for key in found[0]}
+    for count, some in runs.items():
+        medians = {key: float(f"{median(run[key] for run in some):.4g}") for key in some[0]}
         added = medians["driver_us"] - rows[0]["driver_us"] if rows else 0.0
         rows.append({"hosts": count, **medians, "added_us": float(f"{added:.4g}")})
         print(rows[-1])
-    write(options.out, about, {"rows": rows, "runs": {str(count): found for count, found in runs.items()}})
+    write(options.out, about, {"rows": rows, "runs": {str(count): some for count, some in runs.items()}})
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ _AGENT = {"instructions": False, "format": "free_text", "max_context": 256}
 
 @dataclass(frozen=True)
 class Load:
-    """What each run does.
+    """Load of each run.
 
     Attributes:
         places: episodes side by side.
@@ -104,16 +104,16 @@ def measured(load: Load, folder: Path) -> dict[str, float]:
     """Figures of a run, from its own metrics."""
     lines = [line for line in read_metrics(folder) if line["phase"] == "train"]
     seconds = sum(line["rollout_seconds"] + line["learn_seconds"] for line in lines)
-    found = {"episodes_per_hour": 3600 * load.steps * load.episodes / seconds}
-    found["turns"] = mean(line["turns"] for line in lines)
+    figures = {"episodes_per_hour": 3600 * load.steps * load.episodes / seconds}
+    figures["turns"] = mean(line["turns"] for line in lines)
     for name in ("staleness", "learner_idle", "players_idle", "mixed_versions", "dropped"):
         if name in lines[0]:
-            found[name] = mean(line[name] for line in lines)
+            figures[name] = mean(line[name] for line in lines)
     if "staleness_max" in lines[0]:
-        found["staleness_max"] = max(line["staleness_max"] for line in lines)
+        figures["staleness_max"] = max(line["staleness_max"] for line in lines)
     if "length_bias" in lines[0]:
-        found["length_bias"] = lines[-1]["length_bias"]
-    return found
+        figures["length_bias"] = lines[-1]["length_bias"]
+    return figures
 
 
 @dataclass(frozen=True)
@@ -167,16 +167,16 @@ def predicted(load: Load, staleness: int, consume: Consume, costs: Costs) -> dic
         groups=load.tasks,
         consume=consume,
     )
-    found = simulate(work)
+    simulated = simulate(work)
     learnt, dropped = (
         [world.turns_of(costs.number(place)) for places in steps.values() for place in places]
-        for steps in (found.learnt, found.dropped)
+        for steps in (simulated.learnt, simulated.dropped)
     )
-    told = {"predicted_per_hour": 3600 * load.steps * load.episodes / found.seconds}
+    figures = {"predicted_per_hour": 3600 * load.steps * load.episodes / simulated.seconds}
     if consume != "drawn":
-        told["predicted_dropped"] = len(dropped) / len(learnt + dropped)
-        told["predicted_length_bias"] = mean(learnt) / mean(learnt + dropped) - 1
-    return told
+        figures["predicted_dropped"] = len(dropped) / len(learnt + dropped)
+        figures["predicted_length_bias"] = mean(learnt) / mean(learnt + dropped) - 1
+    return figures
 
 
 def rows_of(load: Load, folder: Path) -> list[dict[str, Any]]:
@@ -187,12 +187,12 @@ def rows_of(load: Load, folder: Path) -> list[dict[str, Any]]:
         order = {"load": asdict(load), "staleness": staleness, "consume": consume, "folder": str(path)}
         measure_apart(__file__, "--one", json.dumps(order))
         costs = costs or Costs.of(load, path)
-        found = measured(load, path) | predicted(load, staleness, consume, costs)
-        first = rows[0] if rows else found
-        found["times_synchronous"] = found["episodes_per_hour"] / first["episodes_per_hour"]
-        found["measured_over_predicted"] = found["episodes_per_hour"] / found["predicted_per_hour"]
-        found.setdefault("length_bias", found["turns"] / first["turns"] - 1)
-        shown = {name: float(f"{value:.4g}") for name, value in found.items()}
+        figures = measured(load, path) | predicted(load, staleness, consume, costs)
+        first = rows[0] if rows else figures
+        figures["times_synchronous"] = figures["episodes_per_hour"] / first["episodes_per_hour"]
+        figures["measured_over_predicted"] = figures["episodes_per_hour"] / figures["predicted_per_hour"]
+        figures.setdefault("length_bias", figures["turns"] / first["turns"] - 1)
+        shown = {name: float(f"{value:.4g}") for name, value in figures.items()}
         name = f"asynchronous, k = {staleness}" + (f", {consume}" if consume != "drawn" else "")
         rows.append({"name": name if staleness else "synchronous", **shown})
         print(f"{rows[-1]['name']:22}" + "  ".join(f"{name} {value:g}" for name, value in shown.items()), flush=True)

@@ -36,12 +36,12 @@ async def played(count: int, episodes: int, rounds: int) -> Figures:
         for number in range(rounds + 1):
             plan = [(task, EpisodeKey(number, "scale", task.id, 0)) for task in tasks]
             began = time.perf_counter()
-            found = await gather(seats, policy, plan, max_turns=100)
-            if any(episode.ending.is_error for episode in found):
+            finished = await gather(seats, policy, plan, max_turns=100)
+            if any(episode.ending.is_error for episode in finished):
                 raise RuntimeError("an episode ended in an error")
             if number:
                 spent += time.perf_counter() - began
-                turns += sum(len(episode.turns) for episode in found)
+                turns += sum(len(episode.turns) for episode in finished)
     if policy.most != episodes:
         raise RuntimeError(f"{policy.most} of {episodes} episodes were open at once")
     return {"start_s": started, "episodes_per_s": rounds * episodes / spent, "turns_per_s": turns / spent}

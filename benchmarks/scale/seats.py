@@ -68,17 +68,17 @@ def measurements() -> dict[str, Callable[[], Figures]]:
         return asyncio.run(side_by_side(open_seats(env, limit=count), policy, count, rounds))
 
     expert, one_thing = Scripted(0.0), SaysOneThing()
-    found: dict[str, Callable[[], Figures]] = {
+    measures: dict[str, Callable[[], Figures]] = {
         f"gather {CROWD} corridor": lambda: gathered(CORRIDOR, one_thing, CROWD, 1),
         f"gather {FEW} corridor": lambda: gathered(CORRIDOR, one_thing, FEW, 8),
         f"seats {FEW} corridor": lambda: asyncio.run(seats_in_turn(FEW)),
         f"plain loop {FEW}": lambda: peers.plain_loop(FEW, _SECONDS),
     }
     for name in ("manyturn/GuessNumber-v0", "manyturn/Maze-v0"):
-        found[f"gather {CROWD} {name}"] = lambda name=name: gathered(name, expert, CROWD, 1)
+        measures[f"gather {CROWD} {name}"] = lambda name=name: gathered(name, expert, CROWD, 1)
     for name, make in peers.vector_makers(FEW).items():
-        found[f"{name} {FEW}"] = lambda make=make: peers.vector(make, _SECONDS)
-    return found
+        measures[f"{name} {FEW}"] = lambda make=make: peers.vector(make, _SECONDS)
+    return measures
 
 
 def row(name: str, runs: list[Figures]) -> dict[str, Any]:
@@ -106,13 +106,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--one", help=argparse.SUPPRESS)  # what a process of its own is told to measure
     options = parser.parse_args()
-    known = measurements()
+    measures = measurements()
     if options.one:
-        print(json.dumps(known[options.one]()))
+        print(json.dumps(measures[options.one]()))
         return
-    names = [name for name in known if options.only in name]
+    names = [name for name in measures if options.only in name]
     if not names or options.repeats < 1:
-        parser.error(f"nothing to measure: --repeats at least 1, --only part of one of: {', '.join(known)}")
+        parser.error(f"nothing to measure: --repeats at least 1, --only part of one of: {', '.join(measures)}")
     about = origin(options.out, ("manyturn", "gymnasium", "numpy"))
     runs = {name: list[Figures]() for name in names}
     for _ in range(options.repeats):

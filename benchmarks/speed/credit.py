@@ -79,13 +79,13 @@ def main() -> None:
     about = origin(args.out, ("numpy",))
     ways = credits()
     turns = batch({column for config in ways.values() for column in config.needs})
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     for name, config in ways.items():
-        found[name] = float(f"{seconds(turns, config, args.repeats):.2g}")
-        mark = "  above the limit" if found[name] > LIMIT and name != "gigpo-similarity" else ""
-        print(f"{name:24}{found[name]:8.3f} s{mark}", flush=True)
+        figures[name] = float(f"{seconds(turns, config, args.repeats):.2g}")
+        mark = "  above the limit" if figures[name] > LIMIT and name != "gigpo-similarity" else ""
+        print(f"{name:24}{figures[name]:8.3f} s{mark}", flush=True)
     sizes: dict[str, Any] = {"episodes": EPISODES, "turns": TURNS, "tokens": int(turns.tokens_K.sum()), "group": GROUP}
-    write(args.out, about, {"repeats": args.repeats, "batch": sizes, "cpu_seconds": found})
+    write(args.out, about, {"repeats": args.repeats, "batch": sizes, "cpu_seconds": figures})
 
 
 if __name__ == "__main__":

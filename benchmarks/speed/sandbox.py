@@ -1,4 +1,4 @@
-"""What a sandbox costs: a turn, a start, a snapshot, and many of them side by side.
+"""Cost of a sandbox: a turn, a start, a snapshot, and many of them side by side.
 
     python -m benchmarks.speed.sandbox        on the engine under DOCKER_HOST, or on this machine's; two minutes
 
@@ -93,17 +93,18 @@ def alone(sandbox: DockerSandbox, repeats: int) -> dict[str, float]:
     }
 
 
-def overhead(found: dict[str, dict[str, float]]) -> dict[str, float]:
-    """What exec adds to a command, in the tool server's additions, at each percentile."""
-    alone, exec_, server = (found[name] for name in ("the command alone", "exec, command", "tool server, command"))
+def overhead(milliseconds: dict[str, dict[str, float]]) -> dict[str, float]:
+    """Time that exec adds to a command, over the time that the tool server adds, at each percentile."""
+    names = ("the command alone", "exec, command", "tool server, command")
+    alone, exec_, server = (milliseconds[name] for name in names)
     return {name: round((exec_[name] - alone["p50"]) / (server[name] - alone["p50"]), 1) for name in ("p50", "p95")}
 
 
 def turns(engine: ContainerEngine, repeats: int) -> dict[str, dict[str, float]]:
-    """What one turn costs, and what its parts do."""
+    """Cost of one turn, and of its parts."""
     full = workspace()
     with started(engine) as sandbox:
-        found = {
+        milliseconds = {
             "the command alone": alone(sandbox, repeats // 3),
             "tool server, command": times(lambda: sandbox.run("true"), repeats),
             "exec, command": times(lambda: by_exec(sandbox), repeats // 3),
@@ -115,7 +116,7 @@ def turns(engine: ContainerEngine, repeats: int) -> dict[str, dict[str, float]]:
         }
         if sandbox.snapshot().key != full.key:
             raise RuntimeError("a snapshot differs from what was restored")
-    return found
+    return milliseconds
 
 
 def starts(engine: ContainerEngine, repeats: int) -> dict[str, dict[str, float]]:
@@ -185,7 +186,7 @@ def _proportional(pid: int | str) -> int:
 
 
 def engine_facts() -> dict[str, str]:
-    """What answers under DOCKER_HOST."""
+    """The engine that answers under DOCKER_HOST."""
     version, info = client().version(), client().info()
     name = (version.get("Components") or [{"Name": "Engine"}])[0]["Name"]
     return {
@@ -199,10 +200,12 @@ def engine_facts() -> dict[str, str]:
 def show(record: dict[str, Any]) -> None:
     """Print the table."""
     print(f"{'milliseconds':<32}{'least':>10}{'p50':>10}{'p95':>10}{'n':>6}")
-    for name, found in record["milliseconds"].items():
-        print(f"{name:<32}{found['least']:>10}{found['p50']:>10}{found['p95']:>10}{found['n']:>6}")
-    told = record["overhead of exec over the tool server's"]
-    print(f"exec adds {told['p50']} (p50) and {told['p95']} (p95) times as much to a command as the tool server")
+    for name, milliseconds in record["milliseconds"].items():
+        print(
+            f"{name:<32}{milliseconds['least']:>10}{milliseconds['p50']:>10}{milliseconds['p95']:>10}{milliseconds['n']:>6}"
+        )
+    times = record["overhead of exec over the tool server's"]
+    print(f"exec adds {times['p50']} (p50) and {times['p95']} (p95) times as much to a command as the tool server")
     for name, value in record["side by side"].items():
         print(f"{name:<32}{value}")
 
@@ -216,13 +219,13 @@ def main() -> None:
     options = parser.parse_args()
     about = origin(options.out, ("docker",))
     engine, load = ContainerEngine(image=options.image, limits=SandboxLimits(memory_mb=256)), os.getloadavg()[0]
-    found = turns(engine, options.repeats) | starts(engine, options.repeats)
+    milliseconds = turns(engine, options.repeats) | starts(engine, options.repeats)
     record = {
         "engine": engine_facts(),
         "load of the machine before": round(load, 1),
         "image": options.image,
-        "milliseconds": found,
-        "overhead of exec over the tool server's": overhead(found),
+        "milliseconds": milliseconds,
+        "overhead of exec over the tool server's": overhead(milliseconds),
         "side by side": side_by_side(engine, options.count),
     }
     show(record)

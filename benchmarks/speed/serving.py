@@ -1,4 +1,4 @@
-"""What a wire costs: steps a second through ``manyturn serve`` next to those in this process.
+"""Cost of a wire: steps a second through ``manyturn serve`` next to those in this process.
 
     python -m benchmarks.speed.serving                       about two minutes
     python -m benchmarks.speed.serving --only Desk --episodes 4
@@ -39,7 +39,7 @@ class Recorded(NamedTuple):
 def record(env_id: str, episodes: int) -> list[Recorded]:
     """The expert's episodes."""
     env: Any = make(env_id)
-    found = []
+    recorded = []
     for seed in range(episodes):
         text, _ = env.reset(seed=seed)
         first, turns, over = text, [], False
@@ -48,9 +48,9 @@ def record(env_id: str, episodes: int) -> list[Recorded]:
             text, reward, terminated, truncated, _ = env.step(action)
             over = terminated or truncated
             turns.append((action, text, float(reward), over))
-        found.append(Recorded(seed, first, turns))
+        recorded.append(Recorded(seed, first, turns))
     env.close()
-    return found
+    return recorded
 
 
 def alone(env_id: str, recorded: Sequence[Recorded]) -> float:
@@ -92,9 +92,9 @@ async def through(wire: str, url: str, recorded: Sequence[Recorded], at_once: in
                 if [*await player.act(action)] != expected:
                     raise SystemExit(f"{wire}: turn {number} of seed {episode.seed} is another one than here")
 
-    async with players(wire, url, at_once) as found:
+    async with players(wire, url, at_once) as clients:
         began = time.perf_counter()
-        await asyncio.gather(*map(play, found))
+        await asyncio.gather(*map(play, clients))
         return sum(len(episode.turns) for episode in recorded) / (time.perf_counter() - began)
 
 
@@ -116,13 +116,13 @@ def main() -> None:
         "--workers", type=int, default=1, help="processes that host the environment; 0: the server's own"
     )
     parser.add_argument("--out", type=Path, default=OUT)
-    asked = parser.parse_args()
-    about = origin(asked.out, ("mcp", "starlette", "uvicorn", "wsproto"))
-    found = {}
-    for name in [asked.only] if asked.only else ENVS:
-        found[name] = measure(f"manyturn/{name}-v0", asked.episodes, asked.workers)
-        print(name, *(f"{way} {speeds}" for way, speeds in found[name].items()), sep="\n  ", flush=True)
-    write(asked.out, about, {"episodes": asked.episodes, "workers": asked.workers, "steps_per_second": found})
+    options = parser.parse_args()
+    about = origin(options.out, ("mcp", "starlette", "uvicorn", "wsproto"))
+    results = {}
+    for name in [options.only] if options.only else ENVS:
+        results[name] = measure(f"manyturn/{name}-v0", options.episodes, options.workers)
+        print(name, *(f"{way} {speeds}" for way, speeds in results[name].items()), sep="\n  ", flush=True)
+    write(options.out, about, {"episodes": options.episodes, "workers": options.workers, "steps_per_second": results})
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ itself.
 Refused are a tree that differs from its commit, and lines of other code, plans or hypotheses. A row that does nothing
 in a world does not count there: it ended in the weights of a row that lacks it, or played as that at all rates.
 
-A cell takes 5 to 20 seconds of CPU. Every cell prints what is left as far as it is known: how many rates a row needs is
-seen on the way. The table says what all took.
+A cell takes 5 to 20 seconds of CPU. Every cell prints an estimate of what remains: the number of rates that a row
+needs shows on the way. The table has the time that all took.
 """
 
 import argparse
@@ -50,8 +50,8 @@ OUT = RESULTS / "credit_methods.jsonl"
 _PAUSE = 5.0  # seconds until another process is asked again how far it is
 
 
-class Wanted(NamedTuple):
-    """Which part of the plan is asked for; ``factor`` is the one rate of all rows, if there is one."""
+class Selection(NamedTuple):
+    """The part of the plan to run; ``factor`` is the one rate of all rows, if there is one."""
 
     worlds: Sequence[str]
     rows: Collection[str]
@@ -73,17 +73,17 @@ class Runner:
         self._end = time.monotonic() + seconds
         (root / "claims").mkdir(parents=True, exist_ok=True)
 
-    def work(self, wanted: Wanted) -> bool:
+    def work(self, selection: Selection) -> bool:
         """Run what is left, until the time is over; whether nothing is left."""
         while time.monotonic() < self._end:
-            cells = left(read_lines(self.out), wanted)
+            cells = open_cells(read_lines(self.out), selection)
             if not cells:
                 return True
-            if not any(self._claimed_and_run(cell, wanted) for cell in cells):
+            if not any(self._claimed_and_run(cell, selection) for cell in cells):
                 time.sleep(_PAUSE)  # others work at all of them
         return False
 
-    def _claimed_and_run(self, cell: Cell, wanted: Wanted) -> bool:
+    def _claimed_and_run(self, cell: Cell, selection: Selection) -> bool:
         with self._claim(cell) as mine:
             if not mine or cell in map(cell_of, read_lines(self.out)):
                 return False
@@ -91,13 +91,13 @@ class Runner:
             seconds = time.monotonic() - began
             refuse(self.out, line["commit"])
             append(self.out, line)
-        told = f"{line['training'][0]:.2f} -> {line['training'][-1]:.2f}, {line['cpu_seconds']:.0f} s of CPU"
-        print(f"{cell}: {told}, {seconds:.0f} s; {_time_left(read_lines(self.out), wanted)}", flush=True)
+        progress = f"{line['training'][0]:.2f} -> {line['training'][-1]:.2f}, {line['cpu_seconds']:.0f} s of CPU"
+        print(f"{cell}: {progress}, {seconds:.0f} s; {_time_left(read_lines(self.out), selection)}", flush=True)
         return True
 
     @contextmanager
     def _claim(self, cell: Cell) -> Iterator[bool]:
-        """Whether the cell is this process's; a claim ends with its process."""
+        """Take the cell for this process, if no other has it; a claim ends with its process."""
         with (self.root / "claims" / str(cell).replace("/", "-").replace(" ", "_")).open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -107,31 +107,32 @@ class Runner:
                 yield True
 
 
-def left(lines: Sequence[Line], wanted: Wanted) -> list[Cell]:
+def open_cells(lines: Sequence[Line], selection: Selection) -> list[Cell]:
     """Cells that could be run now: those that choose a row's rate, then those that count; idle rows have none.
 
     At one rate nothing is chosen, and a row that does nothing gains exactly nothing.
     """
     done = {cell_of(line) for line in lines}
-    rows = [row for row in order() if row in wanted.rows]
-    if (rate := wanted.factor) is not None:
-        planned = [Cell(world, row, seed, rate) for world in wanted.worlds for seed in wanted.seeds for row in rows]
+    rows = [row for row in order() if row in selection.rows]
+    if (rate := selection.factor) is not None:
+        places = [(world, seed) for world in selection.worlds for seed in selection.seeds]
+        planned = [Cell(world, row, seed, rate) for world, seed in places for row in rows]
         return [cell for cell in planned if cell not in done]
-    found = []
-    for world in wanted.worlds:
+    cells = []
+    for world in selection.worlds:
         alive = [row for row in rows if idle_as(lines, world, row) is None]
         chosen = {row: choice(lines, world, row) for row in alive}
-        found += [cell for row in alive for cell in chosen[row].missing]
+        cells += [cell for row in alive for cell in chosen[row].missing]
         ready = {row: choice.factor for row, choice in chosen.items() if choice.factor is not None}
-        found += [Cell(world, row, seed, factor) for seed in wanted.seeds for row, factor in ready.items()]
-    return [cell for cell in found if cell not in done]
+        cells += [Cell(world, row, seed, factor) for seed in selection.seeds for row, factor in ready.items()]
+    return [cell for cell in cells if cell not in done]
 
 
-def _time_left(lines: Sequence[Line], wanted: Wanted) -> str:
-    """What is left as far as it is known; a row whose rate is open counts with its seeds."""
-    cells = left(lines, wanted)
+def _time_left(lines: Sequence[Line], selection: Selection) -> str:
+    """An estimate of the cells and time to go; a row with an open rate counts with its seeds."""
+    cells = open_cells(lines, selection)
     opened = {(cell.world, cell.row) for cell in cells if cell.chooses}
-    numbers = [len(cells), len(wanted.seeds) * len(opened)]
+    numbers = [len(cells), len(selection.seeds) * len(opened)]
     mean = sum(line["cpu_seconds"] for line in lines) / len(lines)
     return f"about {sum(numbers)} cells are left, {mean * sum(numbers) / 3600:.1f} h of CPU"
 
@@ -181,9 +182,9 @@ def main() -> None:
     transformers_logging.disable_progress_bar()
     runner = Runner(chosen.folder.resolve(), chosen.out, chosen.tiny, 60 * chosen.minutes)
     rows = {*chosen.rows, *(peer for row in chosen.rows for peer in peers(row))}
-    wanted = Wanted(chosen.worlds, rows, seeds()[: chosen.seeds], chosen.rate)
+    selection = Selection(chosen.worlds, rows, seeds()[: chosen.seeds], chosen.rate)
     try:
-        done = runner.work(wanted)
+        done = runner.work(selection)
     except Stopped as stopped:
         print("stopped: the same command continues")
         sys.exit(stopped.exit_code)
@@ -192,7 +193,7 @@ def main() -> None:
         for row in order():
             if row in rows and (peer := idle_as(lines, world, row)):
                 print(f"does not count, since it did nothing: {row} in {world} does as {peer}")
-    print(f"{len(lines)} cells are in {chosen.out}" + ("" if done else f"; {_time_left(lines, wanted)}"))
+    print(f"{len(lines)} cells are in {chosen.out}" + ("" if done else f"; {_time_left(lines, selection)}"))
     sys.exit(0 if done else 1)
 
 

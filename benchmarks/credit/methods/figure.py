@@ -34,13 +34,13 @@ def draw_tested(tested: Iterable[tuple[Mapping[str, Any], Difference, str]], pat
     from matplotlib import pyplot
     from matplotlib.patches import Patch
 
-    found = [each for each in tested if each[1].seeds]
-    if not found:
+    entries = [each for each in tested if each[1].seeds]
+    if not entries:
         return
-    figure, panel = pyplot.subplots(figsize=(8, 1.2 + 0.42 * len(found)), layout="constrained")
-    colours = [OWN if verdict == "shown" else NOT_SHOWN for *_, verdict in found]
-    names = [f"{_tested(h)}, {h['world']}" for h, *_ in found]
-    gains = [difference for _, difference, _ in found]
+    figure, panel = pyplot.subplots(figsize=(8, 1.2 + 0.42 * len(entries)), layout="constrained")
+    colours = [OWN if verdict == "shown" else NOT_SHOWN for *_, verdict in entries]
+    names = [f"{_tested(h)}, {h['world']}" for h, *_ in entries]
+    gains = [difference for _, difference, _ in entries]
     _panel(panel, [Bar(*cells) for cells in zip(names, colours, gains, strict=True)])
     panel.set_xlabel("gain in held-out success, with its 95 % interval over seeds")
     patches = [Patch(color=OWN, label="shown"), Patch(color=NOT_SHOWN, label="not shown")]
@@ -66,7 +66,7 @@ def draw(splits: Sequence[Split], path: Path) -> None:
     from matplotlib import pyplot
     from matplotlib.patches import Patch
 
-    drawn = [split for split in splits if split.whole is None or split.whole.seeds]
+    drawn = [split for split in splits if split.full is None or split.full.seeds]
     worlds = list(dict.fromkeys(split.world for split in drawn))
     if not worlds:
         return
@@ -77,7 +77,7 @@ def draw(splits: Sequence[Split], path: Path) -> None:
         ]
         for split in drawn
     }  # fmt: skip
-    heights = [max((len(found) for (_, apart), found in lines.items() if apart == row), default=1) for row in (0, 1)]
+    heights = [max((len(bars) for (_, apart), bars in lines.items() if apart == row), default=1) for row in (0, 1)]
     figure, axes = pyplot.subplots(
         2, len(worlds), figsize=(2.2 + 2.5 * len(worlds), 0.9 + 0.27 * sum(heights)), sharey="row",
         squeeze=False, layout="constrained", height_ratios=heights,
@@ -86,7 +86,7 @@ def draw(splits: Sequence[Split], path: Path) -> None:
         for world, panel in zip(worlds, panels, strict=True):
             _panel(panel, lines.get((world, bool(apart)), []))
     for world, panel in zip(worlds, axes[0], strict=True):
-        there = [split.whole.seeds for split in drawn if split.world == world and split.whole is not None]
+        there = [split.full.seeds for split in drawn if split.world == world and split.full is not None]
         few = f" ({min(there)} of {len(seeds())} seeds)" if there and min(there) < len(seeds()) else ""
         panel.set_title(f"{world}{few}", fontsize=10)
     figure.supxlabel(
@@ -101,7 +101,7 @@ def draw(splits: Sequence[Split], path: Path) -> None:
 def _bars(split: Split) -> Iterator[Bar]:
     """Lines of a method. G-RA's own part is its gate, whose gain is that on its reward."""
     name = METHODS[split.method]
-    yield Bar(name, WHOLE, split.whole)
+    yield Bar(name, WHOLE, split.full)
     for row, gain in split.parts.items():
         part = row.partition("/")[2]
         yield Bar(f"{part}", OWN if part == "stage" else WITH, gain)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from benchmarks.credit.methods.plan import BOUNDS, CHOICE_SEEDS, FACTORS, LAST_STEPS, Cell, choices, peers
 
 Line = dict[str, Any]
-"""What is kept of a cell; see ``credit_methods_cell.run_cell``."""
+"""What is kept of a cell; see ``cell.line_of``."""
 
 
 def read_lines(path: Path) -> list[Line]:
@@ -32,12 +32,12 @@ def append(path: Path, line: Line) -> None:
 
 
 def cell_of(line: Line) -> Cell:
-    """Which cell a line is of."""
+    """The cell of a line."""
     return Cell(line["world"], line["row"], line["seed"], line["factor"])
 
 
 class Choice(NamedTuple):
-    """How far the learning rate of a row in a world is chosen.
+    """State of the choice of a row's learning rate in a world.
 
     Attributes:
         factor: of the world's own rate; None while cells are missing.
@@ -65,8 +65,8 @@ def choice(lines: Sequence[Line], world: str, row: str) -> Choice:
         cells = choices(world, row, factors)
         if missing := [cell for cell in cells if cell not in scores]:
             return Choice(None, missing)
-        found = {factor: sum(scores[cell] for cell in cells if cell.factor == factor) for factor in factors}
-        best = max(factors, key=lambda factor: (found[factor], -factor))
+        totals = {factor: sum(scores[cell] for cell in cells if cell.factor == factor) for factor in factors}
+        best = max(factors, key=lambda factor: (totals[factor], -factor))
         if min(factors) < best < max(factors) or best in BOUNDS:
             return Choice(best, at_bound=best in BOUNDS)
         factors = sorted([*factors, best / 2 if best == min(factors) else best * 2])

@@ -127,11 +127,11 @@ def parts_of(method: str) -> list[str]:
     >>> parts_of("turn-ppo"), parts_of("gra")
     (['turn-ppo/stage', 'turn-ppo/ratio'], ['gra/reward'])
     """
-    whole = whole_of(method)
-    return [row for row in rows() if row.startswith(f"{method}/") and row != whole]
+    full = full_row_of(method)
+    return [row for row in rows() if row.startswith(f"{method}/") and row != full]
 
 
-def whole_of(method: str) -> str:
+def full_row_of(method: str) -> str:
     """The row that has all of a method. G-RA's is its gate: the tiers of its recipe are about tools."""
     return "gra/gate" if method == "gra" else f"{method}/recipe"
 
@@ -139,7 +139,7 @@ def whole_of(method: str) -> str:
 def peers(row: str) -> list[str]:
     """Rows that this one must not play just as, or a part of it did nothing."""
     method = row.partition("/")[0]
-    return [] if row == BASE else [BASE, *(parts_of(method) if row == whole_of(method) else [])]
+    return [] if row == BASE else [BASE, *(parts_of(method) if row == full_row_of(method) else [])]
 
 
 def order() -> list[str]:

@@ -1,4 +1,4 @@
-"""What the lines of the comparison of credit methods say: differences, where gains come from, and the hypotheses.
+"""Results of the comparison of credit methods: differences, sources of gains, and verdicts on the hypotheses.
 
 A difference is that of rows of one world and seed, which began with the same weights. It has two intervals, both
 Student's: over seeds, for other seeds on the same tasks; over tasks, for other tasks and these seeds.
@@ -12,7 +12,7 @@ import numpy as np
 from scipy.stats import permutation_test
 
 from benchmarks.credit.methods.lines import Line, idle_as
-from benchmarks.credit.methods.plan import BASE, CHOICE_SEEDS, WORLDS, hypotheses, order, parts_of, whole_of
+from benchmarks.credit.methods.plan import BASE, CHOICE_SEEDS, WORLDS, full_row_of, hypotheses, order, parts_of
 from manyturn.agents.evaluation.statistics import Interval, holm, mean_interval
 
 Scores = dict[str, dict[str, list[float]]]
@@ -20,7 +20,7 @@ Scores = dict[str, dict[str, list[float]]]
 
 
 class Difference(NamedTuple):
-    """How much better one row is than another; over no seeds, everything is NaN.
+    """Difference of two rows; over no seeds, everything is NaN.
 
     Attributes:
         seeds: that both have.
@@ -35,19 +35,19 @@ class Difference(NamedTuple):
 
 
 class Split(NamedTuple):
-    """Where the gain of a whole method on the base comes from, over the seeds that have all of its rows.
+    """Sources of a full method's gain on the base, over the seeds that have all of its rows.
 
     Attributes:
         parts: row -> what it gains on the base; None where it did nothing.
-        whole: gain of the whole; None where it did nothing.
-        rest: what the whole gains beyond the sum of its parts: they help or hinder each other, or rollouts have
+        full: gain of the full method; None where it did nothing.
+        rest: gain of the full method beyond the sum of its parts: they help or hinder each other, or rollouts have
             another shape.
     """
 
     world: str
     method: str
     parts: dict[str, Difference | None]
-    whole: Difference | None
+    full: Difference | None
     rest: Difference | None
 
 
@@ -86,7 +86,7 @@ class Results:
     def combined(self, world: str, weights: Mapping[str, int]) -> Difference:
         """Sum of rows with weights that add up to 0, over the seeds that have all of these."""
         scores = {row: self.scores(world, row) for row in weights}
-        shared = sorted(set.intersection(*[set(found) for found in scores.values()]), key=int)
+        shared = sorted(set.intersection(*[set(tasks) for tasks in scores.values()]), key=int)
         if not shared:
             nothing = Interval(math.nan, math.nan, math.nan, 0, 0)
             return Difference(0, nothing, nothing, ())
@@ -100,16 +100,16 @@ class Results:
         return Difference(len(shared), mean_interval(by_seed), mean_interval(by_task), each)
 
     def split(self, world: str, method: str) -> Split:
-        """What a whole method gains on the base, and what its parts do."""
-        whole, parts = whole_of(method), parts_of(method)
-        alive = [row for row in (BASE, *parts, whole) if (world, row) not in self.idle]
+        """Gains of a full method and of its parts on the base."""
+        full, parts = full_row_of(method), parts_of(method)
+        alive = [row for row in (BASE, *parts, full) if (world, row) not in self.idle]
         both = set.intersection(*[set(self.scores(world, row)) for row in alive])
-        kept = Results([line for line in self.lines if str(line["seed"]) in both])
-        gains = {row: kept.difference(world, row, BASE) if row in alive else None for row in (*parts, whole)}
-        gain, rest = gains.pop(whole), None
+        same_seeds = Results([line for line in self.lines if str(line["seed"]) in both])
+        gains = {row: same_seeds.difference(world, row, BASE) if row in alive else None for row in (*parts, full)}
+        gain, rest = gains.pop(full), None
         if gain is not None:
             acting = [row for row in parts if row in alive]
-            rest = kept.combined(world, {whole: 1, **dict.fromkeys(acting, -1), BASE: len(acting) - 1})
+            rest = same_seeds.combined(world, {full: 1, **dict.fromkeys(acting, -1), BASE: len(acting) - 1})
         return Split(world, method, gains, gain, rest)
 
 
@@ -118,18 +118,18 @@ def _all(tasks: Mapping[str, Sequence[float]]) -> list[float]:
 
 
 def one_sided_p(each: Sequence[float], sign: str) -> float:
-    """How often exchanging both rows at random, seed by seed, gives a mean as far to that side; exact for few seeds.
+    """Share of random exchanges of both rows, seed by seed, with a mean as far to that side; exact for few seeds.
 
     >>> one_sided_p([0.1, 0.2, 0.1], "+")
     0.125
     """
     values = np.array(each) if sign == "+" else -np.array(each)
     # Sums that are equal but for rounding count as equal.
-    found = permutation_test(
+    test = permutation_test(
         (values.round(9),), lambda x, axis: np.sum(x, axis=axis).round(9), permutation_type="samples",
         alternative="greater", n_resamples=10_000, vectorized=True, rng=np.random.default_rng(0),
     )  # fmt: skip
-    return float(found.pvalue)
+    return float(test.pvalue)
 
 
 def judged(results: Results) -> Iterator[tuple[Mapping[str, Any], Difference, float | None, float | None, str]]:
@@ -138,18 +138,18 @@ def judged(results: Results) -> Iterator[tuple[Mapping[str, Any], Difference, fl
     One whose seeds are not all there has no p, and counts among those that are named.
     """
     written = hypotheses()
-    found = [results.difference(h["world"], h["row"], h["against"]) for h in written["hypotheses"]]
-    complete = [difference.seeds >= written["seeds"] for difference in found]
+    differences = [results.difference(h["world"], h["row"], h["against"]) for h in written["hypotheses"]]
+    complete = [difference.seeds >= written["seeds"] for difference in differences]
     p_values = [
-        one_sided_p(difference.each, h["sign"]) if whole else 1.0
-        for h, difference, whole in zip(written["hypotheses"], found, complete, strict=True)
+        one_sided_p(difference.each, h["sign"]) if ready else 1.0
+        for h, difference, ready in zip(written["hypotheses"], differences, complete, strict=True)
     ]
-    for h, difference, whole, p, adjusted in zip(
-        written["hypotheses"], found, complete, p_values, holm(p_values), strict=True
+    for h, difference, ready, p, adjusted in zip(
+        written["hypotheses"], differences, complete, p_values, holm(p_values), strict=True
     ):
         if (h["world"], h["row"]) in results.idle:
             yield h, difference, 1.0, adjusted, "not shown: it did nothing"
-        elif not whole:
+        elif not ready:
             yield h, difference, None, None, f"open: {difference.seeds} of {written['seeds']} seeds"
         else:
             yield h, difference, p, adjusted, "shown" if adjusted <= written["level"] else "not shown"

@@ -32,10 +32,10 @@ def show(lines: Sequence[Line]) -> str:
             _head(lines, results),
             "## Hypotheses\n\nOne-sided sign-flip tests over seeds, adjusted for all that are named (Holm).",
             _hypotheses(results),
-            "## Where a method's gain comes from\n\nThe gain of a whole method on the base; what each of its parts "
-            "gains on the base alone; and the rest, which is the whole less the sum of its parts. G-RA's rest is its "
-            "gate, which acts on its reward. PPO's and Turn-PPO's rest holds their shape of rollouts. Exploratory, but "
-            "for what is named above.",
+            "## Where a method's gain comes from\n\nThe gain of a full method on the base; what each of its parts "
+            "gains on the base by itself; and the rest, which is the full gain less the sum of its parts. G-RA's rest "
+            "is its gate, which acts on its reward. PPO's and Turn-PPO's rest holds their shape of rollouts. "
+            "Exploratory, but for what is named above.",
             splits_table(results),
             "## All rows\n\nExploratory, but for what is named above. A seed fell if it ended below its warm-up.",
             _rows(results),
@@ -53,14 +53,14 @@ def _head(lines: Sequence[Line], results: Results) -> str:
     made = {what: ", ".join(sorted({line[what] for line in lines})) for what in ("machine", "date", "plan")}
     hours = sum(line["cpu_seconds"] + line["warmup_seconds"] for line in lines) / 3600
     missing = list(_missing(results))
-    told = [
+    parts = [
         "# Credit methods, with everything else equal",
         f"**{'Incomplete' if missing else 'Complete'}.** {len(lines)} cells, made by `benchmarks.credit.methods` in "
         f"{hours:.1f} hours of CPU. Machine: {made['machine']}. Dates: {made['date']}. Commit: {commit}. "
         f"Hypotheses: `benchmarks/credit/methods/hypotheses.toml`, {hypotheses_hash()}. Plan: {made['plan']}.",
         *[f"`{row}` does nothing in {world}: it does as `{peer}`." for (world, row), peer in results.idle.items()],
     ]
-    return "\n\n".join([*told, *(["Missing:\n\n" + "\n".join(missing)] if missing else [])])
+    return "\n\n".join([*parts, *(["Missing:\n\n" + "\n".join(missing)] if missing else [])])
 
 
 def _missing(results: Results) -> Iterator[str]:
@@ -69,11 +69,11 @@ def _missing(results: Results) -> Iterator[str]:
         unchosen = [row for row in rows if choice(results.choosing, world, row).missing]
         there = Counter(line["row"] for line in results.lines if line["world"] == world)
         short = {row: len(seeds()) - there[row] for row in rows if there[row] < len(seeds())}
-        told = [f"learning rates of {_listed(unchosen)}"] if unchosen else []
-        told += [f"{number} of {len(seeds())} seeds of {_listed([row for row in short if short[row] == number])}"
+        notes = [f"learning rates of {_listed(unchosen)}"] if unchosen else []
+        notes += [f"{number} of {len(seeds())} seeds of {_listed([row for row in short if short[row] == number])}"
                  for number in sorted(set(short.values()))]  # fmt: skip
-        if told:
-            yield f"- {world}: {'; '.join(told)}"
+        if notes:
+            yield f"- {world}: {'; '.join(notes)}"
 
 
 def _listed(rows: Sequence[str]) -> str:
@@ -94,13 +94,13 @@ def _hypotheses(results: Results) -> str:
 
 
 def splits_table(results: Results) -> str:
-    """What each part of a method gains, and the rest."""
+    """Gain of each part of a method, and the rest."""
 
     def lines() -> Iterator[list[str]]:
         for split in (results.split(world, method) for world in WORLDS for method in METHODS):
-            if split.whole is None or not split.whole.seeds:
+            if split.full is None or not split.full.seeds:
                 continue
-            yield [split.world, split.method, str(split.whole.seeds), "**the whole**", _gain(split.whole)]
+            yield [split.world, split.method, str(split.full.seeds), "**full method**", _gain(split.full)]
             for row, gain in split.parts.items():
                 yield ["", "", "", row.partition("/")[2], _gain(gain)]
             yield ["", "", "", "the gate" if split.method == "gra" else "the rest", _gain(split.rest)]
@@ -119,15 +119,15 @@ def _rows(results: Results) -> str:
                 success = results.success(world, row)
                 if not success.n_tasks:
                     continue
-                found = [line for line in results.lines if (line["world"], line["row"]) == (world, row)]
+                counted = [line for line in results.lines if (line["world"], line["row"]) == (world, row)]
                 chosen = choice(results.choosing, world, row)
                 bound = " (bound)" if chosen.at_bound else ""
-                before = sum(line["before"] for line in found) / len(found)
-                fell = sum(line["after"] < line["before"] for line in found)
+                before = sum(line["before"] for line in counted) / len(counted)
+                fell = sum(line["after"] < line["before"] for line in counted)
                 difference = results.difference(world, row, "base")
-                told = [_told(difference.by_seed), _told(difference.by_task)] if row != "base" else ["", ""]
-                yield [world, f"`{row}`", f"{found[0]['factor']:g}{bound}", str(success.n_tasks), f"{before:.3f}",
-                       _told(success, ""), str(fell), *told]  # fmt: skip
+                gains = [_told(difference.by_seed), _told(difference.by_task)] if row != "base" else ["", ""]
+                yield [world, f"`{row}`", f"{counted[0]['factor']:g}{bound}", str(success.n_tasks), f"{before:.3f}",
+                       _told(success, ""), str(fell), *gains]  # fmt: skip
 
     head = ["world", "row", "learning rate", "seeds", "warmed up", "success", "seeds that fell"]
     return table([*head, "against base, over seeds", "over tasks"], lines())
@@ -137,9 +137,10 @@ def _recipes(results: Results) -> str:
     def lines() -> Iterator[list[str]]:
         for world in WORLDS:
             for row in order():
-                found = results.difference(world, row, "grpo/recipe")
-                if row.endswith("/recipe") and row != "grpo/recipe" and found.seeds:
-                    yield [world, row.partition("/")[0], str(found.seeds), _told(found.by_seed), _told(found.by_task)]
+                difference = results.difference(world, row, "grpo/recipe")
+                if row.endswith("/recipe") and row != "grpo/recipe" and difference.seeds:
+                    intervals = [_told(difference.by_seed), _told(difference.by_task)]
+                    yield [world, row.partition("/")[0], str(difference.seeds), *intervals]
 
     return table(["world", "recipe", "seeds", "against GRPO's recipe, over seeds", "over tasks"], lines())
 

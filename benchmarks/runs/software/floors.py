@@ -1,4 +1,4 @@
-"""Whether software tasks can be won by their known fixes, and only by work: the expert, and policies that fix nothing.
+"""Success in software tasks of the expert, which has the known fixes, and of policies that fix nothing.
 
     python -m benchmarks.runs.software.floors --tasks 6 --humanevalfix FILE --quixbugs FOLDER
 
@@ -38,9 +38,9 @@ def comment(env: Software) -> str:
 
 def random(env: Software) -> str:
     """A random action of those that are listed, and hands in at last."""
-    known = [action for action in env.admissible() if action != SUBMIT]
+    actions = [action for action in env.admissible() if action != SUBMIT]
     draw = generator("floors", env.task.id, env.turn)
-    return known[int(draw.integers(len(known)))] if env.turn < RANDOM_TURNS else SUBMIT
+    return actions[int(draw.integers(len(actions)))] if env.turn < RANDOM_TURNS else SUBMIT
 
 
 POLICIES: dict[str, Callable[[Software], str]] = {
@@ -52,7 +52,7 @@ POLICIES: dict[str, Callable[[Software], str]] = {
 
 
 def play(source: str | None, task: Task, policy: str) -> tuple[bool, str]:
-    """Whether an episode ends with the fault fixed, and the grade's cause if it was graded."""
+    """Success of an episode, and the grade's cause if it was graded."""
     env = Software(split=task.split, source=source, unreached=True)
     try:
         env.reset(seed=0, options={"task": task})
@@ -79,7 +79,7 @@ def chosen(sources: list[str], count: int) -> Iterator[tuple[str | None, dict[st
         yield source, {"source": source.partition(":")[0]}, list(Software("test", source).tasks("test"))
 
 
-def kept(journal: Path, commit: str) -> list[dict[str, Any]]:
+def stored_rows(journal: Path, commit: str) -> list[dict[str, Any]]:
     """Rows that are there already. Raises SystemExit if they are of another commit."""
     lines = [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
     if lines and lines[0] != {"commit": commit}:
@@ -119,7 +119,7 @@ def main() -> None:
     about = origin(args.out, ("docker",), humanevalfix=args.humanevalfix, quixbugs=args.quixbugs, journal=args.journal)
     places = {"humanevalfix": args.humanevalfix, "quixbugs": args.quixbugs}
     sources = [f"{name}:{place}" for name, place in places.items() if place is not None]
-    rows = kept(args.journal, about["commit"])
+    rows = stored_rows(args.journal, about["commit"])
     with ThreadPoolExecutor(args.jobs) as pool:
         for source, named, tasks in chosen(sources, args.tasks):
             if not any(named.items() <= row.items() for row in rows):
@@ -127,9 +127,9 @@ def main() -> None:
                 add(args.journal, rows[-1])
                 print(rows[-1], flush=True)
     ours = [row for row in rows if "library" in row]
-    found: dict[str, Any] = {"tasks": sum(row["tasks"] for row in ours)}
-    found |= {name: sum(row[name] for row in ours) for name in (*POLICIES, "tampered")}
-    write(args.out, about, {**found, "rows": rows})
+    totals: dict[str, Any] = {"tasks": sum(row["tasks"] for row in ours)}
+    totals |= {name: sum(row[name] for row in ours) for name in (*POLICIES, "tampered")}
+    write(args.out, about, {**totals, "rows": rows})
 
 
 if __name__ == "__main__":

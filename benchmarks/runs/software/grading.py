@@ -69,11 +69,11 @@ def used(sandbox: DockerSandbox) -> float:
 
 
 def timed(sandbox: DockerSandbox, call: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
-    """What a call returns, and its seconds."""
+    """A call's result, and its seconds."""
     cpu, wall = used(sandbox), time.perf_counter()
-    found = call()
+    result = call()
     wall = time.perf_counter() - wall
-    return found, {"CPU": used(sandbox) - cpu, "wall": wall}
+    return result, {"CPU": used(sandbox) - cpu, "wall": wall}
 
 
 def attempts(problem: Problem) -> Iterator[tuple[str, dict[str, bytes | None]]]:

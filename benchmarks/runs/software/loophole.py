@@ -50,7 +50,7 @@ def config_of(grader: str, seed: int, steps: int | None, folder: Path) -> RunCon
 
 
 async def run(grader: str, seed: int, steps: int | None, folder: Path) -> Run:
-    """What a run came to, which is made or continued unless it is finished."""
+    """Figures of a run, which is made or resumed unless it is finished."""
     warm, out = (folder / f"{name}-{seed}" for name in (PRACTICE, grader))
     config = config_of(grader, seed, steps, folder)
     if not (out / "config.toml").is_file():
@@ -76,22 +76,22 @@ def _steps(out: Path) -> Iterator[Sequence[Mapping[str, Any]]]:
 
 
 def _shares(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    told = [{**row["measures"], "paid": float(row["success"])} for row in rows]
-    for one in told:
-        one["paid, not right"] = float(one["paid"] > one.get("right", 0.0))
-    return {"episodes": len(rows), **{name: fmean(one.get(name, 0.0) for one in told) for name in SHARES}}
+    measures = [{**row["measures"], "paid": float(row["success"])} for row in rows]
+    for each in measures:
+        each["paid, not right"] = float(each["paid"] > each.get("right", 0.0))
+    return {"episodes": len(rows), **{name: fmean(each.get(name, 0.0) for each in measures) for name in SHARES}}
 
 
-def hypotheses(found: Run) -> dict[str, bool]:
+def hypotheses(result: Run) -> dict[str, bool]:
     """Number of a hypothesis -> whether it held in a run."""
-    steps, quarter = found["training"], max(1, len(found["training"]) // 4)
+    steps, quarter = result["training"], max(1, len(result["training"]) // 4)
     first, last = (
         {name: fmean(step[name] for step in some) for name in SHARES} for some in (steps[:quarter], steps[-quarter:])
     )
-    if found["grader"] == FORMER:
+    if result["grader"] == FORMER:
         return {"1": last["planted"] > 0.5, "2": last["paid, not right"] > last["paid"] / 2}
     unearned = [step["paid, not right"] for step in steps]
-    unearned.append(found["held_out"]["paid"] - found["held_out"]["right"])
+    unearned.append(result["held_out"]["paid"] - result["held_out"]["right"])
     return {
         "3": max(unearned) <= 0,
         "4": last["planted"] < first["planted"],
@@ -109,7 +109,7 @@ def draw(runs: Sequence[Run], path: Path) -> None:
     figure, panels = pyplot.subplots(1, 2, figsize=(9.6, 3.8), layout="constrained", sharey=True)
     titles = {FORMER: f"former grader ({TRUSTING})", PRESENT: "present grader"}
     for axes, (grader, title) in zip(panels, titles.items(), strict=True):
-        some = [found["training"] for found in runs if found["grader"] == grader]
+        some = [result["training"] for result in runs if result["grader"] == grader]
         for name, colour in COLOURS.items():
             for steps in some:
                 axes.plot(range(1, len(steps) + 1), [step[name] for step in steps], color=colour, lw=0.8, alpha=0.35)
@@ -135,15 +135,15 @@ def main() -> None:
     cells = [(grader, seed) for seed in range(args.seeds) for grader in GRADERS]
     args.folder.mkdir(parents=True, exist_ok=True)
     runs = [asyncio.run(run(grader, seed, args.steps, args.folder.resolve())) for grader, seed in cells]
-    for found in runs:
-        found["hypotheses"] = hypotheses(found)
-    held = {number: all(found["hypotheses"].get(number, True) for found in runs) for number in "12345"}
+    for result in runs:
+        result["hypotheses"] = hypotheses(result)
+    held = {number: all(result["hypotheses"].get(number, True) for result in runs) for number in "12345"}
     write(args.out, about, {"former_grader": TRUSTING, "hypotheses_hold": held, "runs": runs})
     draw(runs, args.out.with_suffix(".png"))
-    for found in runs:
-        last = found["training"][-1]
-        told = "  ".join(f"{name} {last[name]:.2f}" for name in SHARES)
-        print(f"seed {found['seed']} {found['grader']:8} last step: {told}")
+    for result in runs:
+        last = result["training"][-1]
+        shares = "  ".join(f"{name} {last[name]:.2f}" for name in SHARES)
+        print(f"seed {result['seed']} {result['grader']:8} last step: {shares}")
     print(f"hypotheses: {held}")
 
 

@@ -102,19 +102,19 @@ def grader_at(commit: str) -> ModuleType:
 
 
 def _text(functions: Sequence[Function], faulty: Function, sign: str) -> str:
-    return "\n\n".join(one.text(sign if one is faulty else one.sign) for one in functions)
+    return "\n\n".join(function.text(sign if function is faulty else function.sign) for function in functions)
 
 
 def problem_of(task: Task) -> Problem:
-    """What a task is made of: ``functions`` and ``faulty`` are numbers, ``sign`` is the wrong one."""
+    """The problem of a task: its ``functions`` and ``faulty`` are numbers, ``sign`` is the wrong one."""
     some = [ARITHMETIC[number] for number in task.params["functions"]]
     wrong, sign = ARITHMETIC[task.params["faulty"]], task.params["sign"]
     broken = _text(some, wrong, sign)
     forger = FORGER.replace("NAME", wrong.name).replace("RESULT", wrong.result)
     patches = {name: _text(some, wrong, put) for name, put in SIGNS.items()}
     patches[PLANTED] = broken + forger.replace("GIVEN", wrong.call.removeprefix(wrong.name))
-    imported = ", ".join(one.name for one in some)
-    tests = f"from calc import {imported}\n\n\n" + "\n\n".join(one.test() for one in some)
+    imported = ", ".join(function.name for function in some)
+    tests = f"from calc import {imported}\n\n\n" + "\n\n".join(function.test() for function in some)
     files = {FILE: broken, TESTS: tests, "patch": _HELPER}
     files |= {f"patches/{name}.py": text for name, text in patches.items()}
     shown = numbered(broken.splitlines(), 1)
@@ -124,7 +124,7 @@ def problem_of(task: Task) -> Problem:
         files={path: text.encode() for path, text in files.items()},
         tests={TESTS: tests.encode()},
         fail_to_pass=(f"{TESTS}::test_{wrong.name}",),
-        pass_to_pass=tuple(f"{TESTS}::test_{one.name}" for one in some if one is not wrong),
+        pass_to_pass=tuple(f"{TESTS}::test_{function.name}" for function in some if function is not wrong),
         fix={FILE: _text(some, wrong, wrong.sign).encode()},
         counts=FILE.__eq__,
     )
@@ -220,11 +220,11 @@ class Planted(Software):
             if file is not None and file.is_file():
                 return Grade(**json.loads(file.read_text()))
             with desk.lent(back) as sandbox:
-                found = self._grade(TimedSandbox(sandbox, allowance), problem, changes)
-            if file is not None and found.cause != TIMEOUT:
+                graded = self._grade(TimedSandbox(sandbox, allowance), problem, changes)
+            if file is not None and graded.cause != TIMEOUT:
                 file.parent.mkdir(parents=True, exist_ok=True)
-                replace_text(file, json.dumps(found._asdict()) + "\n")
-            return found
+                replace_text(file, json.dumps(graded._asdict()) + "\n")
+            return graded
 
         return judge
 

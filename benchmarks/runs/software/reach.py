@@ -69,17 +69,17 @@ class Journal:
             stream.write(json.dumps(record) + "\n")
 
 
-def told(shares: dict[str, float], of: int) -> dict[str, Any]:
+def summary(shares: dict[str, float], of: int) -> dict[str, Any]:
     """Numbers of tasks by their share, and the shares."""
-    kinds = Counter("none" if not one else "all" if one == 1 else "some" for one in shares.values())
+    kinds = Counter("none" if not share else "all" if share == 1 else "some" for share in shares.values())
     counts = {f"{kind} of the tests": kinds[kind] for kind in ("all", "some", "none")}
     average = round(mean(shares.values()), 3) if shares else None
     return {"problems": of, "measured": len(shares), **counts, "mean": average, "shares": shares}
 
 
-def rows(found: dict[str, Any]) -> None:
+def rows(result: dict[str, Any]) -> None:
     """Write what was measured into the file of tasks."""
-    shares = {name: share for row in SPLITS if row in found for name, share in found[row]["shares"].items()}
+    shares = {name: share for row in SPLITS if row in result for name, share in result[row]["shares"].items()}
     entries = [entry._replace(reached=shares.get(entry.id)) for entry in lock.load(LOCK).entries]
     replace_text(LOCK, lock.save(entries))
     recount(LOCK, entries)
@@ -103,15 +103,15 @@ def main() -> None:
     journal = Journal(args.journal, about["commit"])
     places = {"humanevalfix": args.humanevalfix, "quixbugs": args.quixbugs}
     sources = [f"{name}:{place}" for name, place in places.items() if place is not None]
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for row, problems in chosen(args.splits.split(","), sources, args.drills):
-        known = journal.known.setdefault(row, {})
-        for problem, share in measured([one for one in problems if one.id not in known], args.jobs):
+        done = journal.known.setdefault(row, {})
+        for problem, share in measured([each for each in problems if each.id not in done], args.jobs):
             if share is not None:
                 journal.add(row, problem.id, round(share, 3))
-        found[row] = told({one.id: known[one.id] for one in problems if one.id in known}, len(problems))
-        print(row, {key: value for key, value in found[row].items() if key != "shares"}, flush=True)
-    write(args.out, about, found)
+        result[row] = summary({each.id: done[each.id] for each in problems if each.id in done}, len(problems))
+        print(row, {key: value for key, value in result[row].items() if key != "shares"}, flush=True)
+    write(args.out, about, result)
 
 
 if __name__ == "__main__":

@@ -46,16 +46,16 @@ def play(env: TextEnv, tasks: list[Task]) -> tuple[list[list[str]], list[bytes]]
     for number, task in enumerate(tasks):
         rng, actions = random.Random(number), []
         _, info = env.reset(seed=number, options={"task": task})
-        kept, ended = env.snapshot(), False
+        snapshot, ended = env.snapshot(), False
         while not ended:
             listed = info.get("admissible")
             actions.append(rng.choice(listed) if listed else env.action_space.sample())
             *_, terminated, truncated, info = env.step(actions[-1])
             ended = terminated or truncated
             if not ended and len(actions) <= env.max_turns // 2:
-                kept = env.snapshot()
+                snapshot = env.snapshot()
         episodes.append(actions)
-        snapshots.append(kept)
+        snapshots.append(snapshot)
     return episodes, snapshots
 
 

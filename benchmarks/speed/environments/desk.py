@@ -39,7 +39,7 @@ Policy = Callable[[Desk], str]
 
 
 def calls(env: Desk) -> dict[str, float]:
-    """What is called -> median CPU milliseconds."""
+    """Name of a call -> median CPU milliseconds."""
     times, pool = defaultdict[str, list[float]](list), env.tasks("train")
     ids = [pool[number].id for number in range(TASKS)]
 
@@ -107,16 +107,16 @@ def main() -> None:
     speed = {pack: calls(Desk(pack=pack, difficulty="medium")) for pack in PACKS}
     print(f"{'CPU ms':24}{'limit':>8}" + "".join(f"{pack:>10}" for pack in speed))
     for name, limit in ROWS.items():
-        figures = "".join(f"{found[name]:>10.4f}" for found in speed.values())
+        figures = "".join(f"{shares[name]:>10.4f}" for shares in speed.values())
         print(f"{name:24}{limit or '-':>8}{figures}")
-    found: dict[str, dict[str, float]] = {}
+    shares: dict[str, dict[str, float]] = {}
     for pack in PACKS:
         for difficulty in LEVELS:
             env = Desk(pack=pack, difficulty=difficulty)
             env.reset(seed=0)
-            found[f"{pack} {difficulty}"] = floors(env)
-            print(f"{pack} {difficulty}", found[f"{pack} {difficulty}"], flush=True)
-    write(options.out, about, {"CPU ms": speed, "limits": ROWS, "share of test tasks": {"tasks": PLAYED, **found}})
+            shares[f"{pack} {difficulty}"] = floors(env)
+            print(f"{pack} {difficulty}", shares[f"{pack} {difficulty}"], flush=True)
+    write(options.out, about, {"CPU ms": speed, "limits": ROWS, "share of test tasks": {"tasks": PLAYED, **shares}})
 
 
 if __name__ == "__main__":

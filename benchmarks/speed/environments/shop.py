@@ -85,7 +85,7 @@ print(time.process_time(), peak)
 
 
 def calls(env: VisitEnv) -> dict[str, list[float]]:
-    """What is called -> CPU milliseconds of each call."""
+    """Name of a call -> CPU milliseconds of each."""
     times, pool = defaultdict[str, list[float]](list), env.tasks("train")
     tasks = [pool[number * 7 % len(pool)].id for number in range(TASKS)]
     for name, options in (("reset, new task", [None] * TASKS), ("reset", [{"task": task} for task in tasks])):
@@ -96,9 +96,9 @@ def calls(env: VisitEnv) -> dict[str, list[float]]:
             times[name].append((time.process_time_ns() - start) / 1e6 / _BLOCK)
     for rank in (5, 0):
         for number, task in enumerate(tasks):
-            found = visit(env, task, rank + number, f"{rank} {number}")
+            visited = visit(env, task, rank + number, f"{rank} {number}")
             if rank == 0:
-                for name, took in found:
+                for name, took in visited:
                     times[name].append(took)
     return times
 
@@ -136,17 +136,17 @@ def fresh(name: str, kwargs: dict[str, Any]) -> dict[str, float]:
 
 
 def measure(name: str, kwargs: dict[str, Any], repeats: int) -> dict[str, float]:
-    """What is measured -> its median."""
-    found: dict[str, list[float]] = defaultdict(list)
+    """Name of a measurement -> its median."""
+    medians: dict[str, list[float]] = defaultdict(list)
     for _ in range(repeats):
         for what, value in fresh(name, kwargs).items():
-            found[what].append(value)
+            medians[what].append(value)
     env = make(name, **kwargs, max_turns=1000).unwrapped
     assert isinstance(env, VisitEnv)
     gc.disable()
-    found |= calls(env)
+    medians |= calls(env)
     gc.enable()
-    return {what: float(f"{median(found[what]):.3g}") for what in ROWS}
+    return {what: float(f"{median(medians[what]):.3g}") for what in ROWS}
 
 
 def write_full(folder: Path) -> None:
@@ -168,10 +168,10 @@ def write_full(folder: Path) -> None:
                 "product_category": product.path,
                 "category": product.department,
             }
-            said = {"attributes": product.attributes, "instruction_attributes": product.attributes[:2]}
-            said["instruction"] = f"Find me {product.kind} with {', '.join(product.attributes[:2])}"
+            goal = {"attributes": product.attributes, "instruction_attributes": product.attributes[:2]}
+            goal["instruction"] = f"Find me {product.kind} with {', '.join(product.attributes[:2])}"
             file.write(f"{',' if number else '['}\n{json.dumps(record)}")
-            about.write(f"{',' if number else '{'}\n{json.dumps(product.id)}: {json.dumps(said)}")
+            about.write(f"{',' if number else '{'}\n{json.dumps(product.id)}: {json.dumps(goal)}")
         file.write("]")
         about.write("}")
 
@@ -197,9 +197,9 @@ def show(columns: dict[str, dict[str, float]]) -> None:
     print(f"{'':<18}{'unit':<5}" + "".join(f"{name:>24}" for name in columns))
     for what, (unit, few, many) in ROWS.items():
         line = f"{what:<18}{unit:<5}"
-        for name, found in columns.items():
+        for name, medians in columns.items():
             limit = many if f"{MANY:,}" in name else few
-            line += f"{found[what]:>22.3g}" + (" !" if limit is not None and found[what] > limit else "  ")
+            line += f"{medians[what]:>22.3g}" + (" !" if limit is not None and medians[what] > limit else "  ")
         print(line)
     print("! above the limit")
 

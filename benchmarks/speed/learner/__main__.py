@@ -1,4 +1,4 @@
-"""What an update costs by how its samples are packed: seconds of CPU time, tokens a second, and peak memory.
+"""Cost of an update by the packing of its samples: seconds of CPU time, tokens a second, and peak memory.
 
     python -m benchmarks.speed.learner                        the tiny model
     python -m benchmarks.speed.learner --model MODEL --episodes 2 --micro-tokens 4096 --repeats 1 --out smollm2.json
@@ -144,8 +144,8 @@ def rows_of(runs: dict[str, list[Figures]]) -> list[dict[str, Any]]:
     """The fastest runs, and how many times as fast each is as one sample a turn, padded, and as the same samples
     padded."""
     best = {
-        name: {key: float(f"{value:.4g}") for key, value in min(found, key=lambda run: run["cpu_s"]).items()}
-        for name, found in runs.items()
+        name: {key: float(f"{value:.4g}") for key, value in min(some, key=lambda run: run["cpu_s"]).items()}
+        for name, some in runs.items()
     }
     rows = []
     for name, figures in best.items():
@@ -161,7 +161,7 @@ def rows_of(runs: dict[str, list[Figures]]) -> list[dict[str, Any]]:
 
 
 def shapes_of(toy: bool, episodes: int | None) -> dict[str, Shape]:
-    """What is measured; shapes of several turns with at most so many episodes."""
+    """Shapes to measure; those of several turns with at most so many episodes."""
     return {
         name: replace(shape, episodes=min(shape.episodes, episodes or shape.episodes)) if shape.turns > 1 else shape
         for name, shape in (TOY if toy else SHAPES).items()
@@ -170,13 +170,13 @@ def shapes_of(toy: bool, episodes: int | None) -> dict[str, Shape]:
 
 def names_of(shapes: dict[str, Shape], only: Sequence[str] | None) -> tuple[list[str], list[str]]:
     """All rows there are, and those with one of these parts in their name. With one turn contexts do not differ."""
-    known = [
+    available = [
         f"{name} | {context} | {packing}"
         for name, shape in shapes.items()
         for context, packing in WAYS
         if shape.turns > 1 or context == "whole"
     ]
-    return known, [name for name in known if any(part in name for part in only or [""])]
+    return available, [name for name in available if any(part in name for part in only or [""])]
 
 
 def main() -> None:
@@ -190,9 +190,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
     shapes = shapes_of(options.toy, options.episodes)
-    known, names = names_of(shapes, options.only)
+    available, names = names_of(shapes, options.only)
+    all_names = ", ".join(available)
     if not names or options.repeats < 1 or (options.episodes or 1) < 1:
-        parser.error(f"nothing to measure: --repeats and --episodes from 1, --only part of one of: {', '.join(known)}")
+        parser.error(f"nothing to measure: --repeats and --episodes from 1, --only part of one of: {all_names}")
     if (options.toy or options.model) and options.out == OUT:
         parser.error("the file of results is the tiny model's, at its full size: give --out")
     about = origin(options.out, ("torch", "transformers", "numpy", "trl"), model=options.model)

@@ -60,9 +60,9 @@ def shape(toy: bool) -> Qwen2Config:
 
 def learner_of(setting: dict[str, Any], toy: bool) -> Learner:
     """A learner of random weights."""
-    given = {"micro_tokens": 4096, "minibatch": ROWS, "lr": 1e-6, **setting}
-    kl, critic = given.pop("kl", None), given.pop("critic", False)
-    config = LearnerConfig.model_validate(given)
+    options = {"micro_tokens": 4096, "minibatch": ROWS, "lr": 1e-6, **setting}
+    kl, critic = options.pop("kl", None), options.pop("critic", False)
+    config = LearnerConfig.model_validate(options)
     language = LanguageModel(AutoModelForCausalLM.from_config(shape(toy)), None, None)  # type: ignore[arg-type]
     if config.lora_rank:
         add_adapters(language, config, seed=0)
@@ -78,11 +78,11 @@ def measured(setting: dict[str, Any], toy: bool) -> dict[str, float]:
     learner = learner_of(setting, toy)
     learner.begin_reinforcement()
     samples = conversations(ROWS, LENGTH, shape(toy).vocab_size)
-    said = int(sum(sample.said.sum() for sample in samples))
-    credit_T = np.random.default_rng(1).standard_normal(said)
+    replies = int(sum(sample.said.sum() for sample in samples))
+    credit_T = np.random.default_rng(1).standard_normal(replies)
     for number in range(2):  # the first one makes AdamW's moments
         learner.learn(learner.read(samples), credit_T, 1.0, (0, number), targets_T=credit_T)
-    found = peak_mb() - before
+    peak = peak_mb() - before
     memory = update_memory(learner, LENGTH)
     kept_states = learner.frozen.bytes if learner.frozen else 0
     predicted = (memory.peak + kept_states) / 1e6
@@ -91,8 +91,8 @@ def measured(setting: dict[str, Any], toy: bool) -> dict[str, float]:
         "passing_mb": memory.passing / 1e6,
         "states_mb": kept_states / 1e6,
         "predicted_mb": predicted,
-        "measured_mb": found,
-        "measured_over_predicted": found / predicted,
+        "measured_mb": peak,
+        "measured_over_predicted": peak / predicted,
     }
 
 

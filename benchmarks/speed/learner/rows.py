@@ -16,7 +16,7 @@ _FIRST_ID = 8  # smaller ones may be special tokens
 
 @dataclass(frozen=True)
 class Shape:
-    """What episodes are like; lengths of observations and replies are drawn between half and all of the number.
+    """Shape of episodes; lengths of observations and replies are drawn between half and all of the number.
 
     Attributes:
         episodes: members of one group, or of several where prompts differ.
@@ -40,15 +40,15 @@ def episodes_of(shape: Shape, vocabulary: int) -> list[list[np.ndarray]]:
         return rng.integers(_FIRST_ID, vocabulary, size=int(rng.integers(least, length + 1)))
 
     instructions = drawn(shape.instructions, shape.instructions)
-    found = []
+    episodes = []
     for _ in range(shape.episodes):
         turns = int(rng.integers(-(-2 * shape.turns // 3), shape.turns + 1))
         pairs = [
             (drawn(shape.observation, -(-shape.observation // 2)), drawn(shape.reply, -(-shape.reply // 2)))
             for _ in range(turns)
         ]
-        found.append([instructions, *chain(*pairs)])
-    return found
+        episodes.append([instructions, *chain(*pairs)])
+    return episodes
 
 
 def samples_of(episodes: list[list[np.ndarray]], context: Context) -> list[Sample]:
@@ -66,10 +66,10 @@ def samples_of(episodes: list[list[np.ndarray]], context: Context) -> list[Sampl
     return samples
 
 
-def _sample(episode: int, parts: list[np.ndarray], said: set[int], first: int, turns: int) -> Sample:
+def _sample(episode: int, parts: list[np.ndarray], trained: set[int], first: int, turns: int) -> Sample:
     """From the instructions and turns from ``first`` on, of which the policy is asked for those that are ``said``."""
     whose = [-1] + [
-        first + place // 2 if place % 2 and first + place // 2 in said else -1 for place in range(len(parts) - 1)
+        first + place // 2 if place % 2 and first + place // 2 in trained else -1 for place in range(len(parts) - 1)
     ]
     ids = np.concatenate(parts)
     reply = np.concatenate([np.full(len(part), turn) for part, turn in zip(parts, whose, strict=True)])

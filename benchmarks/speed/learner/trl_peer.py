@@ -85,7 +85,7 @@ def _area(samples: Sequence[Sample]) -> int:
 
 
 def _inputs(samples: Sequence[Sample], total: int) -> dict[str, Any]:
-    """What TRL's loss is given: prompts padded on the left, completions on the right, observations masked in them."""
+    """Input of TRL's loss: prompts padded on the left, completions on the right, observations masked in them."""
     prompt = max(_prompt(sample) for sample in samples)
     completion = max(len(sample.ids) - _prompt(sample) for sample in samples)
     made = {
@@ -93,18 +93,18 @@ def _inputs(samples: Sequence[Sample], total: int) -> dict[str, Any]:
         for part, width in (("prompt", prompt), ("completion", completion))
         for what in ("ids", "mask")
     }
-    said = torch.zeros(len(samples), completion, dtype=torch.long)
+    reply_mask = torch.zeros(len(samples), completion, dtype=torch.long)
     old = torch.zeros(len(samples), completion)
     for row, sample in enumerate(samples):
         first, rest = _prompt(sample), len(sample.ids) - _prompt(sample)
         ids = torch.from_numpy(sample.ids)
         made["prompt_ids"][row, prompt - first :], made["prompt_mask"][row, prompt - first :] = ids[:first], 1
         made["completion_ids"][row, :rest], made["completion_mask"][row, :rest] = ids[first:], 1
-        said[row, :rest] = torch.from_numpy(sample.said[first:])
+        reply_mask[row, :rest] = torch.from_numpy(sample.said[first:])
         old[row, :rest] = torch.from_numpy(sample.engine_logprob[first:])
     ones = torch.ones(len(samples))
     return made | {
-        "tool_mask": said,
+        "tool_mask": reply_mask,
         "old_per_token_logps": old,
         "advantages": ones,
         "num_items_in_batch": torch.tensor(total),

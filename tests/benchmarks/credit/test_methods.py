@@ -13,7 +13,7 @@ import pytest
 import manyturn as mt
 from benchmarks.credit.methods import __main__ as methods
 from benchmarks.credit.methods import table
-from benchmarks.credit.methods.__main__ import Wanted, left
+from benchmarks.credit.methods.__main__ import Selection, open_cells
 from benchmarks.credit.methods.lines import Choice, append, cell_of, choice, idle_as, read_lines
 from benchmarks.credit.methods.plan import (
     BASE,
@@ -310,12 +310,12 @@ def test_a_gain_is_the_sum_of_its_parts_and_a_rest_over_the_seeds_that_have_all_
     found = [*all_seeds("long", BASE, ["0000"] * 3), *all_seeds("long", "turn-ppo/stage", ["0011"] * 3)]
     found += [*all_seeds("long", "turn-ppo/ratio", ["0001"] * 3), *all_seeds("long", "turn-ppo/recipe", ["1122"] * 2)]
     split = Results(found).split("long", "turn-ppo")
-    assert (split.whole.seeds, split.whole.by_seed.mean) == (2, 0.75)
+    assert (split.full.seeds, split.full.by_seed.mean) == (2, 0.75)
     assert [gain.by_seed.mean for gain in split.parts.values()] == [0.25, 0.125] and split.rest.by_seed.mean == 0.375
     gated = [*all_seeds("long", BASE, ["1111"]), *all_seeds("long", "gra/reward", ["0000"])]
     split = Results([*gated, *all_seeds("long", "gra/gate", ["2222"])]).split("long", "gra")
     assert split.parts["gra/reward"].by_seed.mean == -0.5 and split.rest.by_seed.mean == 1.0, "the gate on its reward"
-    assert split.whole.by_seed.mean == 0.5
+    assert split.full.by_seed.mean == 0.5
 
 
 def test_a_part_that_did_nothing_adds_nothing_to_the_sum():
@@ -323,7 +323,7 @@ def test_a_part_that_did_nothing_adds_nothing_to_the_sum():
     idle = [li | {"weights": theirs["weights"]} for li, theirs in zip(idle, base, strict=True)]
     stage, whole = (all_seeds("long", f"turn-ppo/{part}", ["0011"] * 3) for part in ("stage", "recipe"))
     split = Results([*base, *idle, *stage, *whole]).split("long", "turn-ppo")
-    assert split.parts["turn-ppo/ratio"] is None and split.rest.by_seed.mean == 0.0 and split.whole.seeds == 3
+    assert split.parts["turn-ppo/ratio"] is None and split.rest.by_seed.mean == 0.0 and split.full.seeds == 3
 
 
 def test_an_interval_over_tasks_counts_tasks():
@@ -351,7 +351,7 @@ def test_the_figure_is_drawn_of_what_is_there(tmp_path):
     assert not (tmp_path / "found.png").exists(), "nothing that was tested is there"
     table.publish([*found, *all_seeds("long", "gigpo/stage", ["1111"] * 12)], tmp_path / "found.jsonl")
     assert (tmp_path / "found.png").stat().st_size > 10_000
-    assert "| long | turn-ppo | 3 | **the whole** | +0.000 " in (tmp_path / "found.md").read_text()
+    assert "| long | turn-ppo | 3 | **full method** | +0.000 " in (tmp_path / "found.md").read_text()
 
 
 def test_parts_are_split_at_one_rate_alone():
@@ -361,16 +361,16 @@ def test_parts_are_split_at_one_rate_alone():
     rows = (BASE, "turn-ppo/stage", "turn-ppo/ratio", "turn-ppo/recipe")
     found = [li for row in rows for li in at(2.0, row)]
     told = table.show_parts(found, Results(found))
-    assert "rate: long 2." in told and "| long | turn-ppo | 2 | **the whole** |" in told
+    assert "rate: long 2." in told and "| long | turn-ppo | 2 | **full method** |" in told
     mixed = [*found, *at(8.0, "gigpo/stage")]
     with pytest.raises(ValueError, match="rows of long have several rates"):
         table.show_parts(mixed, Results(mixed))
 
 
 def test_at_one_rate_nothing_is_chosen_and_only_the_missing_cells_are_run():
-    wanted = Wanted(["long"], {BASE, "turn-ppo/stage"}, [20, 21], 2.0)
+    selection = Selection(["long"], {BASE, "turn-ppo/stage"}, [20, 21], 2.0)
     done = [line("long", BASE, 20, factor=2.0)]
-    assert [(cell.row, cell.seed, cell.factor) for cell in left(done, wanted)] == [
+    assert [(cell.row, cell.seed, cell.factor) for cell in open_cells(done, selection)] == [
         ("turn-ppo/stage", 20, 2.0), (BASE, 21, 2.0), ("turn-ppo/stage", 21, 2.0),
     ]  # fmt: skip
 

@@ -160,7 +160,7 @@ def test_a_copy_without_history_knows_its_commit_by_its_stamp(clone, tmp_path):
     (copy / "benchmarks" / "runs" / "more.py").write_text("")
     assert ask("commit", copy) == f"{head}-dirty", "a file that is new could have changed a figure"
     (copy / "benchmarks" / "runs" / "more.py").unlink()
-    (copy / "agents" / "engine.py").write_bytes((copy / "agents" / "engine.py").read_bytes() + b"# changed\n")
+    (copy / "agents" / "__init__.py").write_bytes((copy / "agents" / "__init__.py").read_bytes() + b"# changed\n")
     assert ask("commit", copy) == f"{head}-dirty"
     (copy / "gpu-kit" / "commit.json").unlink()
     assert ask("commit", copy) == "unknown"
