@@ -55,7 +55,7 @@ def main() -> int:
         from benchmarks.gpu_kit import table as tables
 
         return tables.main(options.journal)
-    from benchmarks.gpu_kit import pack as packing
+    from benchmarks.gpu_kit.carried import pack as packing
 
     return packing.main(options.carried)
 

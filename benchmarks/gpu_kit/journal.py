@@ -14,12 +14,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.kit.provenance import ROOT
+from benchmarks.kit.provenance import RESULTS, ROOT, STAMP
 
 Row = dict[str, Any]
 Figures = Mapping[str, Any]
 _FOLDERS = ("manyturn", "envs", "agents", "trainers", "containers", "benchmarks", "tests", "gpu-kit")
-_LEFT_OUT = ("benchmarks/results/", "gpu-kit/journal/", "gpu-kit/commit.json")  # outputs, and what names the commit
+# Outputs, and what names the commit.
+_LEFT_OUT = (*(str(path.relative_to(ROOT)) for path in (RESULTS, STAMP)), "gpu-kit/journal/")
 _hashing = False  # what is opened to be hashed is read by nobody
 
 

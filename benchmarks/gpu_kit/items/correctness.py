@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 import torch
 
-from benchmarks.gpu_kit import reference
+from benchmarks.gpu_kit.carried import reference
 from benchmarks.gpu_kit.cases import Case, Kit
 from benchmarks.gpu_kit.device import Device
 from benchmarks.gpu_kit.journal import Figures

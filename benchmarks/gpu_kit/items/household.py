@@ -29,10 +29,10 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.gpu_kit import household_rows
+from benchmarks.gpu_kit.carried import household_rows
+from benchmarks.gpu_kit.carried.household_rows import household
 from benchmarks.gpu_kit.cases import Case, Kit
 from benchmarks.gpu_kit.device import Device
-from benchmarks.gpu_kit.household_rows import household
 from benchmarks.gpu_kit.journal import Figures
 from manyturn.agents.play.episode import Episode
 from manyturn.trainers.learn.passes.samples import Sample, samples_of

@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 import torch
 
-from benchmarks.gpu_kit import household_rows
+from benchmarks.gpu_kit.carried import household_rows
 from benchmarks.gpu_kit.cases import Case, Kit
 from benchmarks.gpu_kit.device import Device
 from benchmarks.gpu_kit.flops import of_rows, of_tree

@@ -145,7 +145,7 @@ def main(folder: Path) -> int:
     """Fill the folder anew; rows that came back from the machine stay in it."""
     import torch
 
-    from benchmarks.gpu_kit import household_rows, reference
+    from benchmarks.gpu_kit.carried import household_rows, reference
 
     torch.set_num_threads(1)  # rows and numbers have the same bits each time, and what depends on them still counts
     print(f"{provenance.STAMP.name}: {provenance.stamp()}")

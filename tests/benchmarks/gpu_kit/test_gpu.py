@@ -13,9 +13,8 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
-from benchmarks.gpu_kit import flops, household_rows, journal, pack, reference, schedule, shapes, table
+from benchmarks.gpu_kit import flops, journal, schedule, shapes, table
+from benchmarks.gpu_kit.carried import household_rows, pack, reference
 from benchmarks.gpu_kit.cases import Case, Session, Writer, measure
 from benchmarks.gpu_kit.device import Device
 from benchmarks.gpu_kit.items import correctness
