@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import log
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from pydantic import Field
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedConfig, PreTrainedModel, Qwen2Config
@@ -16,6 +17,9 @@ from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedConfig, Pr
 from manyturn.agents.model.language_model import LanguageModel, tiny_tokenizer
 from manyturn.agents.model.model_config import MODELS, ModelConfig, ModelContext
 from manyturn.agents.text.template import ChatTemplate
+from manyturn.envs.contract.keys import generator
+from manyturn.trainers.learn.learner.adapters import add_adapters
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 
 _NEVER = -1e4  # logit of ids that stand for no word
 
@@ -58,6 +62,7 @@ SHAPES = {
     "qwen2.5-1.5b": Shape("qwen2", 1536, 8960, 28, 12, 2, 151936),
     "smollm2-135m": Shape("llama", 576, 1536, 30, 9, 3, 49152, 1e5),
     "toy": Shape("qwen2", 32, 64, 2, 4, 2, 1024),
+    "toy-words": Shape("qwen2", 32, 64, 2, 4, 2, 16384),
 }
 
 
@@ -77,6 +82,21 @@ def random_model(
         torch.manual_seed(seed)
         model = AutoModelForCausalLM.from_config(config, dtype=dtype)
     return model.eval()
+
+
+@torch.no_grad()
+def fill(model: torch.nn.Module, spread: float) -> None:
+    """Give a model on the CPU weights that depend on their names only, not on the library that made it.
+
+    Args:
+        spread: standard deviation; weights of norms are 1.
+    """
+    for name, weights in model.named_parameters():
+        if "norm" in name:
+            weights.fill_(1.0)
+            continue
+        numbers = generator("gpu weights", name).standard_normal(tuple(weights.shape), dtype=np.float32)
+        weights.copy_(torch.from_numpy(numbers) * spread)
 
 
 def random_language(
@@ -99,6 +119,13 @@ def random_language(
     head = model.get_output_embeddings()
     head.bias = torch.nn.Parameter(bias.to(device, dtype))  # the random weights are so small that it decides
     return LanguageModel(model, tokenizer, template)
+
+
+def with_adapters(model: PreTrainedModel, rank: int) -> PreTrainedModel:
+    """The model with adapters on all its linear layers, as ``learner.lora_rank`` makes them."""
+    language = LanguageModel(model, None, None)  # type: ignore[arg-type]  # no text
+    add_adapters(language, LearnerConfig(lora_rank=rank), seed=0)
+    return language.model
 
 
 class GpuShape(ModelConfig):

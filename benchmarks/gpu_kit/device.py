@@ -1,7 +1,7 @@
 """The device that is measured: its name, clocks that wait for it, its memory at the peak.
 
 A GPU works on while Python goes on, so nothing is timed or weighed without waiting for it. On a CPU the same calls
-measure this process, so that each part can be tried without a GPU.
+measure this process, so that each item can be tried without a GPU.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ PEAKS = {
 
 
 class Device:
-    """Where a part runs.
+    """The device that an item runs on.
 
     Args:
         name: cuda, cpu, or auto for a GPU if there is one.
@@ -51,6 +51,14 @@ class Device:
         gc.collect()
         if self.on_gpu:
             torch.cuda.empty_cache()
+
+    def works(self) -> bool:
+        """Whether it still computes; an access outside of its memory, say, breaks it for the process."""
+        try:
+            self.wait()
+            return bool(torch.ones(2, device=self.torch).sum().item() == 2.0)
+        except RuntimeError:
+            return False
 
     def forget_peak(self) -> None:
         """From now on ``peak`` is that of what comes next."""
@@ -102,6 +110,12 @@ class Device:
         """FLOP/s of a product of two square matrices of random numbers in bfloat16: what can be reached at all."""
         left, right = (torch.randn(size, size, device=self.torch).to(torch.bfloat16) for _ in range(2))
         return 2 * size**3 / self.seconds(lambda: left @ right, warm=3, repeats=10)
+
+    def copy_rate(self, size: float) -> float:
+        """Bytes per second of a copy within the device, those that are read and those that are written."""
+        source = torch.zeros(int(size), dtype=torch.uint8, device=self.torch)
+        target = torch.empty_like(source)
+        return 2 * size / self.seconds(lambda: target.copy_(source), warm=3, repeats=10)
 
     def facts(self) -> dict[str, str]:
         """What a figure has to say of where it is from."""

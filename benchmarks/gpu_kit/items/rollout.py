@@ -1,36 +1,30 @@
-"""How fast tokens are drawn on a GPU: our engine, the library's own ways, vLLM where it is; and with environments.
+"""How fast tokens are drawn: our engine, next to the library's own ways of drawing.
 
 All answer the same requests: groups of eight with one prompt each, prompts of different lengths, replies of one length.
-Prompts are read within the time. ``share`` is of the same requests by the library's padded ``generate``. Then episodes
-of many turns are played in environments, and the same requests asked again without them: ``share`` is the part of the
-engine's own speed that is left.
+Prompts are read within the time.
 """
 
 import asyncio
-import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
-from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
-import rollout
-import rollout_world
 import torch
-from gpu_device import Device
-from gpu_items import Figures, Item, Kit
-from gpu_shapes import SHAPES, random_language, random_model
 from transformers import ContinuousBatchingConfig, GenerationConfig, PreTrainedModel
 
+from benchmarks.gpu_kit.cases import Case, Kit
+from benchmarks.gpu_kit.device import Device
+from benchmarks.gpu_kit.journal import Figures
+from benchmarks.gpu_kit.shapes import SHAPES, random_model
 from manyturn.agents.engine.engine import Engine, Sampling
 from manyturn.agents.engine.engine_config import EngineContext, build_engine
 from manyturn.agents.engine.engines.transformers import TransformersConfig
-from manyturn.agents.play.vocabulary import texts_of
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.hosting.seats import InlineSeats
 
 _GROUP = 8
+# What versions of the library call the tokens of a block; 5.17 has the second name only.
+_SIZE = next(name for name in ("page_size", "block_size") if name in {f.name for f in fields(ContinuousBatchingConfig)})
 _BLOCK, _PASS = 256, 4096  # tokens of a block of the library's cache, and of a pass; the latter is ours too
 
 
@@ -58,27 +52,19 @@ class Load:
         return [prompt for prompt in each for _ in range(_GROUP)]
 
 
-LOADS = (Load("qwen2.5-0.5b", 128, 256, 768, 128), Load("qwen2.5-1.5b", 128, 256, 768, 128))
-TOY = (Load("toy", 8, 5, 9, 4),)
+LOAD = Load("qwen2.5-1.5b", 128, 256, 768, 96)
+TOY = Load("toy", 8, 5, 9, 4)
 
 
-def items(kit: Kit) -> list[Item]:
-    found = list[Item]()
-    for load in TOY if kit.toy else LOADS:
-        ways: dict[str, Callable[[Device, Load], Figures]] = {
-            "transformers, padded generate": generated,
-            "manyturn, running batch": partial(ours, reproducible=False),
-            "manyturn, rounds": partial(ours, reproducible=True),
-            "transformers, continuous batching": continuous,
-            "vllm": by_vllm,
-        }
-        found += [Item(f"{load.shape}: {way}", 75, partial(of, kit.device, load)) for way, of in ways.items()]
-    shape, episodes = ("toy", 4) if kit.toy else ("qwen2.5-0.5b", 256)
-    kinds = {"running batch": False, "rounds": True}
-    return found + [
-        Item(f"{shape}: environments, {kind}", 75, partial(attached, kit.device, shape, episodes, reproducible=bits))
-        for kind, bits in kinds.items()
-    ]
+def cases(kit: Kit) -> list[Case]:
+    load = TOY if kit.toy else LOAD
+    ways: dict[str, Callable[[Device, Load], Figures]] = {
+        "manyturn, running batch": partial(ours, reproducible=False),
+        "transformers, padded generate": generated,
+        "transformers, continuous batching": continuous,
+        "manyturn, rounds": partial(ours, reproducible=True),
+    }
+    return [Case(way, partial(of, kit.device, load)) for way, of in ways.items()]
 
 
 def _rates(load: Load, seconds: float) -> dict[str, float]:
@@ -149,7 +135,7 @@ def continuous(device: Device, load: Load) -> Figures:
     """The library's own continuous batching; left alone it would take most of the memory there is."""
     model, prompts = _model(device, load), load.requests()
     blocks = load.prompts * -(-(load.longest + load.reply) // _BLOCK)
-    room = ContinuousBatchingConfig(page_size=_BLOCK, num_blocks=blocks, max_batch_tokens=_PASS)
+    room = ContinuousBatchingConfig(**{_SIZE: _BLOCK}, num_blocks=blocks, max_batch_tokens=_PASS)  # type: ignore[arg-type]
 
     def draw(tokens: int) -> None:
         config = GenerationConfig(max_new_tokens=tokens, do_sample=True, top_k=0, eos_token_id=-1, pad_token_id=0)
@@ -164,67 +150,3 @@ def continuous(device: Device, load: Load) -> Figures:
     with device.timed() as took:
         draw(load.reply)
     return _rates(load, took[0])
-
-
-def by_vllm(device: Device, load: Load) -> Figures:
-    """vLLM, if it is installed; otherwise the row says that it is not."""
-    if find_spec("vllm") is None:
-        return {"not measured": "vllm is not installed here"}
-    from vllm import LLM, SamplingParams
-
-    with tempfile.TemporaryDirectory() as folder:
-        config: Any = SHAPES[load.shape].config()
-        config.architectures = ["Qwen2ForCausalLM"]
-        config.save_pretrained(folder)
-        llm = LLM(
-            model=folder,
-            load_format="dummy",
-            skip_tokenizer_init=True,
-            dtype="bfloat16",
-            max_model_len=load.longest + load.reply,
-            gpu_memory_utilization=0.6,
-            logprobs_mode="processed_logprobs",
-        )
-        prompts = [{"prompt_token_ids": prompt} for prompt in load.requests()]
-
-        def draw(tokens: int) -> None:
-            told = SamplingParams(max_tokens=tokens, ignore_eos=True, detokenize=False, logprobs=0)
-            llm.generate(prompts, told, use_tqdm=False)
-
-        draw(4)
-        llm.reset_prefix_cache()
-        with device.timed() as took:
-            draw(load.reply)
-    return _rates(load, took[0])
-
-
-def attached(device: Device, shape: str, episodes: int, reproducible: bool) -> Figures:
-    """Episodes with environments, against the engine alone on the same requests."""
-    dtype = torch.bfloat16 if device.on_gpu else torch.float32
-    texts = asyncio.run(texts_of(InlineSeats(rollout.ENV), rollout.AGENT, tasks=8, seed=0))
-    made = random_language(shape, device.torch, texts, reply=12, dtype=dtype)
-    size = rollout.Size(episodes, max(2, episodes // 2), (0, 0))
-    config = TransformersConfig(reproducible=reproducible, max_batch=size.side_by_side)
-    longest = rollout.AGENT.max_context
-    engine = build_engine(config, EngineContext(made.model, made.template.end_ids, learns=False, max_context=longest))
-    noting = rollout.Noting(engine)
-
-    async def play() -> tuple[float, float]:
-        few = rollout.Size(size.side_by_side // 2, size.side_by_side, size.shape)
-        await rollout.attached(made, engine, few)
-        played = await rollout.attached(made, noting, size)
-        drawn = await rollout.replayed(engine, noting.noted, size.side_by_side, exact=False)
-        await engine.shutdown()
-        return played, drawn
-
-    played, drawn = asyncio.run(play())
-    turns = sum(map(len, noting.noted.values()))
-    tokens = sum(len(reply.ids) for replies in noting.noted.values() for _, reply in replies)
-    return {
-        "episodes": episodes,
-        "turns": turns,
-        "most_turns": rollout_world.MOST,
-        "drawn_tokens_per_s": tokens / played,
-        "episodes_per_s": episodes / played,
-        "share": drawn / played,
-    }
