@@ -317,7 +317,7 @@ def test_ctrl_c_ends_it_cleanly(run):
     found = re.search(r"(http://127\.0\.0\.1:\d+/)#token=(\S+)", line)
     answer = httpx.get(f"{found[1]}api/document", headers={"X-Manyturn-Token": found[2]}, trust_env=False)
     server.send_signal(signal.SIGINT)
-    rest, errors = server.communicate(timeout=20)
+    rest, errors = server.communicate(timeout=60)
     assert answer.status_code == 200 and (server.returncode, rest, errors) == (0, "", "")
 
 
