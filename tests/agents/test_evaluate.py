@@ -29,6 +29,8 @@ from manyturn.envs.contract.panel import Panel, PanelError, make_panel
 from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.seats import open_seats
 
+pytestmark = pytest.mark.versions
+
 MAZE = "manyturn/Maze-v0"
 
 

@@ -27,6 +27,8 @@ from manyturn.envs.contract.keys import generator
 from manyturn.envs.hosting.host import Answer
 from manyturn.envs.hosting.seats import open_seats
 
+pytestmark = pytest.mark.versions
+
 EPISODE = EpisodeKey(0, "evaluate", "test/1", 0)
 
 

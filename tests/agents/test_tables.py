@@ -13,6 +13,8 @@ from manyturn.agents.records.episode_rows import EPISODES, TURNS, turn_schema
 from manyturn.agents.records.tables import RecordsError, Schema, open_table, replace_table, table_in, write_table
 from manyturn.envs.contract.keys import generator
 
+pytestmark = pytest.mark.versions
+
 SUFFIXES = (".parquet", ".rows.jsonl.gz")
 KINDS = ("text", "int", "float", "flag", "texts", "float32s", "figures")
 SCHEMA = Schema("odds", 7, {kind: kind for kind in KINDS}, frozenset(KINDS))

@@ -49,7 +49,7 @@ HELD_UP = {
 }
 # Held up in this process by somebody's code, which hears of no signal: the first has to wait for its patience.
 # The others wait where one of these does.
-USUAL = ("train", "evaluate", "evaluate in workers", "check", "report", "containers", "evaluate openai", "envs", "view")
+USUAL = ("train", "evaluate in workers", "check", "containers", "evaluate openai")
 CALLED = ("evaluate", "evaluate, in C", "play")
 STUBBORN = ("train", "evaluate", "evaluate, in C", "evaluate FILE.py:policy", "play")
 SPIN = "from pathlib import Path\nimport time\nPath('mark').touch()\nwhile True:\n    time.sleep(1)\n"

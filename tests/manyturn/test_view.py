@@ -26,6 +26,8 @@ from manyturn.report.view import View, ViewError
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.run.loop.loop import train
 
+pytestmark = pytest.mark.versions
+
 SHORT = {
     "env": {"id": "manyturn/Maze-v0"},
     "model": {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 4},

@@ -17,6 +17,8 @@ from manyturn.envs.contract.turn_reward import WRAPPERS, TurnReward, WrapperMism
 from manyturn.envs.contract.wrappers.part_weights import PartWeights
 from manyturn.envs.hosting.host import Host
 
+pytestmark = pytest.mark.versions
+
 HERE = Path(__file__).parents[1]
 SOUND = f"{HERE / 'broken.py'}:Sound"
 FAULTY = f"{HERE / 'faulty.py'}:Faulty"

@@ -27,6 +27,8 @@ from manyturn.envs.hosting.seats import InlineSeats, Seats
 from manyturn.envs.hosting.wire import step_to_wire
 from manyturn.envs.hosting.worker import WorkerError
 
+pytestmark = pytest.mark.versions
+
 FILE = Path(__file__).parents[1] / "faulty.py"
 FAULTY = f"{FILE}:Faulty"
 MAZE = "manyturn/Maze-v0"

@@ -21,6 +21,8 @@ from manyturn.envs.hosting.host import Answer, EnvError
 from manyturn.envs.hosting.seats import InlineSeats, Seats, WorkerSeats, open_seats
 from manyturn.envs.hosting.worker import WorkerError
 
+pytestmark = pytest.mark.versions
+
 FILE = Path(__file__).parents[1] / "faulty.py"
 FAULTY = f"{FILE}:Faulty"
 STRANGER = f"{FILE}:Stranger"

@@ -15,6 +15,8 @@ from manyturn.envs.hosting.host import Host
 from manyturn.envs.tools.calls import calls_text
 from manyturn.envs.tools.toolrl import correctness
 
+pytestmark = pytest.mark.versions
+
 CALL = st.tuples(st.sampled_from("abc"), st.dictionaries(st.sampled_from("xyz"), st.integers(0, 2)))
 UNSCALED = [{"name": "toolrl", "scale": 1.0}]
 

@@ -17,6 +17,8 @@ from manyturn.envs.web.reader import Action, PageReader, parse
 from manyturn.envs.web.snapshot import read
 from manyturn.envs.web.tab import Tab
 
+pytestmark = pytest.mark.versions
+
 HOSTILE = """<!doctype html><title>t</title>
 <link rel="stylesheet" href="ELSEWHERE/style.css"><link rel="preconnect" href="ELSEWHERE">
 <link rel="prefetch" href="ELSEWHERE/prefetch"><link rel="icon" href="ELSEWHERE/icon">

@@ -10,6 +10,8 @@ import pytest
 from manyturn.report.page import static_page
 from manyturn.terminal.escape import visible
 
+pytestmark = pytest.mark.versions
+
 LAPTOP, PHONE = {"width": 1366, "height": 768}, {"width": 390, "height": 844}
 
 

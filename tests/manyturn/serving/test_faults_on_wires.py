@@ -13,6 +13,8 @@ if any(find_spec(name) is None for name in ("uvicorn", "wsproto")):
 
 import httpx
 
+pytestmark = pytest.mark.versions
+
 
 class Nemo:
     """A session of NeMo Gym's agent: a cookie."""

@@ -15,6 +15,8 @@ if any(find_spec(name) is None for name in ("mcp", "uvicorn", "wsproto")):
 
 from mcp import Client, MCPError
 
+pytestmark = pytest.mark.versions
+
 DESK, SHOP, HOUSEHOLD = (f"manyturn/{name}-v0" for name in ("Desk", "Shop", "Household"))
 
 

@@ -1,7 +1,11 @@
 """Relative paths that name nothing any more when a run is resumed from another folder."""
 
+import pytest
+
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.recipe.located import located
+
+pytestmark = pytest.mark.versions
 
 
 def test_paths_hold_from_any_folder(tmp_path, monkeypatch):

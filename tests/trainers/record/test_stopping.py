@@ -9,6 +9,8 @@ import pytest
 
 from manyturn.trainers.record.stop_signal import Stopped, Stopping
 
+pytestmark = pytest.mark.versions
+
 
 def _stopped(work, drain):
     async def main():

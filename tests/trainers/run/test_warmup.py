@@ -17,6 +17,8 @@ from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.record.stop_signal import Stopped
 from manyturn.trainers.run.loop.loop import train
 
+pytestmark = pytest.mark.versions
+
 HOPELESS = """
 import manyturn as mt
 

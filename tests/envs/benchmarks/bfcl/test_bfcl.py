@@ -14,6 +14,8 @@ from manyturn.envs.benchmarks.bfcl.wheel import INSTALL, KINDS, BfclMissing
 from manyturn.envs.benchmarks.bfcl.world import gold_call
 from manyturn.envs.tools.calls import call_text
 
+pytestmark = pytest.mark.versions
+
 
 @pytest.fixture(scope="module")
 def bfcl() -> Callable[[str], BFCL]:
