@@ -81,7 +81,7 @@ class SamplerServer(OneDriver):
 
 
 class _Aboard:
-    """What one driver asks for, as an async context manager that ends it."""
+    """Engine of one driver, as an async context manager that ends it."""
 
     def __init__(self, made: DescribedEngine, socket: WebSocket):
         self._made, self._engine, self._socket = made, made.engine, socket
@@ -121,7 +121,11 @@ class _Aboard:
             case "draw":
                 draw = draw_from_wire(message)
                 task = asyncio.create_task(self._draw(number, *draw))
+<<<<<<< HEAD
                 self._draws[task] = draw.key, number
+=======
+                self._draws[task] = draw[0], number
+>>>>>>> main
                 task.add_done_callback(self._drawn)
             case "close":
                 self._close(key_from_wire(message["key"]))
