@@ -75,17 +75,10 @@ def fits(name: str, parameters: int, memory: float, on_gpu: bool, per_token: int
     return Diagnosis("note", f"fits {name}", f"{what}: too much for {where}, with LoRA too; take a larger machine")
 
 
-<<<<<<< HEAD
-def _beside(memory: float, training: float, on_gpu: bool, kept: int) -> str:
-    """How many episodes the engine can keep, beside what training keeps."""
-    episode = _EPISODE * kept * (2 if on_gpu else 4)
-    count = int(cache_room(memory, training, on_gpu=on_gpu) // episode)
-=======
 def _beside(memory: float, training: float, on_gpu: bool, per_token: int) -> str:
     """Number of episodes that fit in the engine's memory next to training."""
     episode = _EPISODE * per_token * (2 if on_gpu else 4)
-    count = int(cache_room(memory, training, on_gpu) // episode)
->>>>>>> main
+    count = int(cache_room(memory, training, on_gpu=on_gpu) // episode)
     return f", with keys and values of {count:,} episodes of {_EPISODE} tokens"
 
 

@@ -68,13 +68,8 @@ class Tally:
         if not one.need:
             values = values_by_task(scored_rows(found.episodes), "success")
             self._success |= {f"{one.name} {task}": numbers for task, numbers in values.items()}
-<<<<<<< HEAD
-        said = reply_remarks(found.episodes, found.turns, summary["agent"])
-        for remark in (*said.lines, *remarks(summary, invalid_explained=said.explain_invalid)):
-=======
         notes = reply_remarks(found.episodes, found.turns, summary["agent"])
-        for remark in (*notes.lines, *remarks(summary, notes.explain_invalid)):
->>>>>>> main
+        for remark in (*notes.lines, *remarks(summary, invalid_explained=notes.explain_invalid)):
             self._remarks.setdefault(remark, []).append(one.name)
 
     def finish(self, out: Path) -> Result:
