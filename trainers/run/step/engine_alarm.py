@@ -58,7 +58,7 @@ async def check_engines(run: Run, updates: Sequence[PolicyUpdate]) -> dict[str, 
     alarms: dict[str, str] = {}
     for update in updates:
         trainee, reading = update.trainee, update.step.reading
-        if run.config.learner.old_logprobs == "engine":
+        if run.config.learner.old_logprobs == "engine" and not reading.is_made:
             samples = _some(reading.samples)
             figures = _mismatch(trainee.learner.reader, samples)
         else:
