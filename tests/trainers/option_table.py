@@ -366,6 +366,7 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "columns=*": Unchanged(why="it has no options, and is there where a stage needs it"),
     # The run.
     "evaluation.*": Unchanged(why=RECORD),
+    "stopping.no_signal": Unchanged(why="of when a run ends; test_no_signal.py holds it"),
     "loggers=csv": Unchanged({}, why=RECORD),
     "loggers=*": Unchanged(why="of who watches, which tests/trainers/record/test_sinks.py holds the weights to"),
     "loggers=*.*": Unchanged(why="of what they are shown"),

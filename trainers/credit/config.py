@@ -62,7 +62,9 @@ class CreditConfig(Options):
     @model_validator(mode="after")
     def _stages_go_together(self, info: ValidationInfo) -> Self:
         """Refuse stages that exclude each other, also without a run: credit can be used by itself."""
-        if info.context != UNFINISHED and (reason := self._refuse_weights() or self._refuse_order()):
+        if info.context != UNFINISHED and (
+            reason := self._refuse_weights() or self._refuse_order() or self._refuse_advantage()
+        ):
             raise ValueError(reason)
         return self
 
@@ -100,6 +102,10 @@ class CreditConfig(Options):
                         f"({', '.join(sorted(other.adds))})"
                     )
         return None
+
+    def _refuse_advantage(self) -> str | None:
+        reasons = (stage.refuse_advantage(self.advantage) for stage in self.rewards)
+        return next(filter(None, reasons), None)
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         if run.objective.averages_over_reply and self.advantage.by_token:

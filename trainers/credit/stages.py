@@ -49,6 +49,10 @@ class StageConfig(Named):
         """The discount of the returns that an advantage compares over turns in one situation; None if it does not."""
         return None
 
+    def refuse_advantage(self, advantage: "StageConfig") -> str | None:
+        """The reason why a reward stage cannot be used with an advantage; None if it can."""
+        return None
+
     def named_parts(self) -> set[str]:
         """Parts of the reward that the options name."""
         return set()
