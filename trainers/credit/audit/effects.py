@@ -1,0 +1,111 @@
+"""True effects of turns, estimated from continuations, with their standard errors.
+
+    effect_k = Q(s_k, a_k) - V(s_k) = r_k + V(s_(k+1)) - V(s_k)
+
+V of a situation is the mean return of continuations from it under the policy that played the episode. Where chance
+decides what comes after an action, Q has continuations of its own, which begin with that action.
+
+Continuation m of every situation of a task draws the same random numbers (common random numbers), so that the errors of
+both means are correlated and their difference is less noisy:
+
+    var(effect_k) = v_a / n_a + v_b / n_b - 2 c min(n_a, n_b) / (n_a n_b)
+
+with variances v and numbers n of the continuations after and before the turn, and their covariance c over the pairs of
+equal m. Few continuations that all end alike do not show that a situation is certain: variances are shrunk towards the
+mean of their task, which counts as ``PRIOR`` continuations.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from manyturn.trainers.credit.turn_batch import BoolK, FloatK, IntK
+
+PRIOR = 2.0  # continuations that the task's mean variance counts as
+END = -1  # in place of a start's number: the episode is over, and worth 0
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """True effects of K turns.
+
+    Attributes:
+        effect_K: Q(s, a) - V(s), in units of the return.
+        error_K: standard error of each effect.
+        value_K: V(s) before the turn.
+        value_error_K: standard error of each value.
+    """
+
+    effect_K: FloatK
+    error_K: FloatK
+    value_K: FloatK
+    value_error_K: FloatK
+
+    def certain_K(self, errors: float = 3.0) -> BoolK:
+        """Turns (K) whose effect is more than so many standard errors away from 0."""
+        return np.abs(self.effect_K) > errors * self.error_K
+
+
+def effects_of_task(returns: Sequence[np.ndarray], before_K: IntK, after_K: IntK, reward_K: FloatK) -> Effects:
+    """The effects of the K turns of one task.
+
+    >>> sure, even = np.ones(4), np.array([1.0, 0.0, 1.0, 0.0])
+    >>> effects = effects_of_task([even, sure], np.array([0, 1]), np.array([1, END]), np.array([0.0, 1.0]))
+    >>> effects.effect_K
+    array([0.5, 0. ])
+
+    Args:
+        returns: for each start of continuations their returns from there on; at least two each.
+        before_K: number of the start before each turn.
+        after_K: number of the start after it; ``END`` where the episode is over.
+        reward_K: reward of the turn itself; 0 where the returns after it include it.
+    """
+    mean_S, spread_S, count_S = moments(returns)
+    after = [returns[a] if a != END else np.zeros(0) for a in after_K]
+    unit_K, pairs_K = np.zeros(len(before_K)), np.zeros(len(before_K))
+    for k, (b, later) in enumerate(zip(before_K, after, strict=True)):
+        unit_K[k], pairs_K[k] = _unit_variance(returns[b], later)
+    shrunk_K = ((pairs_K - 1) * unit_K + PRIOR * unit_K.mean()) / (pairs_K - 1 + PRIOR)
+    value_after_K = np.where(after_K == END, 0.0, mean_S[after_K])
+    return Effects(
+        effect_K=reward_K + value_after_K - mean_S[before_K],
+        error_K=np.sqrt(shrunk_K / pairs_K),
+        value_K=mean_S[before_K],
+        value_error_K=np.sqrt(spread_S / count_S)[before_K],
+    )
+
+
+def moments(returns: Sequence[np.ndarray]) -> tuple[FloatK, FloatK, FloatK]:
+    """Mean, shrunk variance and number of the continuations of each of S starts."""
+    count_S = np.array([len(one) for one in returns], np.float64)
+    mean_S = np.array([one.mean() for one in returns])
+    plain_S = np.array([one.var(ddof=1) for one in returns])
+    pool = float(np.average(plain_S, weights=count_S - 1))
+    return mean_S, ((count_S - 1) * plain_S + PRIOR * pool) / (count_S - 1 + PRIOR), count_S
+
+
+def _unit_variance(before: np.ndarray, after: np.ndarray) -> tuple[float, int]:
+    """Variance of the difference of two means times the number of pairs, and that number; no ``after`` is 0."""
+    n = len(before)
+    if not len(after):
+        return float(before.var(ddof=1)), n
+    pairs = min(n, len(after))
+    shared = float(np.cov(before[:pairs], after[:pairs])[0, 1])
+    both = before.var(ddof=1) / n + after.var(ddof=1) / len(after)
+    return max(0.0, float(both - 2 * shared * pairs / (n * len(after)))) * pairs, pairs
+
+
+def joined(parts: Sequence[Effects]) -> Effects:
+    """The effects of several tasks in a row."""
+    names = ("effect_K", "error_K", "value_K", "value_error_K")
+    return Effects(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+
+
+def reliability(effects: Effects) -> float:
+    """Share of the variance of the estimated effects that is true: 1 - mean squared error / variance; 0 at least.
+
+    A credit that equals the true effect correlates with the estimate by the root of it.
+    """
+    spread = float(effects.effect_K.var())
+    return max(0.0, 1 - float(np.mean(effects.error_K**2)) / spread) if spread > 0 else 0.0
