@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from manyturn.agents.python_policy import PolicyError, PythonPolicy, code_of
+from manyturn.agents.play.python_policy import PolicyError, PythonPolicy, code_of
 from manyturn.envs.contract.environments import is_file, load_file
 from manyturn.trainers.audit.noise import Noise, picked
 from manyturn.trainers.audit.world import World

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from manyturn.agents.episode_key import EpisodeKey
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.host import Answer, EnvError
 from manyturn.trainers.audit.config import AuditConfig

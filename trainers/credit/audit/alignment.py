@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from manyturn.trainers.credit.audit.correlation import Interval, jackknife
-from manyturn.trainers.credit.turn_batch import FloatK
+from manyturn.trainers.credit.batch.turn_batch import FloatK
 
 Table = dict[tuple[Hashable, str], float]
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from manyturn.trainers.credit.audit.effects import END, Effects, reliability
-from manyturn.trainers.credit.turn_batch import FloatK, IntK
+from manyturn.trainers.credit.batch.turn_batch import FloatK, IntK
 
 GROWTH = 6  # a start gets at most so many times its continuations in one pass: its variance is a guess yet
 

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manyturn.trainers.credit.anchors import equal_anchors
+from manyturn.trainers.credit.groups.anchors import equal_anchors
 from manyturn.trainers.credit.audit.correlation import Interval, jackknife
 from manyturn.trainers.credit.audit.sample import AuditSample
-from manyturn.trainers.credit.turn_batch import FloatK, IntK
+from manyturn.trainers.credit.batch.turn_batch import FloatK, IntK
 
 
 class AnchorScore(NamedTuple):

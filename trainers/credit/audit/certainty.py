@@ -4,7 +4,7 @@ import numpy as np
 
 from manyturn.trainers.credit.audit.correlation import Interval, jackknife
 from manyturn.trainers.credit.audit.effects import Effects
-from manyturn.trainers.credit.turn_batch import BoolK, FloatK, IntK
+from manyturn.trainers.credit.batch.turn_batch import BoolK, FloatK, IntK
 
 SMALL = 0.1  # share of the effects' root mean square below which an effect is none
 

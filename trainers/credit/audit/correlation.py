@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from manyturn.trainers.credit.turn_batch import FloatK, IntK
+from manyturn.trainers.credit.batch.turn_batch import FloatK, IntK
 
 _NEARLY = 1 - 1e-12  # atanh(1) is infinite
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyturn.trainers.credit.turn_batch import BoolK, FloatK, IntK
+from manyturn.trainers.credit.batch.turn_batch import BoolK, FloatK, IntK
 
 PRIOR = 2.0  # continuations that the task's mean variance counts as
 END = -1  # in place of a start's number: the episode is over, and worth 0

@@ -20,7 +20,7 @@ from manyturn.trainers.credit.audit.effects import Effects, reliability
 from manyturn.trainers.credit.audit.sample import OWN, AuditSample
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.pipeline import credit
-from manyturn.trainers.credit.turn_batch import FloatK
+from manyturn.trainers.credit.batch.turn_batch import FloatK
 
 BINS = 10
 TRUE = "true effect"  # the row that no method can beat
