@@ -18,7 +18,6 @@ from manyturn.envs.contract.keys import digest
 from manyturn.trainers.audit.played import PlayedEpisode, PlayedTask, PlayedTurn
 from manyturn.trainers.audit.task_audit import effects_of
 from manyturn.trainers.credit.audit.alignment import Choices
-from manyturn.trainers.credit.audit.effects import END
 from manyturn.trainers.credit.audit.sample import AuditedTask
 from manyturn.trainers.credit.rollouts import Rollout
 

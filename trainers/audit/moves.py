@@ -46,7 +46,7 @@ class ScriptedMoves:
         if u < self.noise and admissible:
             return admissible[picked(v, len(admissible))]
         if self.noise == 1:
-            raise PolicyError(f"{world.host.name} lists no admissible commands, of which random draws: name another policy")
+            raise PolicyError(f"{world.host.name} lists no commands that random could draw: name another policy")
         return world.expert()
 
 
@@ -84,7 +84,7 @@ class FunctionMoves:
         except Exception as error:
             raise self._policy.error(f"asked for turn {turn} of task {noise.key.task!r}", error) from error
         if not isinstance(action, str):
-            raise PolicyError(f"the policy {self._policy.word} answered with {action!r:.60}: return the action as a str")
+            raise PolicyError(f"{self._policy.word} answered with {action!r:.60}: return the action as a str")
         return action
 
 
@@ -106,7 +106,7 @@ def moves_of(policy: Any) -> Moves | None:
         try:
             return ScriptedMoves(float(share) if colon else 0.0)
         except ValueError:
-            raise ValueError(f"{policy!r} names no policy: write expert:0.5 for an expert with half random moves") from None
+            raise ValueError(f"{policy!r} is no policy: write expert:0.5 for one with half random moves") from None
     if is_file(policy):
         file, _, name = policy.rpartition(":")
         module = load_file(Path(file).resolve())

@@ -1,14 +1,12 @@
 """Random numbers of a continuation: the same for every situation of a task, turn by turn (common random numbers)."""
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.keys import generator
-
-
 
 
 class Noise:

@@ -1,4 +1,4 @@
-"""What was played, as plain values: the episodes of a group, the situations that they pass, and continuations of these."""
+"""Played episodes of a group, the situations that they pass, and continuations of these, as plain values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field

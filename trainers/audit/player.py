@@ -1,4 +1,4 @@
-"""Plays the groups and the continuations of an audit, one after the other in one process, for policies without tokens."""
+"""Play of groups and continuations, one after the other in one process, for policies without tokens."""
 
 import math
 from collections.abc import Sequence

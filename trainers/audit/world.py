@@ -48,7 +48,7 @@ class World:
     def __init__(self, env: str, args: Mapping[str, Any] | None, max_turns: int, redraws: bool = True):
         self.host = Host(env, args)
         if len(self.host.roles) > 1:
-            raise ValueError(f"{env} has the roles {', '.join(self.host.roles)}: an audit is of one policy that acts alone")
+            raise ValueError(f"{env} has the roles {', '.join(self.host.roles)}: audit one with a single role")
         bare = self.host.env.unwrapped
         self._text_env = bare if isinstance(bare, TextEnv) else None
         self._redraws = redraws and self._text_env is not None
@@ -116,4 +116,3 @@ class World:
 
     def close(self) -> None:
         self.host.close()
-

@@ -9,8 +9,8 @@ and the exact gradient over the situations that the group visited has every acti
 
     g* = sum_k sum_a pi(a|s_k) (Q(s_k, a) - V(s_k)) e_(x_k, a)
 
-Continuations begin with an action drawn from the policy, so their first actions and returns estimate pi, Q and V at once.
-A correlation does not see errors that cancel in a sum over turns; this does.
+Continuations begin with an action drawn from the policy, so their first actions and returns estimate pi, Q and V at
+once. A correlation does not see errors that cancel in a sum over turns; this does.
 """
 
 import math

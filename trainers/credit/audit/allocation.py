@@ -47,7 +47,7 @@ def uses(before_K: IntK, after_K: IntK, starts: int) -> FloatK:
 
 
 def further(starts: Starts, turns: int, error: float, most: int) -> IntK:
-    """How many continuations each of the S starts still needs, so that the effects' root mean square error is ``error``.
+    """How many continuations each of the S starts still needs for a root mean square error of the effects.
 
     >>> even = Starts(np.full(2, 0.25), np.full(2, 16.0), np.full(2, 4.0), np.array([1.0, 2.0]))
     >>> further(even, turns=2, error=0.1, most=500)
@@ -55,6 +55,7 @@ def further(starts: Starts, turns: int, error: float, most: int) -> IntK:
 
     Args:
         turns: K, of the task.
+        error: the root mean square error that is aimed at.
         most: continuations of one start at most.
     """
     variance_S, count_S, cost_S, uses_S = starts

@@ -2,8 +2,8 @@
 
     forgotten = variance of V(s) among the turns of one key / variance of V(s) among the turns of one task
 
-after the sampling error of V has been taken from both. 0: turns of one key are worth the same, so that their returns can
-be compared. 1: the key says nothing of what they are worth. A key that never comes back forgets nothing, and leaves
+after the sampling error of V has been taken from both. 0: turns of one key are worth the same, so that their returns
+can be compared. 1: the key says nothing of what they are worth. A key that never comes back forgets nothing, and leaves
 nothing to compare: ``shared`` says how many turns have a companion.
 """
 
@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manyturn.trainers.credit.groups.anchors import equal_anchors
 from manyturn.trainers.credit.audit.correlation import Interval, jackknife
 from manyturn.trainers.credit.audit.sample import AuditSample
 from manyturn.trainers.credit.batch.turn_batch import FloatK, IntK
+from manyturn.trainers.credit.groups.anchors import equal_anchors
 
 
 class AnchorScore(NamedTuple):
@@ -39,7 +39,8 @@ def anchor_scores(sample: AuditSample) -> list[AnchorScore]:
         inside_N = _spread_by_task(sample, group_K)
         size_K = np.bincount(group_K)[group_K]
         forgotten = _share(inside_N.sum(), total_N.sum())
-        less_N = np.array([_share(inside_N.sum() - i, total_N.sum() - t) for i, t in zip(inside_N, total_N, strict=True)])
+        less = zip(inside_N.sum() - inside_N, total_N.sum() - total_N, strict=True)
+        less_N = np.array([_share(*one) for one in less])
         ends = np.clip(jackknife(forgotten, less_N), 0, 1)
         scores.append(AnchorScore(kind, float((size_K > 1).mean()), Interval(forgotten, *map(float, ends))))
     return scores

@@ -8,8 +8,8 @@ import numpy as np
 
 from manyturn.trainers.credit.audit.alignment import Choices
 from manyturn.trainers.credit.audit.effects import Effects, joined
-from manyturn.trainers.credit.rollouts import Rollout, batch_of
 from manyturn.trainers.credit.batch.turn_batch import IntK, TurnBatch, ids_of
+from manyturn.trainers.credit.rollouts import Rollout, batch_of
 
 OWN = "environment"  # the anchor that the rollouts have
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from manyturn.trainers.credit.audit.alignment import Alignment, Table, alignment, exact_gradient
-from manyturn.trainers.credit.audit.certainty import carrying_share, idle_K, idle_credit, sign_agreement
+from manyturn.trainers.credit.audit.certainty import carrying_share, idle_credit, idle_K, sign_agreement
 from manyturn.trainers.credit.audit.correlation import (
     Interval,
     Sums,
@@ -18,9 +18,9 @@ from manyturn.trainers.credit.audit.correlation import (
 )
 from manyturn.trainers.credit.audit.effects import Effects, reliability
 from manyturn.trainers.credit.audit.sample import OWN, AuditSample
+from manyturn.trainers.credit.batch.turn_batch import FloatK
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.pipeline import credit
-from manyturn.trainers.credit.batch.turn_batch import FloatK
 
 BINS = 10
 TRUE = "true effect"  # the row that no method can beat

@@ -1,0 +1,111 @@
+"""The audit of credit as a function: play, estimate each turn's true effect, score methods on it."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from manyturn.audit.methods import methods_of
+from manyturn.audit.result import CreditAudit
+from manyturn.envs.contract.class_names import env_name
+from manyturn.envs.contract.options import ConfigError, unknown
+from manyturn.trainers.audit.audited_task import ANCHORS, OF_CRITIC
+from manyturn.trainers.audit.config import AuditConfig
+from manyturn.trainers.audit.jobs import OwnJobs, SpreadJobs
+from manyturn.trainers.audit.journal import claim
+from manyturn.trainers.audit.moves import Moves, moves_of
+from manyturn.trainers.audit.player import MovesPlayer
+from manyturn.trainers.audit.run import Audited, Jobs, Report, audited
+from manyturn.trainers.audit.world import World
+from manyturn.trainers.credit.audit.sample import OWN
+from manyturn.trainers.credit.config import CreditConfig
+
+if TYPE_CHECKING:
+    import gymnasium
+
+
+def credit_audit(
+    env: "str | type[gymnasium.Env]",
+    policy: Any = "random",
+    *,
+    methods: Sequence[str] | Mapping[str, CreditConfig] = (),
+    anchors: Sequence[str] = (OWN, *ANCHORS),
+    env_args: Mapping[str, Any] | None = None,
+    workers: int = 0,
+    out: str | os.PathLike[str] | None = None,
+    report: Report = lambda doing, done, of: None,
+    **options: Any,
+) -> CreditAudit:
+    """Score methods of credit by how far their credit follows the true effect of each turn; nothing is trained.
+
+    >>> audit = credit_audit("manyturn/Maze-v0", "expert:0.5", methods=["grpo", "gigpo"], tasks=2, group=4, steps=9000)
+    >>> [score.method for score in audit.ranked]
+    ['gigpo', 'grpo']
+
+    Args:
+        env: an id, ``FILE.py:Class`` or a class.
+        policy: ``"random"``, ``"expert"``, ``"expert:0.5"`` with half random moves, ``"FILE.py:FUNCTION"``, a function
+            of observation and info, or whatever ``manyturn evaluate`` takes that draws tokens here.
+        methods: words as ``gigpo``, ``gra+gigpo`` or ``gigpo:turn_weight=2.0``, or configurations by name; none are
+            all that are registered. Others are compared with the first.
+        anchors: kinds by which situations are told apart: environment, text, history, clock.
+        env_args: arguments of the environment's constructor.
+        workers: processes that play; 0 plays in this one. The result has the same bits.
+        out: folder for figures, plots and a page; an interrupted audit in it goes on.
+        report: is called after every task with what is done, how much of it, and how much there is.
+        options: those of ``AuditConfig``, such as ``tasks`` and ``reliability``.
+
+    Raises:
+        ValueError: there is no such environment, policy, method, anchor or option.
+        EnvError: the environment raised.
+    """
+    name, config = env_name(env), AuditConfig(**options)
+    chosen = dict(methods) if isinstance(methods, Mapping) else methods_of(methods)
+    folder = None if out is None else Path(out)
+    kinds = _other_anchors(anchors)
+    critic = any(OF_CRITIC & config.needs.keys() for config in chosen.values())
+    player = moves_of(policy)
+    if player is None:
+        raise ValueError(f"{policy} names no policy: give random, expert, expert:0.5 or FILE.py:FUNCTION")
+    about = (name, dict(env_args or {}), player.name)
+    if folder is not None:
+        things = {"env": name, "env_args": about[1], "policy": about[2], "critic": critic}
+        claim(folder, {**things, "options": config.model_dump(mode="json", exclude={"seconds"})})
+    played = _played(about[:2], policy, player, config, critic, workers, folder, report)
+    if not played.tasks:
+        raise ValueError("no task was finished in the time: raise --seconds")
+    audit = CreditAudit.of(about, config, played, chosen, kinds)
+    if folder is not None:
+        audit.write(folder)
+    return audit
+
+
+def _played(
+    env: tuple[str, Mapping[str, Any]],
+    policy: Any,
+    moves: Moves,
+    config: AuditConfig,
+    critic: bool,
+    workers: int,
+    folder: Path | None,
+    report: Report,
+) -> Audited:
+    if workers and not isinstance(policy, str):
+        raise ValueError("a function is of this process: name it as FILE.py:FUNCTION, or leave workers out")
+    world = World(*env, config.max_turns, config.chance == "redrawn")
+    tasks = {task.id: task for task in world.tasks(config.split, config.tasks)}
+    player = MovesPlayer(world, moves, config)
+    try:
+        jobs: Jobs = OwnJobs(player, tasks, config, critic)
+        if workers:
+            jobs = SpreadJobs(*env, policy, config, critic, workers)
+        return audited(jobs, list(tasks), config, folder, report)
+    finally:
+        player.close()
+
+
+def _other_anchors(anchors: Sequence[str]) -> list[str]:
+    for kind in anchors:
+        if kind not in (OWN, *ANCHORS):
+            raise ConfigError(unknown("anchor", kind, [OWN, *ANCHORS]))
+    return [kind for kind in anchors if kind != OWN]
