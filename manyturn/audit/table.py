@@ -95,7 +95,7 @@ def short(ends: Interval, sign: str = "") -> str:
     if math.isnan(ends.mean):
         return "-"
     around = "" if math.isnan(ends.low) else f" ±{(ends.high - ends.low) / 2:.2f}"
-    return f"{ends.mean:{sign}.2f}{around}"
+    return f"{ends.mean + 0.0:{sign}z.2f}{around}"
 
 
 def number(value: float, digits: int = 2) -> str:

@@ -34,16 +34,17 @@ own anchor and the turn's number."""
 OF_CRITIC = frozenset({"value", "contribution"})
 
 
-def audited_task(played: PlayedTask, anchors: Sequence[str] = tuple(ANCHORS)) -> AuditedTask:
+def audited_task(played: PlayedTask, reach: float, anchors: Sequence[str] = tuple(ANCHORS)) -> AuditedTask:
     """A task with its true effects.
 
     Args:
+        reach: half the range of returns, of all tasks.
         anchors: kinds to compare the environment's own anchor with.
     """
     turns = played.turns
     return AuditedTask(
         rollouts=[_rollout(played, episode) for episode in played.episodes],
-        effects=effects_of(played),
+        effects=effects_of(played, reach),
         starts_K=np.array([turn.start for turn in turns]),
         choices=Choices(
             situations=[turn.anchor for turn in turns],

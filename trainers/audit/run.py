@@ -15,9 +15,9 @@ import numpy as np
 from manyturn.trainers.audit.config import AuditConfig
 from manyturn.trainers.audit.journal import Journal
 from manyturn.trainers.audit.played import PlayedTask
-from manyturn.trainers.audit.task_audit import cost_of, effects_of, wanted
+from manyturn.trainers.audit.task_audit import cost_of, effects_of, needed, reach_of
 from manyturn.trainers.credit.audit.allocation import error_for
-from manyturn.trainers.credit.audit.effects import joined, reliability
+from manyturn.trainers.credit.audit.effects import Effects, joined, reliability
 
 PASSES = 8
 Report = Callable[[str, int, int], None]
@@ -50,6 +50,12 @@ class Audited:
         return sum(task.steps for task in self.tasks)
 
     @property
+    def effects(self) -> Effects:
+        """The true effects of all turns, as far as they are known."""
+        reach = reach_of(self.tasks)
+        return joined([effects_of(task, reach) for task in self.tasks])
+
+    @property
     def continuations(self) -> int:
         return sum(len(start.returns) + len(start.critic) for task in self.tasks for start in task.starts)
 
@@ -74,11 +80,13 @@ def audited(
         if len(audit.tasks) < len(names) or watch.is_over:
             audit.ended = "seconds"
             return audit
-        error = error_for(joined([effects_of(task) for task in audit.tasks]), config.reliability)
+        error = error_for(audit.effects, config.reliability)
         if error is None:
             audit.ended = "reliability"
             return audit
-        more, is_cut = _affordable(audit, [wanted(task, error, config) for task in audit.tasks], config)
+        more, is_cut = _affordable(
+            audit, [needed(task, error, reach_of(audit.tasks), config.most) for task in audit.tasks], config
+        )
         if not any(one.any() for one in more):
             audit.ended = "steps" if is_cut else "most"
             return audit
@@ -124,7 +132,7 @@ def _affordable(audit: Audited, more: Sequence[np.ndarray], config: AuditConfig)
 
 
 def _note(audit: Audited) -> None:
-    trust = reliability(joined([effects_of(task) for task in audit.tasks])) if audit.tasks else 0.0
+    trust = reliability(audit.effects) if audit.tasks else 0.0
     audit.passes.append({"continuations": audit.continuations, "steps": audit.steps, "reliability": trust})
 
 

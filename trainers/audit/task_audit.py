@@ -1,6 +1,6 @@
 """The audit of one task: its group, and passes of continuations that make the effects of its turns exact enough."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from manyturn.trainers.audit.config import AuditConfig
 from manyturn.trainers.audit.played import PlayedTask
 from manyturn.trainers.audit.player import CRITIC, TRUTH, AuditPlayer, Wish
 from manyturn.trainers.credit.audit.allocation import Starts, further, uses
-from manyturn.trainers.credit.audit.effects import Effects, effects_of_task, moments
+from manyturn.trainers.credit.audit.effects import Effects, effects_of_task, half_range, moments
 
 _TOGETHER = 4096  # continuations that are asked for in one go
 
@@ -29,12 +29,12 @@ def begun(player: AuditPlayer, task: Task, config: AuditConfig, critic: bool) ->
 
 def extend(player: AuditPlayer, task: Task, played: PlayedTask, more_S: np.ndarray) -> None:
     """Add so many continuations to each of the S starts."""
-    wanted = [
+    wishes = [
         (start, Wish(start.situation, TRUTH, len(start.returns) + number))
         for start, more in zip(played.starts, more_S.tolist(), strict=True)
         for number in range(more)
     ]
-    for part in _parts(wanted):
+    for part in _parts(wishes):
         for (start, _), one in zip(part, player.continued(task, [wish for _, wish in part]), strict=True):
             start.returns.append(one.total)
             start.firsts.append(played.number_of(one.first))
@@ -44,40 +44,50 @@ def extend(player: AuditPlayer, task: Task, played: PlayedTask, more_S: np.ndarr
 
 def _add_critic(player: AuditPlayer, task: Task, played: PlayedTask, number: int) -> None:
     """Continuations with random numbers of their own: the errors of a critic are not those of the truth."""
-    wanted = [
+    wishes = [
         (start, Wish(start.situation, CRITIC, m))
         for start in played.starts
         if start.situation.forced is None
         for m in range(number)
     ]
-    for part in _parts(wanted):
+    for part in _parts(wishes):
         for (start, _), one in zip(part, player.continued(task, [wish for _, wish in part]), strict=True):
             start.critic.append(one.total)
             played.steps += one.steps
 
 
-def _parts(wanted: Sequence) -> Iterator[Sequence]:
-    return (wanted[place : place + _TOGETHER] for place in range(0, len(wanted), _TOGETHER))
+def _parts(wishes: Sequence) -> Iterator[Sequence]:
+    return (wishes[place : place + _TOGETHER] for place in range(0, len(wishes), _TOGETHER))
 
 
-def effects_of(played: PlayedTask) -> Effects:
-    """The true effects of the K turns of a group, as far as they are known."""
+def reach_of(tasks: Iterable[PlayedTask]) -> float:
+    """Half the range of what continuations brought."""
+    return half_range(np.array(start.returns) for task in tasks for start in task.starts)
+
+
+def effects_of(played: PlayedTask, reach: float) -> Effects:
+    """The true effects of the K turns of a group, as far as they are known.
+
+    Args:
+        reach: of all tasks.
+    """
     turns = played.turns
     return effects_of_task(
         [np.array(start.returns) for start in played.starts],
         np.array([turn.start for turn in turns]),
         np.array([turn.after for turn in turns]),
         np.array([0.0 if turn.forced else turn.reward for turn in turns]),
+        reach,
     )
 
 
-def wanted(played: PlayedTask, error: float, config: AuditConfig) -> np.ndarray:
+def needed(played: PlayedTask, error: float, reach: float, most: int) -> np.ndarray:
     """How many continuations each start (S) still needs for this root mean square error of the effects."""
     turns = played.turns
-    _, variance_S, count_S = moments([np.array(start.returns) for start in played.starts])
+    _, variance_S, count_S = moments([np.array(start.returns) for start in played.starts], reach)
     cost_S = np.array([max(1.0, start.steps / len(start.returns)) for start in played.starts])
     uses_S = uses(np.array([turn.start for turn in turns]), np.array([turn.after for turn in turns]), len(count_S))
-    return further(Starts(variance_S, count_S, cost_S, uses_S), len(turns), error, config.most)
+    return further(Starts(variance_S, count_S, cost_S, uses_S), len(turns), error, most)
 
 
 def cost_of(played: PlayedTask, more_S: np.ndarray) -> float:

@@ -24,7 +24,7 @@ class Starts(NamedTuple):
     """The S starts of a task's continuations as far as they are known.
 
     Attributes:
-        variance_S: of the returns, shrunk.
+        variance_S: of the returns, as ``moments`` gives it.
         count_S: continuations so far.
         cost_S: mean steps of one, at least 1.
         uses_S: turns that a start comes before or after.

@@ -6,7 +6,7 @@ from manyturn.trainers.credit.audit.correlation import Interval, jackknife
 from manyturn.trainers.credit.audit.effects import Effects
 from manyturn.trainers.credit.batch.turn_batch import BoolK, FloatK, IntK
 
-SMALL = 0.1  # share of the effects' root mean square below which an effect is none
+SMALL = 0.25  # share of the effects' root mean square below which an effect is none
 
 
 def mean_over_turns(value_K: FloatK, counted_K: BoolK, task_K: IntK) -> Interval:
@@ -38,9 +38,9 @@ def sign_agreement(credit_K: FloatK, effects: Effects, task_K: IntK) -> Interval
 
 
 def idle_K(effects: Effects) -> BoolK:
-    """Turns (K) that do not matter, for certain: even three standard errors more would be a small effect."""
+    """Turns (K) that do not matter, for certain: even two standard errors more would be a small effect."""
     small = SMALL * float(np.sqrt(np.mean(effects.effect_K**2)))
-    return np.abs(effects.effect_K) + 3 * effects.error_K <= max(small, 1e-12)
+    return np.abs(effects.effect_K) + 2 * effects.error_K <= max(small, 1e-12)
 
 
 def idle_credit(credit_K: FloatK, effects: Effects) -> float:

@@ -11,18 +11,19 @@ both means are correlated and their difference is less noisy:
     var(effect_k) = v_a / n_a + v_b / n_b - 2 c min(n_a, n_b) / (n_a n_b)
 
 with variances v and numbers n of the continuations after and before the turn, and their covariance c over the pairs of
-equal m. Few continuations that all end alike do not show that a situation is certain: variances are shrunk towards the
-mean of their task, which counts as ``PRIOR`` continuations.
+equal m. Few continuations that all end alike do not show that a situation is certain. So every variance is taken as if
+two further ones had been seen, half the range of all returns above the mean and below it (Agresti & Coull 1998 add two
+successes and two failures for the interval of a proportion).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from manyturn.trainers.credit.batch.turn_batch import BoolK, FloatK, IntK
 
-PRIOR = 2.0  # continuations that the task's mean variance counts as
+ADDED = 2  # continuations that are added to each variance
 END = -1  # in place of a start's number: the episode is over, and worth 0
 
 
@@ -47,42 +48,58 @@ class Effects:
         return np.abs(self.effect_K) > errors * self.error_K
 
 
-def effects_of_task(returns: Sequence[np.ndarray], before_K: IntK, after_K: IntK, reward_K: FloatK) -> Effects:
+def effects_of_task(
+    returns: Sequence[np.ndarray], before_K: IntK, after_K: IntK, reward_K: FloatK, reach: float
+) -> Effects:
     """The effects of the K turns of one task.
 
     >>> sure, even = np.ones(4), np.array([1.0, 0.0, 1.0, 0.0])
-    >>> effects = effects_of_task([even, sure], np.array([0, 1]), np.array([1, END]), np.array([0.0, 1.0]))
-    >>> effects.effect_K
-    array([0.5, 0. ])
+    >>> effects = effects_of_task([even, sure], np.array([0, 1]), np.array([1, END]), np.array([0.0, 1.0]), reach=0.5)
+    >>> effects.effect_K, effects.error_K.round(3)
+    (array([0.5, 0. ]), array([0.274, 0.158]))
 
     Args:
         returns: for each start of continuations their returns from there on; at least two each.
         before_K: number of the start before each turn.
         after_K: number of the start after it; ``END`` where the episode is over.
         reward_K: reward of the turn itself; 0 where the returns after it include it.
+        reach: half the range of all returns, of other tasks too.
     """
-    mean_S, spread_S, count_S = moments(returns)
+    mean_S, spread_S, count_S = moments(returns, reach)
     after = [returns[a] if a != END else np.zeros(0) for a in after_K]
     unit_K, pairs_K = np.zeros(len(before_K)), np.zeros(len(before_K))
     for k, (b, later) in enumerate(zip(before_K, after, strict=True)):
         unit_K[k], pairs_K[k] = _unit_variance(returns[b], later)
-    shrunk_K = ((pairs_K - 1) * unit_K + PRIOR * unit_K.mean()) / (pairs_K - 1 + PRIOR)
+    variance_K = _with_added(unit_K, pairs_K, reach)
     value_after_K = np.where(after_K == END, 0.0, mean_S[after_K])
     return Effects(
         effect_K=reward_K + value_after_K - mean_S[before_K],
-        error_K=np.sqrt(shrunk_K / pairs_K),
+        error_K=np.sqrt(variance_K / pairs_K),
         value_K=mean_S[before_K],
         value_error_K=np.sqrt(spread_S / count_S)[before_K],
     )
 
 
-def moments(returns: Sequence[np.ndarray]) -> tuple[FloatK, FloatK, FloatK]:
-    """Mean, shrunk variance and number of the continuations of each of S starts."""
+def moments(returns: Sequence[np.ndarray], reach: float) -> tuple[FloatK, FloatK, FloatK]:
+    """Mean, variance with what is added, and number of the continuations of each of S starts."""
     count_S = np.array([len(one) for one in returns], np.float64)
     mean_S = np.array([one.mean() for one in returns])
     plain_S = np.array([one.var(ddof=1) for one in returns])
-    pool = float(np.average(plain_S, weights=count_S - 1))
-    return mean_S, ((count_S - 1) * plain_S + PRIOR * pool) / (count_S - 1 + PRIOR), count_S
+    return mean_S, _with_added(plain_S, count_S, reach), count_S
+
+
+def _with_added(variance: FloatK, count: FloatK, reach: float) -> FloatK:
+    return ((count - 1) * variance + ADDED * reach**2) / (count - 1 + ADDED)
+
+
+def half_range(returns: Iterable[np.ndarray]) -> float:
+    """Half the distance between the least and the most that any continuation brought.
+
+    >>> half_range([np.array([0.0, 1.0]), np.array([0.5])])
+    0.5
+    """
+    ends = [(one.min(), one.max()) for one in returns if len(one)]
+    return float(max(high for _, high in ends) - min(low for low, _ in ends)) / 2 if ends else 0.0
 
 
 def _unit_variance(before: np.ndarray, after: np.ndarray) -> tuple[float, int]:
