@@ -6,17 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manyturn.audit.methods import methods_of
+from manyturn.audit.policy import audited_policy
 from manyturn.audit.result import CreditAudit
 from manyturn.envs.contract.class_names import env_name
 from manyturn.envs.contract.options import ConfigError, unknown
 from manyturn.trainers.audit.audited_task import ANCHORS, OF_CRITIC
 from manyturn.trainers.audit.config import AuditConfig
-from manyturn.trainers.audit.jobs import OwnJobs, SpreadJobs
 from manyturn.trainers.audit.journal import claim
-from manyturn.trainers.audit.moves import Moves, moves_of
-from manyturn.trainers.audit.player import MovesPlayer
-from manyturn.trainers.audit.run import Audited, Jobs, Report, audited
-from manyturn.trainers.audit.world import World
+from manyturn.trainers.audit.run import Report, audited
 from manyturn.trainers.credit.audit.sample import OWN
 from manyturn.trainers.credit.config import CreditConfig
 
@@ -64,14 +61,11 @@ def credit_audit(
     folder = None if out is None else Path(out)
     kinds = _other_anchors(anchors)
     critic = any(OF_CRITIC & config.needs.keys() for config in chosen.values())
-    player = moves_of(policy)
-    if player is None:
-        raise ValueError(f"{policy} names no policy: give random, expert, expert:0.5 or FILE.py:FUNCTION")
-    about = (name, dict(env_args or {}), player.name)
-    if folder is not None:
-        things = {"env": name, "env_args": about[1], "policy": about[2], "critic": critic}
-        claim(folder, {**things, "options": config.model_dump(mode="json", exclude={"seconds"})})
-    played = _played(about[:2], policy, player, config, critic, workers, folder, report)
+    with audited_policy(policy, name, env_args, workers, config) as playing:
+        about = (name, dict(playing.env_args), playing.name)
+        if folder is not None:
+            _claim(folder, about, critic, config)
+        played = audited(playing.jobs(config, critic), list(playing.tasks), config, folder, report)
     if not played.tasks:
         raise ValueError("no task was finished in the time: raise --seconds")
     audit = CreditAudit.of(about, config, played, chosen, kinds)
@@ -80,28 +74,9 @@ def credit_audit(
     return audit
 
 
-def _played(
-    env: tuple[str, Mapping[str, Any]],
-    policy: Any,
-    moves: Moves,
-    config: AuditConfig,
-    critic: bool,
-    workers: int,
-    folder: Path | None,
-    report: Report,
-) -> Audited:
-    if workers and not isinstance(policy, str):
-        raise ValueError("a function is of this process: name it as FILE.py:FUNCTION, or leave workers out")
-    world = World(*env, config.max_turns, config.chance == "redrawn")
-    tasks = {task.id: task for task in world.tasks(config.split, config.tasks)}
-    player = MovesPlayer(world, moves, config)
-    try:
-        jobs: Jobs = OwnJobs(player, tasks, config, critic)
-        if workers:
-            jobs = SpreadJobs(*env, policy, config, critic, workers)
-        return audited(jobs, list(tasks), config, folder, report)
-    finally:
-        player.close()
+def _claim(folder: Path, about: tuple[str, Mapping[str, Any], str], critic: bool, config: AuditConfig) -> None:
+    things = {"env": about[0], "env_args": about[1], "policy": about[2], "critic": critic}
+    claim(folder, {**things, "options": config.model_dump(mode="json", exclude={"seconds"})})
 
 
 def _other_anchors(anchors: Sequence[str]) -> list[str]:

@@ -87,7 +87,11 @@ class CreditAudit:
     def remarks(self) -> list[str]:
         """Sentences on the truth and on each anchor."""
         lines = []
-        if self.truth.reliability < self.config.reliability:
+        if self.played.ended == "equal returns":
+            lines.append(
+                "All continuations earned the same, so that no turn has an effect: audit another policy or task."
+            )
+        elif self.truth.reliability < self.config.reliability:
             lines.append(
                 f"The truth's reliability is {self.truth.reliability:.2f}, below {self.config.reliability:g}: "
                 f"continuations ended by {self.played.ended}. Raise --steps before ranking by this table."

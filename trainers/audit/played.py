@@ -105,11 +105,5 @@ class PlayedTask:
             PlayedEpisode(**{**one, "turns": [PlayedTurn(**turn) for turn in one["turns"]]})
             for one in values["episodes"]
         ]
-        starts = [Start(**{**one, "situation": _situation(one["situation"])}) for one in values["starts"]]
+        starts = [Start(**{**one, "situation": Situation(*one["situation"])}) for one in values["starts"]]
         return cls(values["task"], episodes, starts, list(values["actions"]), values["steps"])
-
-
-def _situation(values: Any) -> Situation:
-    fields = list(values.values()) if isinstance(values, Mapping) else list(values)
-    *first, before = fields
-    return Situation(*first, before=tuple((seen, done) for seen, done in before))

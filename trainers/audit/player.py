@@ -129,7 +129,7 @@ class MovesPlayer:
             raise
         except Exception as error:
             raise EnvError(f"{world.host.name} raised in a continuation of {task.id}: {error}") from error
-        return Continued(known(float(total), task), first, turn - situation.turn)
+        return Continued(finite_return(float(total), task), first, turn - situation.turn)
 
     def _numbers(self, stage: str, task: str) -> NoiseTable:
         if (stage, task) not in self._noise:
@@ -138,7 +138,7 @@ class MovesPlayer:
         return self._noise[stage, task]
 
 
-def known(total: float, task: Task) -> float:
+def finite_return(total: float, task: Task) -> float:
     """A sum of rewards. Raises EnvError where one is not known: no effect can be estimated from it."""
     if math.isnan(total):
         raise EnvError(f"a reward in {task.id} is NaN: what is not scored has no effect that could be audited")

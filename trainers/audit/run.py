@@ -37,7 +37,8 @@ class Audited:
 
     Attributes:
         tasks: in the order of the split.
-        ended: why no more continuations were added: "reliability", "steps", "seconds", "most" or "passes".
+        ended: why no more continuations were added: "reliability", "steps", "seconds", "most",
+            "passes", or "equal returns", where no turn has an effect.
         passes: for each pass the continuations so far, the steps so far, and the reliability.
     """
 
@@ -79,6 +80,9 @@ def audited(
     for number in range(1, PASSES + 1):
         if len(audit.tasks) < len(names) or watch.is_over:
             audit.ended = "seconds"
+            return audit
+        if reach_of(audit.tasks) == 0:
+            audit.ended = "equal returns"
             return audit
         error = error_for(audit.effects, config.reliability)
         if error is None:

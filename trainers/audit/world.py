@@ -21,7 +21,7 @@ class Situation(NamedTuple):
         snapshot: what leads the environment back to it: its own snapshot, or the actions so far as JSON.
         turn: number of the turn that comes next.
         forced: the action that continuations begin with; None: the policy chooses.
-        before: pairs of observation and action that led to it, for policies that remember.
+        member: of the group, that was there first; a policy that remembers goes on from its past.
     """
 
     snapshot: str
@@ -29,7 +29,7 @@ class Situation(NamedTuple):
     observation: str
     admissible: list[str] | None
     forced: str | None = None
-    before: tuple[tuple[str, str], ...] = ()
+    member: int = 0
 
 
 class World:
