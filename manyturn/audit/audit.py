@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from manyturn.audit.folder import write_audit
 from manyturn.audit.methods import methods_of
 from manyturn.audit.policy import audited_policy
 from manyturn.audit.result import CreditAudit
@@ -70,7 +71,7 @@ def credit_audit(
         raise ValueError("no task was finished in the time: raise --seconds")
     audit = CreditAudit.of(about, config, played, chosen, kinds)
     if folder is not None:
-        audit.write(folder)
+        write_audit(audit, folder)
     return audit
 
 

@@ -1,15 +1,12 @@
 """The result of an audit: scores of methods and anchors, what they rest on, and all of it as JSON."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
-import manyturn
-from manyturn.envs.contract.durable import replace_text
 from manyturn.trainers.audit.audited_task import audited_task
 from manyturn.trainers.audit.config import AuditConfig
 from manyturn.trainers.audit.run import Audited
@@ -112,7 +109,7 @@ class CreditAudit:
     def summary(self) -> dict[str, Any]:
         """All figures as JSON values."""
         return {
-            "manyturn": manyturn.__version__,
+            "manyturn": version("manyturn"),
             "env": self.env,
             "env_args": dict(self.env_args),
             "policy": self.policy,
@@ -127,33 +124,22 @@ class CreditAudit:
                 "ended": self.played.ended,
                 "passes": list(self.played.passes),
             },
-            "truth": _plain(asdict(self.truth)),
-            "methods": [_plain(asdict(score)) for score in self.scores],
+            "truth": plain(asdict(self.truth)),
+            "methods": [plain(asdict(score)) for score in self.scores],
             "skipped": dict(self.skipped),
-            "anchors": [_plain(score._asdict()) for score in self.anchors],
+            "anchors": [plain(score._asdict()) for score in self.anchors],
             "remarks": self.remarks,
         }
 
-    def write(self, folder: Path) -> None:
-        """Write the figures, the plots and the page into a folder."""
-        from manyturn.audit.page import audit_page
-        from manyturn.audit.plots import plots
 
-        folder.mkdir(parents=True, exist_ok=True)
-        replace_text(folder / "summary.json", json.dumps(_plain(self.summary), indent=1, allow_nan=False) + "\n")
-        for name, picture in plots(self).items():
-            replace_text(folder / f"{name}.svg", picture)
-        replace_text(folder / "report.html", audit_page(self))
-
-
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Values as JSON holds them: named tuples as tables, numbers that are none as null."""
     if hasattr(value, "_asdict"):
         value = value._asdict()
     if isinstance(value, Mapping):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: plain(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [plain(one) for one in value]
     if isinstance(value, float | np.floating):
         return round(float(value), 6) if np.isfinite(value) else None
     return value

@@ -105,12 +105,13 @@ class AgentAuditPlayer:
         world = self._worlds.pop() if self._worlds else self._make()
         player = self._agent.player(EpisodeKey(self._config.seed, GROUP, task.id, member), world.host.instructions)
         past, turns, story = _Past([], player.ledger), list[tuple[PlayedTurn, Situation, str, bool]](), ""
+        seat: Any = _Seat(world.host.name)
+        answer = world.begin(task, self._reset_seed(task))
         try:
-            answer = world.begin(task, self._reset_seed(task))
             while not answer.ended and len(turns) < world.max_turns:
                 snapshot = world.snapshot()
                 situation = Situation(snapshot, len(turns), answer.observation, answer.admissible, member=member)
-                act = await player.act(answer, _Seat(world.host.name))
+                act = await player.act(answer, seat)
                 after, by_chance = world.play(act.action)
                 turn = played_turn(answer, act.action, after, 0, END, by_chance)
                 tokens = 1 if act.usage is None else act.usage.reply_tokens or 1
@@ -146,7 +147,8 @@ class AgentAuditPlayer:
         world = self._worlds.pop() if self._worlds else self._make()
         key = EpisodeKey(self._config.seed, wish.stage, task.id, wish.number)
         open_as = _ContinuationKey(*key[:3], place * _MOST + wish.number)
-        player, seat = self._agent.player(open_as, world.host.instructions), _Seat(world.host.name)
+        player = self._agent.player(open_as, world.host.instructions)
+        seat: Any = _Seat(world.host.name)
         first, total, turn = "", 0.0, situation.turn
         try:
             world.turn_to(task, self._reset_seed(task), situation.snapshot, Noise(key, 1).chance)

@@ -103,7 +103,8 @@ class World:
 
     def step(self, action: str) -> Step:
         """A turn of a continuation, without what only episodes are recorded with."""
-        return self.host.env.step(action)
+        text, reward, terminated, truncated, info = self.host.env.step(action)
+        return text, float(reward), terminated, truncated, info
 
     def expert(self) -> str:
         """The expert's action. Raises Unsupported without one."""

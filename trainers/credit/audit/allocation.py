@@ -51,7 +51,7 @@ def further(starts: Starts, turns: int, error: float, most: int) -> IntK:
 
     >>> even = Starts(np.full(2, 0.25), np.full(2, 16.0), np.full(2, 4.0), np.array([1.0, 2.0]))
     >>> further(even, turns=2, error=0.1, most=500)
-    array([14, 26])
+    array([15, 27])
 
     Args:
         turns: K, of the task.

@@ -62,4 +62,4 @@ def _spread_by_task(sample: AuditSample, group_K: IntK) -> FloatK:
     _, id_K = np.unique(pair_K, return_inverse=True)
     same_K = np.bincount(id_K)[id_K]  # turns of the group that share the estimate
     part_K = (value_K - mean_K) ** 2 - error_K**2 * (1 - same_K / size_K)
-    return np.bincount(sample.task_K, part_K)
+    return np.bincount(sample.task_K, part_K).astype(np.float64)

@@ -56,8 +56,8 @@ def correlation(sums: Sums) -> np.ndarray:
     """Pearson's r; 0 where a side does not vary.
 
     >>> x = np.array([0.0, 1.0, 2.0])
-    >>> correlation(sums_by_task(x, 2 * x + 1, np.zeros(3, np.int64)).total()).round(6)
-    array(1.)
+    >>> float(correlation(sums_by_task(x, 2 * x + 1, np.zeros(3, np.int64)).total()).round(6))
+    1.0
     """
     spread_x = sums.xx - sums.x**2 / sums.n
     spread_y = sums.yy - sums.y**2 / sums.n
