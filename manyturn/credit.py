@@ -12,8 +12,8 @@
 ((5,), (9,))
 
 ``credit_rollouts`` takes records of another trainer's episodes, and ``on_mask`` puts the credit on its response mask:
-``docs/credit-elsewhere.md``. ``audit_rollouts`` says how far the credit of each method follows the true effect of
-turns: ``docs/credit-audit.md``. ``docs/choosing-credit.md`` says how to choose a method; ``manyturn recipes`` shows each with
+``docs/credit-elsewhere.md``. ``audit_rollouts`` says how far a method's credit follows the true effect of turns:
+``docs/credit-audit.md``. ``docs/choosing-credit.md`` says how to choose a method; ``manyturn recipes`` shows each with
 its formula and source.
 A package can register its own under the entry-point group ``manyturn.plugins``.
 """

@@ -17,6 +17,8 @@ from manyturn.trainers.audit.player import AuditPlayer, MovesPlayer
 from manyturn.trainers.audit.run import Jobs
 from manyturn.trainers.audit.world import World
 
+_ELSEWHERE = ("openai", "replay")  # policies that say nothing again
+
 
 @dataclass(frozen=True)
 class AuditedPolicy:
@@ -80,14 +82,17 @@ def audited_policy(
 @contextmanager
 def _language_model(word: str) -> Iterator[tuple[Agent, str | None, Mapping[str, Any]]]:
     """An agent with its engine, and the environment that it was trained on, with its arguments."""
+    refusal = (
+        f"{word} cannot go on from the middle of an episode: audit random, expert, expert:0.5, FILE.py:FUNCTION, a "
+        "run's folder or a model on this machine"
+    )
+    if word.partition(":")[0] in _ELSEWHERE:
+        raise ValueError(refusal)
     candidate = find_policy(word, {})
     engines: Sequence[Any] = candidate.engines
     try:
         if not isinstance(candidate.policy, Agent):
-            raise ValueError(
-                f"{word} cannot go on from the middle of an episode: audit random, expert, expert:0.5, "
-                "FILE.py:FUNCTION, a run's folder or a model here"
-            )
+            raise ValueError(refusal)
         yield candidate.policy, candidate.env, candidate.env_args or {}
     finally:
         for engine in engines:

@@ -59,11 +59,12 @@ def correlation(sums: Sums) -> np.ndarray:
     >>> float(correlation(sums_by_task(x, 2 * x + 1, np.zeros(3, np.int64)).total()).round(6))
     1.0
     """
-    spread_x = sums.xx - sums.x**2 / sums.n
-    spread_y = sums.yy - sums.y**2 / sums.n
+    n = np.maximum(sums.n, 1)
+    spread_x = sums.xx - sums.x**2 / n
+    spread_y = sums.yy - sums.y**2 / n
     flat = (spread_x <= 1e-12 * sums.xx) | (spread_y <= 1e-12 * sums.yy)
     scale = np.where(flat, 1.0, np.sqrt(np.abs(spread_x * spread_y)))
-    return np.where(flat, 0.0, np.clip((sums.xy - sums.x * sums.y / sums.n) / scale, -1, 1))
+    return np.where(flat, 0.0, np.clip((sums.xy - sums.x * sums.y / n) / scale, -1, 1))
 
 
 def centred(value_K: FloatK, episode_K: IntK) -> FloatK:
