@@ -72,8 +72,8 @@ def __getattr__(name: str) -> Any:
         hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(__all__)}"
         raise AttributeError(f"module 'manyturn' has no attribute {name!r}; {hint}")
     module, _, member = _HOMES[name].partition(":")
-    found = importlib.import_module(module)
-    return getattr(found, member) if member else found
+    target = importlib.import_module(module)
+    return getattr(target, member) if member else target
 
 
 def __dir__() -> list[str]:

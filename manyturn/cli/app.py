@@ -222,8 +222,8 @@ def evaluate(
         return
     if only or require:
         raise ValueError(f"--{'only' if only else 'require'} has no effect without --suite: add --suite v1")
-    found = exit_codes.run(evaluate_policies(policies, settings, options))
-    show(names_of(policies), found, settings, Console())
+    evaluations = exit_codes.run(evaluate_policies(policies, settings, options))
+    show(names_of(policies), evaluations, settings, Console())
 
 
 @app.command(group=POLICIES)
@@ -394,10 +394,10 @@ def _resume(run: Path, words: tuple[str, ...], others: bool, accept_config: bool
     from manyturn.terminal.overrides import parse_overrides
     from manyturn.trainers.record.run_folder import read_config
 
-    asked = parse_overrides(words)
-    if others or asked.keys() - {"steps"}:
+    options = parse_overrides(words)
+    if others or options.keys() - {"steps"}:
         raise ValueError("--resume continues a run as it was configured: give no other options than --steps N")
-    steps = asked.get("steps")
+    steps = options.get("steps")
     if steps is not None and (not isinstance(steps, int) or isinstance(steps, bool)):
         raise ValueError(f"--steps {steps}: a number of steps is wanted, such as --steps 40")
     shown = read_config(run) if steps is None else read_config(run).model_copy(update={"steps": steps})

@@ -113,8 +113,8 @@ def write_tasks(out: Path, host: Host, panels: Mapping[str, Panel]) -> None:
     for split, panel in panels.items():
         for task in panel.find(host.tasks(split)):
             _write_task(out / split / _name(task), task, played.problem_of(task), about, outcomes)
-    told = ", ".join(f"{value:g} where {what}" for value, what in zip(outcomes.values(), _MEANT, strict=True))
-    words = {**about, "first": next(iter(panels)), "table": panel_table(panels), "panel": PANEL, "outcomes": told}
+    meanings = ", ".join(f"{value:g} where {what}" for value, what in zip(outcomes.values(), _MEANT, strict=True))
+    words = {**about, "first": next(iter(panels)), "table": panel_table(panels), "panel": PANEL, "outcomes": meanings}
     (out / "README.md").write_text(_README.format(**words), encoding="utf-8")
 
 
@@ -150,7 +150,7 @@ def _write_task(
 
 
 def _graded(problem: Problem, outcomes: Mapping[str, float]) -> dict[str, Any]:
-    """What a folder's grader has to know."""
+    """Facts that a folder's grader needs."""
     ids = (*problem.fail_to_pass, *problem.pass_to_pass)
     above = {path.rpartition("/")[0] for path in problem.files}
     folders = {"", *(folder[:end] for folder in above for end in (*_slashes(folder), len(folder)))}

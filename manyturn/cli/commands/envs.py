@@ -281,9 +281,9 @@ def _cards(names: tuple[str, ...], as_json: bool, samples: int, env_args: dict[s
                     raise
                 print(visible(f"{name} is left out: {exit_codes.lack_of(error)}"), file=sys.stderr)
 
-    found = cards()
+    all_cards = cards()
     if as_json:
-        print(json.dumps([asdict(one) for one in found], indent=1))
+        print(json.dumps([asdict(one) for one in all_cards], indent=1))
         return
-    for one in found:
+    for one in all_cards:
         print_card(one, Console(highlight=False))
