@@ -18,7 +18,8 @@ from pathlib import Path
 import gpu_items
 import torch
 from gpu_device import Device
-from provenance import ROOT, commit
+
+from benchmarks.kit.provenance import ROOT, commit
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from gpu_device import Device
-from provenance import commit, versions
+
+from benchmarks.kit.provenance import commit, versions
 
 PACKAGES = ("torch", "transformers", "peft", "vllm")
 Figures = Mapping[str, Any]

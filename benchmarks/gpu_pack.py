@@ -24,11 +24,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from email.parser import Parser
 from pathlib import Path
 
-import provenance
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
-from provenance import ROOT
+
+from benchmarks.kit import provenance
+from benchmarks.kit.provenance import ROOT
 
 KIT = provenance.STAMP.parent
 TRIP, _MARGIN = 64 * 2**20, 2**20  # bytes; what folders themselves and journals take

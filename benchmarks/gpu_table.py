@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import gpu_items
-from provenance import RESULTS, ROOT, refuse
+
+from benchmarks.kit.provenance import RESULTS, ROOT, refuse
 
 OUT, PAGE = RESULTS / "gpu.json", ROOT / "docs" / "gpu.md"
 BEGIN, END = "<!-- figures: python benchmarks/gpu_table.py -->", "<!-- end of figures -->"

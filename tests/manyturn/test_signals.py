@@ -45,7 +45,6 @@ HELD_UP = {
     "data software": ("data software", "index"),
     "images build": ("images build", "engine"),
     "view": ("view evaluation", "nothing"),
-    "shop": ("shop", "nothing"),
 }
 # Held up in this process by somebody's code, which hears of no signal: the first has to wait for its patience.
 # The others wait where one of these does.

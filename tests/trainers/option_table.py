@@ -77,12 +77,8 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     # Where, and how it is paid.
     "env.id": Matters(f"{LAMPS['env']['id'].replace('lamps.py:Lamps', 'doors.py:Doors')}"),
     "env.args": Matters({"counted": True}),
-    "env.wrappers=part_weights": Matters({"weights": {"step": 5.0}}),
-    "env.wrappers=part_weights.weights": Matters({"step": 9.0}),
     "env.wrappers=progress_reward.gamma": Matters(0.5),
     "env.wrappers=progress_reward": Matters(world=GIGPO),
-    "env.wrappers=toolrl": Unchanged(why="it asks for an environment with tools and an expert that calls them"),
-    "env.wrappers=toolrl.*": Unchanged(why="see toolrl"),
     "env.wrappers=*.*": Matters(0.7),
     "env.wrappers=*": Matters(),
     "env.workers": Unchanged(1, why="of where episodes run"),

@@ -9,7 +9,7 @@ from golden_frame import CHECKS, Case
 from needs_files import COMMITTED, GOLDEN, golden_file, golden_path
 
 # Files of the folder that belong to environments.
-ELSEWHERE = ("webshop_", "tau_bench_", "tau2_bench_", "toolrl_")
+ELSEWHERE = ("webshop_", "tau_bench_", "tau2_bench_")
 
 
 def _cases() -> list[Any]:

@@ -37,7 +37,7 @@ SLOW = ("look", "sleep 0.01", "  ", "sleep 0.02", "go", "win")
 
 
 def seats_at(*urls: str, env: str = FAULTY, limit: int = 4, wait: float = 60.0, **options: Any) -> HostedSeats:
-    wrappers = [{"name": "invalid_penalty", "coef": 0.5}]
+    wrappers = [{"name": "turn_cost", "cost": 0.5}]
     return HostedSeats(env, None, wrappers, limit, Hosts(urls, wait=wait, **options))
 
 
@@ -64,7 +64,7 @@ async def some_turns(seats: int = 4) -> None:
 
 def undisturbed(count: int = 12, actions=ACTIONS) -> list[list[Answer]]:
     async def here():
-        async with InlineSeats(FAULTY, None, [{"name": "invalid_penalty", "coef": 0.5}], limit=3) as seats:
+        async with InlineSeats(FAULTY, None, [{"name": "turn_cost", "cost": 0.5}], limit=3) as seats:
             return await play_all(seats, count, actions)
 
     return asyncio.run(here())

@@ -67,13 +67,13 @@ def no_process_is_left():
 
 
 def test_an_episode_is_the_same_inline_and_in_any_number_of_workers():
-    wrappers = [{"name": "invalid_penalty", "coef": 0.5}]
+    wrappers = [{"name": "turn_cost", "cost": 0.5}]
     inline = asyncio.run(play_many(InlineSeats(FAULTY, {"greeting": "hé"}, wrappers, limit=3), 12))
     for workers in (1, 4):
         apart = asyncio.run(play_many(WorkerSeats(FAULTY, {"greeting": "hé"}, wrappers, 5, workers), 12))
         assert apart == inline
     assert inline[0] != inline[1]
-    assert inline[0][2].parts == {"invalid": -0.5}
+    assert inline[0][2].parts == {"turn": -0.5}
     assert inline[0][-1].success is True
 
 

@@ -32,7 +32,7 @@ from manyturn.trainers.run.setup.run import open_run
 from manyturn.trainers.run.step.asynchronous import Ahead
 from manyturn.trainers.run.step.journals import Journals
 
-ERRANDS = f"{Path(__file__).parents[3] / 'benchmarks/scale_out_world.py'}:Errands"
+ERRANDS = f"{Path(__file__).parents[3] / 'benchmarks/scale/orders_world.py'}:Errands"
 COUNT = 9  # episodes of a step
 
 
