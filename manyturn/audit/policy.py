@@ -100,7 +100,7 @@ def _language_model(word: str) -> Iterator[tuple[Agent, str | None, Mapping[str,
 
 
 def _world(env: str, args: Mapping[str, Any] | None, config: AuditConfig) -> World:
-    return World(env, args, config.max_turns, config.chance == "redrawn")
+    return World(env, args, config)
 
 
 def _tasks(world: World, config: AuditConfig) -> dict[str, Task]:

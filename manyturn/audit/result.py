@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.trainers.audit.audited_task import audited_task
+from manyturn.trainers.audit.audited_task import audited_tasks
 from manyturn.trainers.audit.config import AuditConfig
 from manyturn.trainers.audit.run import Audited
-from manyturn.trainers.audit.task_audit import reach_of
 from manyturn.trainers.credit.audit.anchors import AnchorScore, anchor_scores
 from manyturn.trainers.credit.audit.sample import OWN, AuditSample
 from manyturn.trainers.credit.audit.scores import MethodScore, Scorer, TruthScore, score_methods
@@ -62,8 +61,7 @@ class CreditAudit:
             about: environment, its arguments, and the policy's name.
             anchors: kinds to compare the environment's own anchor with.
         """
-        reach = reach_of(played.tasks)
-        sample = AuditSample.of([audited_task(task, reach, anchors) for task in played.tasks])
+        sample = AuditSample.of(audited_tasks(played.tasks, anchors))
         scores, skipped, credits = score_methods(sample, methods)
         truth = Scorer(sample).truth()
         return cls(*about, config, played, sample, truth, scores, skipped, anchor_scores(sample), credits)

@@ -113,9 +113,11 @@ class AgentAuditPlayer:
                 situation = Situation(snapshot, len(turns), answer.observation, answer.admissible, member=member)
                 act = await player.act(answer, seat)
                 after, by_chance = world.play(act.action)
-                turn = played_turn(answer, act.action, after, 0, END, by_chance)
+                turn = played_turn(answer, act.action, after, world.counted(after.reward, after.parts))
                 tokens = 1 if act.usage is None else act.usage.reply_tokens or 1
-                turn = replace(turn, format_valid=turn.format_valid and act.format_valid, tokens=tokens)
+                turn = replace(
+                    turn, format_valid=turn.format_valid and act.format_valid, tokens=tokens, forced=by_chance
+                )
                 turns.append((turn, situation, story, by_chance))
                 past.answers.append(answer)
                 story, answer = digest(story, answer.observation, act.reply), after
@@ -149,7 +151,7 @@ class AgentAuditPlayer:
         open_as = _ContinuationKey(*key[:3], place * _MOST + wish.number)
         player = self._agent.player(open_as, world.host.instructions)
         seat: Any = _Seat(world.host.name)
-        first, total, turn = "", 0.0, situation.turn
+        first, total, counted, turn = "", 0.0, 0.0, situation.turn
         try:
             world.turn_to(task, self._reset_seed(task), situation.snapshot, Noise(key, 1).chance)
             for earlier in range(turn + (situation.forced is not None)):
@@ -159,13 +161,14 @@ class AgentAuditPlayer:
                 if action is None:
                     action = (await player.act(answer, seat)).action
                 answer, _ = world.play(action)
+                counted += world.counted(answer.reward, answer.parts)
                 total, turn, first, action = total + answer.reward, turn + 1, first or action, None
         except ContextFull:
             pass
         finally:
             player.leave()
             self._worlds.append(world)
-        return Continued(finite_return(total, task), first, max(1, turn - situation.turn))
+        return Continued(finite_return(total, task), counted, first, max(1, turn - situation.turn))
 
     @staticmethod
     def _repeat(player: AgentPlayer, past: _Past, turn: int, seat: Any) -> None:

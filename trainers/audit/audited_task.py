@@ -16,7 +16,7 @@ import numpy as np
 
 from manyturn.envs.contract.keys import digest
 from manyturn.trainers.audit.played import PlayedEpisode, PlayedTask, PlayedTurn
-from manyturn.trainers.audit.task_audit import effects_of
+from manyturn.trainers.audit.task_audit import effects_of, reach_of
 from manyturn.trainers.credit.audit.alignment import Choices
 from manyturn.trainers.credit.audit.sample import AuditedTask
 from manyturn.trainers.credit.rollouts import Rollout
@@ -34,16 +34,21 @@ own anchor and the turn's number."""
 OF_CRITIC = frozenset({"value", "contribution"})
 
 
-def audited_task(played: PlayedTask, reach: float, anchors: Sequence[str] = tuple(ANCHORS)) -> AuditedTask:
-    """A task with its true effects.
+def audited_tasks(played: Sequence[PlayedTask], anchors: Sequence[str] = tuple(ANCHORS)) -> list[AuditedTask]:
+    """The tasks with their true effects.
 
     Args:
-        reach: half the range of returns, of all tasks.
         anchors: kinds to compare the environment's own anchor with.
     """
+    reach = reach_of(played)
+    parts = list(dict.fromkeys(name for task in played for turn in task.turns for name in turn.parts))
+    return [_audited(task, reach, parts, anchors) for task in played]
+
+
+def _audited(played: PlayedTask, reach: float, parts: Sequence[str], anchors: Sequence[str]) -> AuditedTask:
     turns = played.turns
     return AuditedTask(
-        rollouts=[_rollout(played, episode) for episode in played.episodes],
+        rollouts=[_rollout(played, episode, parts) for episode in played.episodes],
         effects=effects_of(played, reach),
         starts_K=np.array([turn.start for turn in turns]),
         choices=Choices(
@@ -56,10 +61,9 @@ def audited_task(played: PlayedTask, reach: float, anchors: Sequence[str] = tupl
     )
 
 
-def _rollout(played: PlayedTask, episode: PlayedEpisode) -> Rollout:
+def _rollout(played: PlayedTask, episode: PlayedEpisode, parts: Sequence[str]) -> Rollout:
     turns = episode.turns
     columns, token_columns = dict[str, list[float]](), dict[str, list[list[float]]]()
-    names = list(dict.fromkeys(name for turn in played.turns for name in turn.parts))
     if all(turn.progress is not None for turn in played.turns):
         columns["progress"] = [float(turn.progress or 0.0) for turn in turns]
     if any(start.critic for start in played.starts):
@@ -68,7 +72,7 @@ def _rollout(played: PlayedTask, episode: PlayedEpisode) -> Rollout:
     token_columns["entropy"] = [[_entropy(played, turn.start)] * turn.tokens for turn in turns]
     return Rollout(
         group=played.task,
-        rewards={name: [turn.parts.get(name, 0.0) for turn in turns] for name in names},
+        rewards={name: [turn.parts.get(name, 0.0) for turn in turns] for name in parts},
         tokens=[turn.tokens for turn in turns],
         anchors=[turn.anchor for turn in turns],
         anchor_texts=[turn.anchor_text for turn in turns],

@@ -32,6 +32,9 @@ class AuditConfig(Options):
     """Seconds after which no further task is begun; the result then depends on the machine."""
     max_turns: int = Field(default=100, ge=1)
     """Turns after which an episode is cut off, where the environment has no limit of its own."""
+    reward: Literal["return", "outcome"] = "return"
+    """Reward that the true effects are of: all, or only the outcome at an episode's end. Methods see all in any case,
+    so that the second says whether rewards of turns mislead them."""
     chance: Literal["redrawn", "as_played"] = "redrawn"
     """Whether what is random inside an environment is drawn again in each continuation, so that luck is no skill, or
     happens as it did in the episode."""

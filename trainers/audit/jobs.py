@@ -97,7 +97,7 @@ def work_on(
 ) -> Iterator[Any]:
     """The work of one process: each task as plain values, as soon as it is done."""
     config = AuditConfig.model_validate(options)
-    world = World(env, args, config.max_turns, config.chance == "redrawn")
+    world = World(env, args, config)
     moves = moves_of(policy)
     assert moves is not None, "only policies without tokens are spread"
     tasks = {task.id: task for task in world.tasks(config.split, config.tasks)}

@@ -16,6 +16,7 @@ class PlayedTurn:
         after: number of what continuations go on from after it: of the next situation, or, where chance had a part in
             what the turn brought, of this situation with the action forced; ``END`` where the episode is over.
         forced: whether returns after it include its own reward.
+        counted: as much of its reward as true effects are of.
         tokens: of the reply.
     """
 
@@ -29,6 +30,7 @@ class PlayedTurn:
     progress: float | None
     start: int
     after: int
+    counted: float
     forced: bool = False
     tokens: int = 1
 
@@ -55,7 +57,7 @@ class Start:
         returns: of continuation m the sum of rewards from here on.
         firsts: its first action, by the task's list of actions.
         steps: of all of them.
-        critic: returns of other continuations, which a critic's value is the mean of.
+        critic: returns of other continuations, which a critic's value is the mean of; all rewards count.
     """
 
     situation: Situation

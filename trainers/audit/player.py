@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from manyturn.agents.tokens.episode_key import EpisodeKey
@@ -26,9 +27,10 @@ class Wish(NamedTuple):
 
 
 class Continued(NamedTuple):
-    """A continuation: the sum of its rewards, its first action, and how many steps it took."""
+    """A continuation: the sum of its rewards, as much of it as counts, its first action, and its number of steps."""
 
     total: float
+    counted: float
     first: str
     steps: int
 
@@ -106,7 +108,9 @@ class MovesPlayer:
             over = after.ended or len(turns) + 1 == world.max_turns
             follows = END if over else table.number(_situation(world, after, len(turns) + 1))
             forced = table.number(table.starts[start].situation._replace(forced=action)) if by_chance else follows
-            turns.append(played_turn(answer, action, after, start, forced, by_chance))
+            counted = world.counted(after.reward, after.parts)
+            turn = played_turn(answer, action, after, counted)
+            turns.append(replace(turn, start=start, after=forced, forced=by_chance))
             answer, start = after, follows
         return PlayedEpisode(turns, not answer.terminated, answer.success, answer.observation)
 
@@ -115,12 +119,13 @@ class MovesPlayer:
         noise = self._numbers(wish.stage, task.id)[wish.number]
         world.turn_to(task, seed, situation.snapshot, noise.chance)
         observation, admissible, turn = situation.observation, situation.admissible, situation.turn
-        first, total, action = "", 0.0, situation.forced
+        first, total, counted, action = "", 0.0, 0.0, situation.forced
         try:
             while True:
                 if action is None:
                     action = moves.act(world, observation, admissible, noise, turn)
                 observation, reward, terminated, truncated, info = world.step(action)
+                counted += world.counted(reward, info.get("reward_parts", {}))
                 total, turn, first = total + reward, turn + 1, first or action
                 if terminated or truncated or turn >= world.max_turns:
                     break
@@ -129,7 +134,7 @@ class MovesPlayer:
             raise
         except Exception as error:
             raise EnvError(f"{world.host.name} raised in a continuation of {task.id}: {error}") from error
-        return Continued(finite_return(float(total), task), first, turn - situation.turn)
+        return Continued(finite_return(total, task), counted, first, turn - situation.turn)
 
     def _numbers(self, stage: str, task: str) -> NoiseTable:
         if (stage, task) not in self._noise:
@@ -145,8 +150,8 @@ def finite_return(total: float, task: Task) -> float:
     return total
 
 
-def played_turn(answer: Answer, action: str, after: Answer, start: int, follows: int, forced: bool) -> PlayedTurn:
-    """A turn as an audit records it."""
+def played_turn(answer: Answer, action: str, after: Answer, counted: float) -> PlayedTurn:
+    """A turn as an audit records it, before it is known which situations it lies between."""
     return PlayedTurn(
         observation=answer.observation,
         action=action,
@@ -156,9 +161,9 @@ def played_turn(answer: Answer, action: str, after: Answer, start: int, follows:
         anchor=answer.anchor,
         anchor_text=answer.anchor_text if isinstance(answer.anchor_text, str) else None,
         progress=after.progress,
-        start=start,
-        after=follows,
-        forced=forced,
+        start=END,
+        after=END,
+        counted=counted,
     )
 
 

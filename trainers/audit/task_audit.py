@@ -36,7 +36,7 @@ def extend(player: AuditPlayer, task: Task, played: PlayedTask, more_S: np.ndarr
     ]
     for part in _parts(wishes):
         for (start, _), one in zip(part, player.continued(task, [wish for _, wish in part]), strict=True):
-            start.returns.append(one.total)
+            start.returns.append(one.counted)
             start.firsts.append(played.number_of(one.first))
             start.steps += one.steps
             played.steps += one.steps
@@ -76,7 +76,7 @@ def effects_of(played: PlayedTask, reach: float) -> Effects:
         [np.array(start.returns) for start in played.starts],
         np.array([turn.start for turn in turns]),
         np.array([turn.after for turn in turns]),
-        np.array([0.0 if turn.forced else turn.reward for turn in turns]),
+        np.array([0.0 if turn.forced else turn.counted for turn in turns]),
         reach,
     )
 

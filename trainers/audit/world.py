@@ -8,7 +8,9 @@ import numpy as np
 
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.text_env import TextEnv, Unsupported
+from manyturn.envs.contract.turn import OUTCOME
 from manyturn.envs.hosting.host import Answer, Host
+from manyturn.trainers.audit.config import AuditConfig
 from manyturn.trainers.audit.noise import is_drawn
 
 Step = tuple[str, float, bool, bool, dict[str, Any]]
@@ -38,21 +40,22 @@ class World:
     Args:
         env: id or ``FILE.py:Class``.
         args: of its constructor.
-        max_turns: the limit of an environment that has none.
-        redraws: draw what is random again after a return to a situation, where the environment lets that be done.
+        config: says what an environment without a limit of turns is limited to, whether what is random is drawn again
+            after a return to a situation, where that can be done, and which rewards count.
 
     Raises:
         ValueError: the environment has several roles.
     """
 
-    def __init__(self, env: str, args: Mapping[str, Any] | None, max_turns: int, redraws: bool = True):
+    def __init__(self, env: str, args: Mapping[str, Any] | None, config: AuditConfig):
         self.host = Host(env, args)
         if len(self.host.roles) > 1:
             raise ValueError(f"{env} has the roles {', '.join(self.host.roles)}: audit one with a single role")
         bare = self.host.env.unwrapped
         self._text_env = bare if isinstance(bare, TextEnv) else None
-        self._redraws = redraws and self._text_env is not None
-        self.max_turns = self.host.max_turns or max_turns
+        self._redraws = config.chance == "redrawn" and self._text_env is not None
+        self._only_outcome = config.reward == "outcome"
+        self.max_turns = self.host.max_turns or config.max_turns
         self._task, self._seed, self._actions = Task("", ""), 0, list[str]()
 
     @property
@@ -105,6 +108,10 @@ class World:
         """A turn of a continuation, without what only episodes are recorded with."""
         text, reward, terminated, truncated, info = self.host.env.step(action)
         return text, float(reward), terminated, truncated, info
+
+    def counted(self, reward: float, parts: Mapping[str, float]) -> float:
+        """As much of a turn's reward as true effects are of."""
+        return parts.get(OUTCOME, 0.0) if self._only_outcome else reward
 
     def expert(self) -> str:
         """The expert's action. Raises Unsupported without one."""

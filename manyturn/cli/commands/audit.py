@@ -25,6 +25,7 @@ def credit_audit(
     group: Annotated[int | None, PLAYING] = None,
     seed: Annotated[int | None, PLAYING] = None,
     chance: Annotated[str | None, PLAYING] = None,
+    reward: Annotated[str | None, PLAYING] = None,
     reliability: Annotated[float | None, EXACTNESS] = None,
     steps: Annotated[int | None, EXACTNESS] = None,
     seconds: Annotated[float | None, EXACTNESS] = None,
@@ -61,6 +62,9 @@ def credit_audit(
     chance
         redrawn: what is random inside an environment is drawn again in continuations, so that luck is no skill;
         as_played: it happens as it did. Default: redrawn.
+    reward
+        return: effects are of all rewards; outcome: only of that of an episode's end, though methods see all. Default:
+        return.
     reliability
         Continuations are added until so much of the variance of the estimated effects is true. Default: 0.8.
     steps
@@ -80,8 +84,8 @@ def credit_audit(
     from manyturn.audit.progress import AuditBar
     from manyturn.audit.table import print_audit
 
-    names = ("split", "tasks", "group", "seed", "chance", "reliability", "steps", "seconds", "critic")
-    values = (split, tasks, group, seed, chance, reliability, steps, seconds, critic)
+    names = ("split", "tasks", "group", "seed", "chance", "reward", "reliability", "steps", "seconds", "critic")
+    values = (split, tasks, group, seed, chance, reward, reliability, steps, seconds, critic)
     options: dict[str, Any] = {name: value for name, value in zip(names, values, strict=True) if value is not None}
     if anchors:
         options["anchors"] = anchors

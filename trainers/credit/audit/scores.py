@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyturn.trainers.credit.audit.alignment import Alignment, Table, alignment, exact_gradient
+from manyturn.trainers.credit.audit.alignment import Alignment, Table, alignment, exact_gradient, gradient_reliability
 from manyturn.trainers.credit.audit.certainty import carrying_share, idle_credit, idle_K, sign_agreement
 from manyturn.trainers.credit.audit.correlation import (
     Interval,
@@ -68,6 +68,7 @@ class TruthScore:
         idle: share of turns that do not matter, for certain.
         carrying: smallest share of turns that carries nine tenths of the squared effects.
         alignment: what an update by the true effect of the turns that were played can reach.
+        gradient: reliability of the exact gradient, see ``gradient_reliability``; NaN where choices are not known.
     """
 
     reliability: float
@@ -76,6 +77,7 @@ class TruthScore:
     idle: float
     carrying: float
     alignment: Alignment | None
+    gradient: float
 
 
 class Scorer:
@@ -102,6 +104,7 @@ class Scorer:
             idle=float(idle_K(effects).mean()),
             carrying=carrying_share(effects),
             alignment=self._alignment(effects.effect_K),
+            gradient=gradient_reliability(self.sample.choices),
         )
 
     def score(self, method: str, credit_K: FloatK, anchor: str = OWN) -> MethodScore:
