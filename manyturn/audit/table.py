@@ -34,8 +34,8 @@ def _facts(audit: CreditAudit) -> tuple[str, str]:
         f"{audit.env}, {audit.policy}: {episodes} episodes of {len(played.tasks)} tasks, {len(audit.sample.task_K)} "
         f"turns{success}; true effects from {played.continuations:,} continuations, {played.steps:,} steps",
         f"reliability of the truth {truth.reliability:.2f}, within episodes {truth.reliability_within:.2f}, of the "
-        f"gradient {number(truth.gradient)}; {truth.certain:.0%} of turns have a certain effect, {number(100 * truth.carrying, 0)}% carry nine tenths of "
-        "all effect",
+        f"gradient {number(truth.gradient)}; {truth.certain:.0%} of turns have a certain effect, "
+        f"{number(100 * truth.carrying, 0)}% carry nine tenths of all effect",
     )
 
 

@@ -77,7 +77,7 @@ def gradient_reliability(choices_N: Sequence[Choices]) -> float:
 
 def _part(choices: Choices, part: int) -> Choices:
     places = [np.flatnonzero(np.arange(len(one)) // 2 % 2 == part) for one in choices.returns]
-    firsts = [[one[place] for place in some] for one, some in zip(choices.firsts, places, strict=True)]
+    firsts = [[one[place] for place in some.tolist()] for one, some in zip(choices.firsts, places, strict=True)]
     returns = [one[some] for one, some in zip(choices.returns, places, strict=True)]
     return choices._replace(firsts=firsts, returns=returns)
 
