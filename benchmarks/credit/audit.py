@@ -86,13 +86,18 @@ def page(result: Mapping[str, Any]) -> str:
             cells = [_ends(own[name].get(method, {}).get(figure)) for name in worlds]
             lines.append((f"`{method}`", *cells))
         parts.append(f"{title}:\n\n{table(('method', *worlds), lines)}")
-    anchors = []
-    for name, world in worlds.items():
-        by_kind = {one["anchor"]: one for one in world["anchors"]}
-        cells = [f"{one['forgotten']['mean']:.2f} ({one['shared']:.0%})" for one in by_kind.values()]
-        anchors.append((name, *cells))
-    parts.append(table(("world", *by_kind), anchors))
+    parts.append(f"anchors:\n\n{_anchors(worlds)}")
     return "\n\n".join(parts)
+
+
+def _anchors(worlds: Mapping[str, Any]) -> str:
+    """Of each kind of anchor the share of value that it forgets, and the share of turns with a companion."""
+    kinds = [one["anchor"] for one in next(iter(worlds.values()))["anchors"]]
+    lines = [
+        (name, *(f"{one['forgotten']['mean']:.2f} ({one['shared']:.0%})" for one in world["anchors"]))
+        for name, world in worlds.items()
+    ]
+    return table(("world", *kinds), lines)
 
 
 def _truths(worlds: Mapping[str, Any]) -> str:
