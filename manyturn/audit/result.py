@@ -61,7 +61,7 @@ class CreditAudit:
             about: environment, its arguments, and the policy's name.
             anchors: kinds to compare the environment's own anchor with.
         """
-        sample = AuditSample.of(audited_tasks(played.tasks, anchors))
+        sample = AuditSample.of(audited_tasks(played.tasks, config.siblings, anchors))
         scores, skipped, credits = score_methods(sample, methods)
         truth = Scorer(sample).truth()
         return cls(*about, config, played, sample, truth, scores, skipped, anchor_scores(sample), credits)

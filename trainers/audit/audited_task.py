@@ -5,12 +5,16 @@ Columns that methods need come from the audit itself:
 - value: what a perfect critic would say, the mean of continuations that are no part of the truth;
 - contribution: reward plus that critic's value after the turn, minus that before it;
 - entropy: of the policy's actions in the situation, as its continuations began;
-- progress: what the environment reports.
+- progress: what the environment reports; action: a number for each action's text.
+
+Methods that compare siblings get branches of every turn, which are continuations of the critic's: each repeats the turns
+before, and what it drew from there on counts as one turn.
 """
 
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,6 +23,7 @@ from manyturn.trainers.audit.played import PlayedEpisode, PlayedTask, PlayedTurn
 from manyturn.trainers.audit.task_audit import effects_of, reach_of
 from manyturn.trainers.credit.audit.alignment import Choices
 from manyturn.trainers.credit.audit.sample import AuditedTask
+from manyturn.trainers.credit.audit.scores import BRANCHES
 from manyturn.trainers.credit.rollouts import Rollout
 
 ANCHORS: Mapping[str, Callable[[PlayedEpisode], list[str]]] = {
@@ -31,24 +36,32 @@ ANCHORS: Mapping[str, Callable[[PlayedEpisode], list[str]]] = {
 }
 """Kind -> the situations of an episode by it: the observation's text; all that was seen and done; the environment's
 own anchor and the turn's number."""
-OF_CRITIC = frozenset({"value", "contribution"})
+OF_CRITIC = frozenset({"value", "contribution", BRANCHES})
 
 
-def audited_tasks(played: Sequence[PlayedTask], anchors: Sequence[str] = tuple(ANCHORS)) -> list[AuditedTask]:
+def audited_tasks(
+    played: Sequence[PlayedTask], siblings: int, anchors: Sequence[str] = tuple(ANCHORS)
+) -> list[AuditedTask]:
     """The tasks with their true effects.
 
     Args:
+        siblings: branches of each turn at most.
         anchors: kinds to compare the environment's own anchor with.
     """
     reach = reach_of(played)
     parts = list(dict.fromkeys(name for task in played for turn in task.turns for name in turn.parts))
-    return [_audited(task, reach, parts, anchors) for task in played]
+    actions = {action: n for n, action in enumerate(dict.fromkeys(t.action for task in played for t in task.turns))}
+    return [
+        replace(_audited(task, reach, parts, anchors, actions), branches=_branches(task, siblings)) for task in played
+    ]
 
 
-def _audited(played: PlayedTask, reach: float, parts: Sequence[str], anchors: Sequence[str]) -> AuditedTask:
+def _audited(
+    played: PlayedTask, reach: float, parts: Sequence[str], anchors: Sequence[str], actions: Mapping[str, int]
+) -> AuditedTask:
     turns = played.turns
     return AuditedTask(
-        rollouts=[_rollout(played, episode, parts) for episode in played.episodes],
+        rollouts=[_rollout(played, episode, parts, actions) for episode in played.episodes],
         effects=effects_of(played, reach),
         starts_K=np.array([turn.start for turn in turns]),
         choices=Choices(
@@ -61,9 +74,10 @@ def _audited(played: PlayedTask, reach: float, parts: Sequence[str], anchors: Se
     )
 
 
-def _rollout(played: PlayedTask, episode: PlayedEpisode, parts: Sequence[str]) -> Rollout:
+def _rollout(played: PlayedTask, episode: PlayedEpisode, parts: Sequence[str], actions: Mapping[str, int]) -> Rollout:
     turns = episode.turns
-    columns, token_columns = dict[str, list[float]](), dict[str, list[list[float]]]()
+    columns: dict[str, list[float]] = {"action": [float(actions[turn.action]) for turn in turns]}
+    token_columns = dict[str, list[list[float]]]()
     if all(turn.progress is not None for turn in played.turns):
         columns["progress"] = [float(turn.progress or 0.0) for turn in turns]
     if any(start.critic for start in played.starts):
@@ -82,6 +96,26 @@ def _rollout(played: PlayedTask, episode: PlayedEpisode, parts: Sequence[str]) -
         columns=columns,
         token_columns=token_columns,
     )
+
+
+def _branches(played: PlayedTask, siblings: int) -> list[Rollout]:
+    """The episodes, and then the branches of each of their turns; nothing where no critic has played."""
+    if not any(start.critic for start in played.starts):
+        return []
+
+    def rollout(rewards: Sequence[float], drawers: Sequence[int]) -> Rollout:
+        return Rollout(group=played.task, rewards=rewards, columns={BRANCHES: [float(one) for one in drawers]})
+
+    own, branches, drawn = list[Rollout](), list[Rollout](), len(played.episodes)
+    for member, episode in enumerate(played.episodes):
+        rewards = [turn.reward for turn in episode.turns]
+        own.append(rollout(rewards, [member] * len(rewards)))
+        for k, turn in enumerate(episode.turns):
+            # Members of a group begin alike, so that their first turns are siblings already.
+            for total in played.starts[turn.start].critic[: siblings if k or not member else 0]:
+                branches.append(rollout([*rewards[:k], total], [*[member] * k, drawn]))
+                drawn += 1
+    return [*own, *branches]
 
 
 def _value(played: PlayedTask, start: int) -> float:

@@ -26,6 +26,8 @@ class AuditConfig(Options):
     """Continuations of one situation at most."""
     critic: int = Field(default=32, ge=2)
     """Continuations of every situation that a critic's values are the mean of; they are no part of the truth."""
+    siblings: int = Field(default=4, ge=1)
+    """Of these, how many are branches of each turn for methods that compare the branches of one situation."""
     steps: int = Field(default=2_000_000, ge=1)
     """Steps of environments that continuations may take, all together; the pilot's are taken in any case."""
     seconds: float | None = Field(default=None, gt=0)

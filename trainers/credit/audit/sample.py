@@ -2,7 +2,6 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -22,6 +21,8 @@ class AuditedTask:
         starts_K: number of the situation before each turn: turns of one number are in one state.
         choices: what the policy would have done there; None: not known, and no alignment is computed.
         anchors: kind -> of each turn (K) the situation by that anchor; the rollouts' own is not among them.
+        branches: the rollouts once more, and after them branches that repeat turns of these and then go on by
+            themselves, with the column "drawer", for methods that compare siblings; empty: there are none.
     """
 
     rollouts: Sequence[Rollout]
@@ -29,6 +30,7 @@ class AuditedTask:
     starts_K: IntK
     choices: Choices | None = None
     anchors: Mapping[str, Sequence[Hashable]] = field(default_factory=dict)
+    branches: Sequence[Rollout] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +43,7 @@ class AuditSample:
         starts_K: number of the state before each turn, over all tasks.
         choices: of each task; empty where they are not known.
         anchors: kind -> ids (K) of the situations by that anchor.
+        branched: a batch with branches too, in which the K turns come first; None: there are no branches.
     """
 
     batch: TurnBatch
@@ -49,6 +52,7 @@ class AuditSample:
     starts_K: IntK
     choices: Sequence[Choices]
     anchors: Mapping[str, IntK]
+    branched: TurnBatch | None = None
 
     @classmethod
     def of(cls, tasks: Sequence[AuditedTask]) -> "AuditSample":
@@ -71,6 +75,7 @@ class AuditSample:
             starts_K=ids_of(starts),
             choices=known if len(known) == len(tasks) else (),
             anchors=anchors,
+            branched=_branched(tasks),
         )
 
     def batch_by(self, anchor: str) -> TurnBatch:
@@ -78,6 +83,9 @@ class AuditSample:
         return self.batch if anchor == OWN else replace(self.batch, anchor_K=self.anchors[anchor])
 
 
-def plain(value: Any) -> Any:
-    """A figure for JSON: NaN and infinity become None."""
-    return float(value) if np.isfinite(value) else None
+def _branched(tasks: Sequence[AuditedTask]) -> TurnBatch | None:
+    """All rollouts, and after them all branches."""
+    if not all(task.branches for task in tasks):
+        return None
+    own = [rollout for task in tasks for rollout in task.branches[: len(task.rollouts)]]
+    return batch_of([*own, *(rollout for task in tasks for rollout in task.branches[len(task.rollouts) :])])

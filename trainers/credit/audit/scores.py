@@ -23,7 +23,7 @@ from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.pipeline import credit
 
 BINS = 10
-TRUE = "true effect"  # the row that no method can beat
+BRANCHES = "drawer"  # the column of methods that compare the branches of a situation
 
 
 @dataclass(frozen=True)
@@ -155,6 +155,8 @@ def credit_of(sample: AuditSample, config: CreditConfig, anchor: str = OWN) -> F
         ValueError: the method needs what the sample lacks; the text says what.
     """
     batch = sample.batch_by(anchor)
+    if BRANCHES in config.needs and sample.branched is not None:
+        return credit(sample.branched, config).advantage_K[: len(sample.task_K)]
     there = batch.columns.keys() | batch.token_columns.keys()
     for column, stage in config.needs.items():
         if column not in there:
