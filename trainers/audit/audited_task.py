@@ -7,7 +7,7 @@ Columns that methods need come from the audit itself:
 - entropy: of the policy's actions in the situation, as its continuations began;
 - progress: what the environment reports; action: a number for each action's text.
 
-Methods that compare siblings get branches of every turn, which are continuations of the critic's: each repeats the turns
+Methods that compare siblings get branches of every turn, which are continuations of the critic: each repeats the turns
 before, and what it drew from there on counts as one turn.
 """
 
