@@ -10,8 +10,8 @@ from manyturn.audit.plots import plots
 from manyturn.audit.result import CreditAudit
 from manyturn.audit.table import interval, number
 from manyturn.terminal.escape import visible
-from manyturn.trainers.audit.played import PlayedEpisode
-from manyturn.trainers.credit.audit.correlation import Interval
+from manyturn.trainers.audit.played import GroupEpisode
+from manyturn.trainers.credit.audit.correlation import Estimate
 from manyturn.trainers.credit.audit.sample import OWN
 from manyturn.trainers.credit.batch.turn_batch import FloatK
 
@@ -73,7 +73,7 @@ def _methods(audit: CreditAudit) -> str:
         over = "" if score.over_base is None else interval(score.over_base, "+")
         cells = [score.method, interval(score.correlation), interval(score.within), over, interval(score.sign)]
         cells += [number(score.idle), number(score.slope)]
-        cells += ["", ""] if alignment is None else [interval(Interval(*alignment[:3])), number(alignment.spread)]
+        cells += ["", ""] if alignment is None else [interval(Estimate(*alignment[:3])), number(alignment.spread)]
         rows.append(_row(cells))
     skipped = "".join(f"<p>Not scored: {escape(name)}: {escape(why)}</p>" for name, why in audit.skipped.items())
     return f"<h2>Methods</h2><table>{''.join(rows)}</table>{skipped}"
@@ -112,7 +112,7 @@ def _episodes(audit: CreditAudit) -> str:
 
 
 def _episode(
-    audit: CreditAudit, name: str, episode: PlayedEpisode, turns: Sequence[int], credits: dict[str, FloatK]
+    audit: CreditAudit, name: str, episode: GroupEpisode, turns: Sequence[int], credits: dict[str, FloatK]
 ) -> str:
     end = "truncated" if episode.truncated else "success" if episode.success else "failure"
     total = sum(turn.reward for turn in episode.turns)

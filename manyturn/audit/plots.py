@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 
 from manyturn.audit.result import CreditAudit
-from manyturn.trainers.credit.audit.correlation import Interval
+from manyturn.trainers.credit.audit.correlation import Estimate
 from manyturn.trainers.credit.audit.scores import MethodScore
 
 _INK, _LIGHT, _MARK = "#1f2933", "#d3d9e0", "#2f6fb3"
@@ -21,7 +21,7 @@ def plots(audit: CreditAudit) -> dict[str, str]:
         pictures["alignment"] = dots(
             ranked,
             "cosine with the exact policy gradient",
-            lambda score: Interval(*(score.alignment or (math.nan,) * 3)[:3]),
+            lambda score: Estimate(*(score.alignment or (math.nan,) * 3)[:3]),
             None if audit.truth.alignment is None else audit.truth.alignment.mean,
         )
     pictures["calibration"] = calibration(ranked[:6])
@@ -29,7 +29,7 @@ def plots(audit: CreditAudit) -> dict[str, str]:
 
 
 def dots(
-    scores: Sequence[MethodScore], title: str, figure: Callable[[MethodScore], Interval], ceiling: float | None = None
+    scores: Sequence[MethodScore], title: str, figure: Callable[[MethodScore], Estimate], ceiling: float | None = None
 ) -> str:
     """A row for each method: its figure as a dot on its interval.
 

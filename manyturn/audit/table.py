@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from manyturn.audit.result import CreditAudit
-from manyturn.trainers.credit.audit.correlation import Interval
+from manyturn.trainers.credit.audit.correlation import Estimate
 from manyturn.trainers.credit.audit.sample import OWN
 
 
@@ -51,11 +51,11 @@ def _methods(audit: CreditAudit) -> Table:
             short(score.within),
             "" if score.over_base is None else short(score.over_base, sign="+"),
             number(score.sign.mean),
-            "" if score.alignment is None else short(Interval(*score.alignment[:3])),
+            "" if score.alignment is None else short(Estimate(*score.alignment[:3])),
         )
     if (ceiling := audit.truth.alignment) is not None:
         table.add_section()
-        table.add_row("the true effect itself", "1", "1", "", "1", short(Interval(*ceiling[:3])))
+        table.add_row("the true effect itself", "1", "1", "", "1", short(Estimate(*ceiling[:3])))
     return table
 
 
@@ -82,7 +82,7 @@ def _anchors(audit: CreditAudit) -> Table:
     return table
 
 
-def interval(ends: Interval, sign: str = "") -> str:
+def interval(ends: Estimate, sign: str = "") -> str:
     """A figure and its interval."""
     if math.isnan(ends.mean):
         return "-"
@@ -90,7 +90,7 @@ def interval(ends: Interval, sign: str = "") -> str:
     return f"{ends.mean:{sign}.2f}{around}"
 
 
-def short(ends: Interval, sign: str = "") -> str:
+def short(ends: Estimate, sign: str = "") -> str:
     """A figure and half the width of its interval."""
     if math.isnan(ends.mean):
         return "-"

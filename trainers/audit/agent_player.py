@@ -20,7 +20,7 @@ from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.host import Answer
 from manyturn.trainers.audit.config import AuditConfig
 from manyturn.trainers.audit.noise import Noise
-from manyturn.trainers.audit.played import PlayedEpisode, PlayedTask, PlayedTurn
+from manyturn.trainers.audit.played import GroupEpisode, GroupTurn, PlayedTask
 from manyturn.trainers.audit.player import GROUP, Continued, StartTable, Wish, finite_return, played_turn
 from manyturn.trainers.audit.world import Situation, World
 from manyturn.trainers.credit.audit.effects import END
@@ -74,7 +74,7 @@ class AgentAuditPlayer:
         episodes = [self._entered(member, turns, table) for member, (turns, _, _) in enumerate(members)]
         self._past[task.id] = [past for _, past, _ in members]
         ended = zip(episodes, (answer for _, _, answer in members), strict=True)
-        played = [PlayedEpisode(one, not end.terminated, end.success, end.observation) for one, end in ended]
+        played = [GroupEpisode(one, not end.terminated, end.success, end.observation) for one, end in ended]
         return PlayedTask(task.id, played, table.starts)
 
     def continued(self, task: Task, wishes: Sequence[Wish]) -> list[Continued]:
@@ -100,11 +100,11 @@ class AgentAuditPlayer:
 
     async def _episode(
         self, task: Task, member: int
-    ) -> tuple[list[tuple[PlayedTurn, Situation, str, bool]], _Past, Answer]:
+    ) -> tuple[list[tuple[GroupTurn, Situation, str, bool]], _Past, Answer]:
         """An episode: its turns, each with its situation, what the model knew, and whether chance took part."""
         world = self._worlds.pop() if self._worlds else self._make()
         player = self._agent.player(EpisodeKey(self._config.seed, GROUP, task.id, member), world.host.instructions)
-        past, turns, story = _Past([], player.ledger), list[tuple[PlayedTurn, Situation, str, bool]](), ""
+        past, turns, story = _Past([], player.ledger), list[tuple[GroupTurn, Situation, str, bool]](), ""
         seat: Any = _Seat(world.host.name)
         answer = world.begin(task, self._reset_seed(task))
         try:
@@ -130,8 +130,8 @@ class AgentAuditPlayer:
 
     @staticmethod
     def _entered(
-        member: int, turns: Sequence[tuple[PlayedTurn, Situation, str, bool]], table: StartTable
-    ) -> list[PlayedTurn]:
+        member: int, turns: Sequence[tuple[GroupTurn, Situation, str, bool]], table: StartTable
+    ) -> list[GroupTurn]:
         """The turns with the numbers of their situations; those of one past and one state are one situation."""
         numbers = [table.number(situation, story) for _, situation, story, _ in turns]
         entered = []

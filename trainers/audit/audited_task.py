@@ -19,14 +19,14 @@ from dataclasses import replace
 import numpy as np
 
 from manyturn.envs.contract.keys import digest
-from manyturn.trainers.audit.played import PlayedEpisode, PlayedTask, PlayedTurn
+from manyturn.trainers.audit.played import GroupEpisode, GroupTurn, PlayedTask
 from manyturn.trainers.audit.task_audit import effects_of, reach_of
-from manyturn.trainers.credit.audit.alignment import Choices
+from manyturn.trainers.credit.audit.alignment import FirstActions
 from manyturn.trainers.credit.audit.sample import AuditedTask
 from manyturn.trainers.credit.audit.scores import BRANCHES
 from manyturn.trainers.credit.rollouts import Rollout
 
-ANCHORS: Mapping[str, Callable[[PlayedEpisode], list[str]]] = {
+ANCHORS: Mapping[str, Callable[[GroupEpisode], list[str]]] = {
     "text": lambda episode: [digest(turn.observation) for turn in episode.turns],
     "history": lambda episode: [
         digest([(turn.observation, turn.action) for turn in episode.turns[:k]], episode.turns[k].observation)
@@ -64,7 +64,7 @@ def _audited(
         rollouts=[_rollout(played, episode, parts, actions) for episode in played.episodes],
         effects=effects_of(played, reach),
         starts_K=np.array([turn.start for turn in turns]),
-        choices=Choices(
+        choices=FirstActions(
             situations=[turn.anchor for turn in turns],
             actions=[turn.action for turn in turns],
             firsts=[[played.actions[first] for first in played.starts[turn.start].firsts] for turn in turns],
@@ -74,7 +74,7 @@ def _audited(
     )
 
 
-def _rollout(played: PlayedTask, episode: PlayedEpisode, parts: Sequence[str], actions: Mapping[str, int]) -> Rollout:
+def _rollout(played: PlayedTask, episode: GroupEpisode, parts: Sequence[str], actions: Mapping[str, int]) -> Rollout:
     turns = episode.turns
     columns: dict[str, list[float]] = {"action": [float(actions[turn.action]) for turn in turns]}
     token_columns = dict[str, list[list[float]]]()
@@ -122,7 +122,7 @@ def _value(played: PlayedTask, start: int) -> float:
     return math.fsum(played.starts[start].critic) / len(played.starts[start].critic)
 
 
-def _contribution(played: PlayedTask, turns: Sequence[PlayedTurn], k: int) -> float:
+def _contribution(played: PlayedTask, turns: Sequence[GroupTurn], k: int) -> float:
     """Reward and value after a turn, minus the value before it, as the critic sees them."""
     later = _value(played, turns[k + 1].start) if k + 1 < len(turns) else 0.0
     return turns[k].reward + later - _value(played, turns[k].start)

@@ -12,7 +12,7 @@ from manyturn.trainers.audit.played import PlayedTask
 _ABOUT = "audit.json"
 
 
-class Journal:
+class AuditJournal:
     """Keeps the tasks of each pass in files of a folder.
 
     Args:

@@ -8,7 +8,7 @@ from manyturn.trainers.audit.world import Situation
 
 
 @dataclass(frozen=True)
-class PlayedTurn:
+class GroupTurn:
     """One turn of an episode.
 
     Attributes:
@@ -40,10 +40,10 @@ class PlayedTurn:
 
 
 @dataclass(frozen=True)
-class PlayedEpisode:
+class GroupEpisode:
     """One episode of a group."""
 
-    turns: Sequence[PlayedTurn]
+    turns: Sequence[GroupTurn]
     truncated: bool
     success: bool | None
     last: str
@@ -77,13 +77,13 @@ class PlayedTask:
     """
 
     task: str
-    episodes: Sequence[PlayedEpisode]
+    episodes: Sequence[GroupEpisode]
     starts: list[Start]
     actions: list[str] = field(default_factory=list)
     steps: int = 0
 
     @property
-    def turns(self) -> list[PlayedTurn]:
+    def turns(self) -> list[GroupTurn]:
         """All turns, episode after episode."""
         return [turn for episode in self.episodes for turn in episode.turns]
 
@@ -104,8 +104,7 @@ class PlayedTask:
     @classmethod
     def of_plain(cls, values: Mapping[str, Any]) -> Self:
         episodes = [
-            PlayedEpisode(**{**one, "turns": [PlayedTurn(**turn) for turn in one["turns"]]})
-            for one in values["episodes"]
+            GroupEpisode(**{**one, "turns": [GroupTurn(**turn) for turn in one["turns"]]}) for one in values["episodes"]
         ]
         starts = [Start(**{**one, "situation": Situation(*one["situation"])}) for one in values["starts"]]
         return cls(values["task"], episodes, starts, list(values["actions"]), values["steps"])

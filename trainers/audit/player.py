@@ -11,7 +11,7 @@ from manyturn.envs.hosting.host import Answer, EnvError
 from manyturn.trainers.audit.config import AuditConfig
 from manyturn.trainers.audit.moves import Moves
 from manyturn.trainers.audit.noise import Noise, NoiseTable
-from manyturn.trainers.audit.played import PlayedEpisode, PlayedTask, PlayedTurn, Start
+from manyturn.trainers.audit.played import GroupEpisode, GroupTurn, PlayedTask, Start
 from manyturn.trainers.audit.world import Situation, World
 from manyturn.trainers.credit.audit.effects import END
 
@@ -97,11 +97,11 @@ class MovesPlayer:
     def _reset_seed(self, task: Task) -> int:
         return EpisodeKey(self._config.seed, GROUP, task.id, 0).reset_seed()
 
-    def _episode(self, task: Task, member: int, table: StartTable) -> PlayedEpisode:
+    def _episode(self, task: Task, member: int, table: StartTable) -> GroupEpisode:
         world = self._world
         noise = Noise(EpisodeKey(self._config.seed, GROUP, task.id, member), world.max_turns)
         answer = world.begin(task, self._reset_seed(task))
-        start, turns = table.number(_situation(world, answer, 0)), list[PlayedTurn]()
+        start, turns = table.number(_situation(world, answer, 0)), list[GroupTurn]()
         while not answer.ended and len(turns) < world.max_turns:
             action = self._moves.act(world, answer.observation, answer.admissible, noise, len(turns))
             after, by_chance = world.play(action)
@@ -112,7 +112,7 @@ class MovesPlayer:
             turn = played_turn(answer, action, after, counted)
             turns.append(replace(turn, start=start, after=forced, forced=by_chance))
             answer, start = after, follows
-        return PlayedEpisode(turns, not answer.terminated, answer.success, answer.observation)
+        return GroupEpisode(turns, not answer.terminated, answer.success, answer.observation)
 
     def _continue(self, task: Task, seed: int, wish: Wish) -> Continued:
         situation, world, moves = wish.situation, self._world, self._moves
@@ -150,9 +150,9 @@ def finite_return(total: float, task: Task) -> float:
     return total
 
 
-def played_turn(answer: Answer, action: str, after: Answer, counted: float) -> PlayedTurn:
+def played_turn(answer: Answer, action: str, after: Answer, counted: float) -> GroupTurn:
     """A turn as an audit records it, before it is known which situations it lies between."""
-    return PlayedTurn(
+    return GroupTurn(
         observation=answer.observation,
         action=action,
         parts=dict(after.parts) or {"outcome": after.reward},

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from manyturn.trainers.audit.config import AuditConfig
-from manyturn.trainers.audit.journal import Journal
+from manyturn.trainers.audit.journal import AuditJournal
 from manyturn.trainers.audit.played import PlayedTask
 from manyturn.trainers.audit.task_audit import cost_of, effects_of, needed, reach_of
 from manyturn.trainers.credit.audit.allocation import error_for
@@ -74,7 +74,7 @@ def audited(
         names: ids of the tasks.
         out: folder in which finished work is kept; an audit that was interrupted goes on from there.
     """
-    watch, journal = _Watch(config.seconds), Journal(out)
+    watch, journal = _Watch(config.seconds), AuditJournal(out)
     audit = Audited(_pass(jobs.begin, names, 0, journal, watch, report, "groups"))
     _note(audit)
     for number in range(1, PASSES + 1):
@@ -108,7 +108,7 @@ def _pass(
     work: Callable[[Sequence[str]], Iterator[PlayedTask]],
     names: Sequence[str],
     number: int,
-    journal: Journal,
+    journal: AuditJournal,
     watch: "_Watch",
     report: Report,
     doing: str,

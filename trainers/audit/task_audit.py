@@ -27,11 +27,11 @@ def begun(player: AuditPlayer, task: Task, config: AuditConfig, critic: bool) ->
     return played
 
 
-def extend(player: AuditPlayer, task: Task, played: PlayedTask, more_S: np.ndarray) -> None:
-    """Add so many continuations to each of the S starts."""
+def extend(player: AuditPlayer, task: Task, played: PlayedTask, more_C: np.ndarray) -> None:
+    """Add so many continuations to each of the C starts."""
     wishes = [
         (start, Wish(start.situation, TRUTH, len(start.returns) + number))
-        for start, more in zip(played.starts, more_S.tolist(), strict=True)
+        for start, more in zip(played.starts, more_C.tolist(), strict=True)
         for number in range(more)
     ]
     for part in _parts(wishes):
@@ -82,14 +82,14 @@ def effects_of(played: PlayedTask, reach: float) -> Effects:
 
 
 def needed(played: PlayedTask, error: float, reach: float, most: int) -> np.ndarray:
-    """How many continuations each start (S) still needs for this root mean square error of the effects."""
+    """How many continuations each start (C) still needs for this root mean square error of the effects."""
     turns = played.turns
-    _, variance_S, count_S = moments([np.array(start.returns) for start in played.starts], reach)
-    cost_S = np.array([max(1.0, start.steps / len(start.returns)) for start in played.starts])
-    uses_S = uses(np.array([turn.start for turn in turns]), np.array([turn.after for turn in turns]), len(count_S))
-    return further(Starts(variance_S, count_S, cost_S, uses_S), len(turns), error, most)
+    _, variance_C, count_C = moments([np.array(start.returns) for start in played.starts], reach)
+    cost_C = np.array([max(1.0, start.steps / len(start.returns)) for start in played.starts])
+    uses_C = uses(np.array([turn.start for turn in turns]), np.array([turn.after for turn in turns]), len(count_C))
+    return further(Starts(variance_C, count_C, cost_C, uses_C), len(turns), error, most)
 
 
-def cost_of(played: PlayedTask, more_S: np.ndarray) -> float:
+def cost_of(played: PlayedTask, more_C: np.ndarray) -> float:
     """Steps that so many further continuations of each start will take."""
-    return float(sum(m * start.steps / len(start.returns) for m, start in zip(more_S, played.starts, strict=True)))
+    return float(sum(m * start.steps / len(start.returns) for m, start in zip(more_C, played.starts, strict=True)))

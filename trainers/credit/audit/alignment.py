@@ -20,13 +20,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manyturn.trainers.credit.audit.correlation import Interval, jackknife
+from manyturn.trainers.credit.audit.correlation import Estimate, jackknife
 from manyturn.trainers.credit.batch.turn_batch import FloatK
 
-Table = dict[tuple[Hashable, str], float]
+Update = dict[tuple[Hashable, str], float]
 
 
-class Choices(NamedTuple):
+class FirstActions(NamedTuple):
     """What a group did, and what continuations of its situations did instead.
 
     Attributes:
@@ -42,14 +42,14 @@ class Choices(NamedTuple):
     returns: Sequence[np.ndarray]
 
 
-def exact_gradient(choices: Choices) -> Table:
+def exact_gradient(choices: FirstActions) -> Update:
     """g*, by situation and action.
 
-    >>> even = Choices(["hall"], ["go"], [["go", "stay"]], [np.array([1.0, 0.0])])
+    >>> even = FirstActions(["hall"], ["go"], [["go", "stay"]], [np.array([1.0, 0.0])])
     >>> exact_gradient(even)
     {('hall', 'go'): 0.25, ('hall', 'stay'): -0.25}
     """
-    table: Table = defaultdict(float)
+    table: Update = defaultdict(float)
     for situation, firsts, returns in zip(choices.situations, choices.firsts, choices.returns, strict=True):
         shares = (returns - returns.mean()) / len(returns)
         for action, share in zip(firsts, shares, strict=True):
@@ -57,11 +57,11 @@ def exact_gradient(choices: Choices) -> Table:
     return dict(table)
 
 
-def gradient_reliability(choices_N: Sequence[Choices]) -> float:
+def gradient_reliability(choices_N: Sequence[FirstActions]) -> float:
     """Share of the exact gradient that is no noise: the mean cosine c of its halves, by every other continuation, as
     2 c / (1 + c) for all of them (Spearman 1910; Brown 1910). Cosines with it are lower by about the root of this.
 
-    >>> sure = Choices(["hall"], ["go"], [["go", "stay"] * 4], [np.array([1.0, 0.0] * 4)])
+    >>> sure = FirstActions(["hall"], ["go"], [["go", "stay"] * 4], [np.array([1.0, 0.0] * 4)])
     >>> round(gradient_reliability([sure]), 6)
     1.0
     """
@@ -75,21 +75,21 @@ def gradient_reliability(choices_N: Sequence[Choices]) -> float:
     return max(0.0, 2 * mean / (1 + mean)) if cosines else math.nan
 
 
-def _part(choices: Choices, part: int) -> Choices:
+def _part(choices: FirstActions, part: int) -> FirstActions:
     places = [np.flatnonzero(np.arange(len(one)) // 2 % 2 == part) for one in choices.returns]
     firsts = [[one[place] for place in some.tolist()] for one, some in zip(choices.firsts, places, strict=True)]
     returns = [one[some] for one, some in zip(choices.returns, places, strict=True)]
     return choices._replace(firsts=firsts, returns=returns)
 
 
-def implied_update(choices: Choices, credit_K: FloatK) -> Table:
+def implied_update(choices: FirstActions, credit_K: FloatK) -> Update:
     """g, by situation and action.
 
-    >>> even = Choices(["hall"], ["go"], [["go", "stay"]], [np.array([1.0, 0.0])])
+    >>> even = FirstActions(["hall"], ["go"], [["go", "stay"]], [np.array([1.0, 0.0])])
     >>> implied_update(even, np.array([2.0]))
     {('hall', 'go'): 1.0, ('hall', 'stay'): -1.0}
     """
-    table: Table = defaultdict(float)
+    table: Update = defaultdict(float)
     credit_at: dict[Hashable, float] = defaultdict(float)
     drawn: dict[Hashable, list[str]] = defaultdict(list)
     for k, situation in enumerate(choices.situations):
@@ -102,7 +102,7 @@ def implied_update(choices: Choices, credit_K: FloatK) -> Table:
     return dict(table)
 
 
-def cosine(a: Table, b: Table) -> float:
+def cosine(a: Update, b: Update) -> float:
     """Cosine of two updates; 0 where one of them is nothing."""
     scale = math.sqrt(sum(value**2 for value in a.values()) * sum(value**2 for value in b.values()))
     return sum(value * b.get(key, 0.0) for key, value in a.items()) / scale if scale > 1e-300 else 0.0
@@ -117,7 +117,7 @@ class Alignment(NamedTuple):
     spread: float
 
 
-def alignment(choices_N: Sequence[Choices], credit_N: Sequence[FloatK], exact_N: Sequence[Table]) -> Alignment:
+def alignment(choices_N: Sequence[FirstActions], credit_N: Sequence[FloatK], exact_N: Sequence[Update]) -> Alignment:
     """Alignment of a method's credit over N groups; groups in which no action changes anything are left out."""
     counted = [n for n, exact in enumerate(exact_N) if max(map(abs, exact.values()), default=0.0) > 1e-12]
     cosines = np.array([cosine(implied_update(choices_N[n], credit_N[n]), exact_N[n]) for n in counted])
@@ -125,5 +125,5 @@ def alignment(choices_N: Sequence[Choices], credit_N: Sequence[FloatK], exact_N:
         return Alignment(math.nan, math.nan, math.nan, math.nan)
     mean = float(cosines.mean())
     less = (cosines.sum() - cosines) / max(1, len(cosines) - 1)
-    low, high = Interval(mean, *jackknife(mean, less))[1:]
+    low, high = Estimate(mean, *jackknife(mean, less))[1:]
     return Alignment(mean, low, high, float(cosines.std(ddof=1)) if len(cosines) > 1 else math.nan)

@@ -1,6 +1,6 @@
 """Budget of an audit: continuations go to the situations whose value is uncertain, and to those that many turns need.
 
-The mean squared error of the effects of a task's K turns is about sum_s w_s v_s / (n_s K) over its S starts, where w_s
+The mean squared error of the effects of a task's K turns is about sum_s w_s v_s / (n_s K) over its C starts, where w_s
 counts the turns that start s comes before or after, v_s is the variance of its returns, and n_s the number of its
 continuations. Of all ways to bring it down to ``error``^2 the cheapest is (Neyman's allocation with costs)
 
@@ -21,19 +21,19 @@ GROWTH = 6  # a start gets at most so many times its continuations in one pass: 
 
 
 class Starts(NamedTuple):
-    """The S starts of a task's continuations as far as they are known.
+    """The C starts of a task's continuations as far as they are known.
 
     Attributes:
-        variance_S: of the returns, as ``moments`` gives it.
-        count_S: continuations so far.
-        cost_S: mean steps of one, at least 1.
-        uses_S: turns that a start comes before or after.
+        variance_C: of the returns, as ``moments`` gives it.
+        count_C: continuations so far.
+        cost_C: mean steps of one, at least 1.
+        uses_C: turns that a start comes before or after.
     """
 
-    variance_S: FloatK
-    count_S: FloatK
-    cost_S: FloatK
-    uses_S: FloatK
+    variance_C: FloatK
+    count_C: FloatK
+    cost_C: FloatK
+    uses_C: FloatK
 
 
 def uses(before_K: IntK, after_K: IntK, starts: int) -> FloatK:
@@ -47,7 +47,7 @@ def uses(before_K: IntK, after_K: IntK, starts: int) -> FloatK:
 
 
 def further(starts: Starts, turns: int, error: float, most: int) -> IntK:
-    """How many continuations each of the S starts still needs for a root mean square error of the effects.
+    """How many continuations each of the C starts still needs for a root mean square error of the effects.
 
     >>> even = Starts(np.full(2, 0.25), np.full(2, 16.0), np.full(2, 4.0), np.array([1.0, 2.0]))
     >>> further(even, turns=2, error=0.1, most=500)
@@ -58,11 +58,11 @@ def further(starts: Starts, turns: int, error: float, most: int) -> IntK:
         error: the root mean square error that is aimed at.
         most: continuations of one start at most.
     """
-    variance_S, count_S, cost_S, uses_S = starts
-    total = float(np.sqrt(uses_S * variance_S * cost_S).sum())
-    needed_S = np.ceil(np.sqrt(uses_S * variance_S / cost_S) * total / (error**2 * turns))
-    limit_S = np.minimum(most, GROWTH * count_S)
-    return np.maximum(0, np.minimum(needed_S, limit_S) - count_S).astype(np.int64)
+    variance_C, count_C, cost_C, uses_C = starts
+    total = float(np.sqrt(uses_C * variance_C * cost_C).sum())
+    needed_C = np.ceil(np.sqrt(uses_C * variance_C / cost_C) * total / (error**2 * turns))
+    limit_C = np.minimum(most, GROWTH * count_C)
+    return np.maximum(0, np.minimum(needed_C, limit_C) - count_C).astype(np.int64)
 
 
 def error_for(effects: Effects, goal: float) -> float | None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manyturn.trainers.credit.audit.correlation import Interval, jackknife
+from manyturn.trainers.credit.audit.correlation import Estimate, jackknife
 from manyturn.trainers.credit.audit.sample import AuditSample
 from manyturn.trainers.credit.batch.turn_batch import FloatK, IntK
 from manyturn.trainers.credit.groups.anchors import equal_anchors
@@ -27,7 +27,7 @@ class AnchorScore(NamedTuple):
 
     anchor: str
     shared: float
-    forgotten: Interval
+    forgotten: Estimate
 
 
 def anchor_scores(sample: AuditSample) -> list[AnchorScore]:
@@ -42,7 +42,7 @@ def anchor_scores(sample: AuditSample) -> list[AnchorScore]:
         less = zip(inside_N.sum() - inside_N, total_N.sum() - total_N, strict=True)
         less_N = np.array([_share(*one) for one in less])
         ends = np.clip(jackknife(forgotten, less_N), 0, 1)
-        scores.append(AnchorScore(kind, float((size_K > 1).mean()), Interval(forgotten, *map(float, ends))))
+        scores.append(AnchorScore(kind, float((size_K > 1).mean()), Estimate(forgotten, *map(float, ends))))
     return scores
 
 

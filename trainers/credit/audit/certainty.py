@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from manyturn.trainers.credit.audit.correlation import Interval, jackknife
+from manyturn.trainers.credit.audit.correlation import Estimate, jackknife
 from manyturn.trainers.credit.audit.effects import Effects
 from manyturn.trainers.credit.batch.turn_batch import BoolK, FloatK, IntK
 
 SMALL = 0.25  # share of the effects' root mean square below which an effect is none
 
 
-def mean_over_turns(value_K: FloatK, counted_K: BoolK, task_K: IntK) -> Interval:
+def mean_over_turns(value_K: FloatK, counted_K: BoolK, task_K: IntK) -> Estimate:
     """Mean of a value over the counted turns, with its interval over the tasks that have some.
 
     >>> mean_over_turns(np.array([1.0, 0.0, 1.0]), np.array([True, True, True]), np.array([0, 0, 1])).mean.round(3)
@@ -20,15 +20,15 @@ def mean_over_turns(value_K: FloatK, counted_K: BoolK, task_K: IntK) -> Interval
     sum_N = np.bincount(task_K[counted_K], value_K[counted_K], N)[count_N > 0]
     count_N = count_N[count_N > 0]
     if not len(count_N):
-        return Interval(np.nan, np.nan, np.nan)
+        return Estimate(np.nan, np.nan, np.nan)
     mean = sum_N.sum() / count_N.sum()
     if len(count_N) < 2:
-        return Interval(mean, np.nan, np.nan)
+        return Estimate(mean, np.nan, np.nan)
     less_N = (sum_N.sum() - sum_N) / (count_N.sum() - count_N)
-    return Interval(mean, *jackknife(mean, less_N))
+    return Estimate(mean, *jackknife(mean, less_N))
 
 
-def sign_agreement(credit_K: FloatK, effects: Effects, task_K: IntK) -> Interval:
+def sign_agreement(credit_K: FloatK, effects: Effects, task_K: IntK) -> Estimate:
     """Share of the turns of certain effect whose credit has its sign; a credit of 0 counts as half.
 
     A credit that is drawn at random has 0.5.

@@ -19,7 +19,7 @@ from manyturn.trainers.credit.batch.turn_batch import FloatK, IntK
 _NEARLY = 1 - 1e-12  # atanh(1) is infinite
 
 
-class Interval(NamedTuple):
+class Estimate(NamedTuple):
     """A figure and its 95 % interval over tasks; NaN ends where fewer than two tasks say nothing of others."""
 
     mean: float
@@ -77,17 +77,17 @@ def centred(value_K: FloatK, episode_K: IntK) -> FloatK:
     return value_K - (np.bincount(episode_K, value_K) / np.maximum(turns, 1))[episode_K]
 
 
-def correlation_interval(sums: Sums) -> Interval:
+def correlation_interval(sums: Sums) -> Estimate:
     """Correlation with its interval."""
     r = float(correlation(sums.total()))
     low, high = jackknife(_scaled(r), _scaled(correlation(sums.less())))
-    return Interval(r, math.tanh(low), math.tanh(high))
+    return Estimate(r, math.tanh(low), math.tanh(high))
 
 
-def difference_interval(a: Sums, b: Sums) -> Interval:
+def difference_interval(a: Sums, b: Sums) -> Estimate:
     """How much higher A's correlation is than B's, over the same tasks."""
     full = float(correlation(a.total()) - correlation(b.total()))
-    return Interval(full, *jackknife(full, correlation(a.less()) - correlation(b.less())))
+    return Estimate(full, *jackknife(full, correlation(a.less()) - correlation(b.less())))
 
 
 def jackknife(full: float, less_N: np.ndarray) -> tuple[float, float]:

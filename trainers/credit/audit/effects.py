@@ -65,27 +65,27 @@ def effects_of_task(
         reward_K: reward of the turn itself; 0 where the returns after it include it.
         reach: half the range of all returns, of other tasks too.
     """
-    mean_S, spread_S, count_S = moments(returns, reach)
+    mean_C, spread_C, count_C = moments(returns, reach)
     after = [returns[a] if a != END else np.zeros(0) for a in after_K]
     unit_K, pairs_K = np.zeros(len(before_K)), np.zeros(len(before_K))
     for k, (b, later) in enumerate(zip(before_K, after, strict=True)):
         unit_K[k], pairs_K[k] = _unit_variance(returns[b], later)
     variance_K = _with_added(unit_K, pairs_K, reach)
-    value_after_K = np.where(after_K == END, 0.0, mean_S[after_K])
+    value_after_K = np.where(after_K == END, 0.0, mean_C[after_K])
     return Effects(
-        effect_K=reward_K + value_after_K - mean_S[before_K],
+        effect_K=reward_K + value_after_K - mean_C[before_K],
         error_K=np.sqrt(variance_K / pairs_K),
-        value_K=mean_S[before_K],
-        value_error_K=np.sqrt(spread_S / count_S)[before_K],
+        value_K=mean_C[before_K],
+        value_error_K=np.sqrt(spread_C / count_C)[before_K],
     )
 
 
 def moments(returns: Sequence[np.ndarray], reach: float) -> tuple[FloatK, FloatK, FloatK]:
-    """Mean, variance with what is added, and number of the continuations of each of S starts."""
-    count_S = np.array([len(one) for one in returns], np.float64)
-    mean_S = np.array([one.mean() for one in returns])
-    plain_S = np.array([one.var(ddof=1) for one in returns])
-    return mean_S, _with_added(plain_S, count_S, reach), count_S
+    """Mean, variance with what is added, and number of the continuations of each of C starts."""
+    count_C = np.array([len(one) for one in returns], np.float64)
+    mean_C = np.array([one.mean() for one in returns])
+    plain_C = np.array([one.var(ddof=1) for one in returns])
+    return mean_C, _with_added(plain_C, count_C, reach), count_C
 
 
 def _with_added(variance: FloatK, count: FloatK, reach: float) -> FloatK:

@@ -19,7 +19,7 @@ import numpy as np
 
 from manyturn.envs.contract.options import ConfigError
 from manyturn.trainers.credit.audit.anchors import AnchorScore, anchor_scores
-from manyturn.trainers.credit.audit.correlation import Interval
+from manyturn.trainers.credit.audit.correlation import Estimate
 from manyturn.trainers.credit.audit.effects import END, effects_of_task, half_range
 from manyturn.trainers.credit.audit.sample import AuditedTask, AuditSample
 from manyturn.trainers.credit.audit.scores import MethodScore, Scorer, TruthScore, score_methods
@@ -127,5 +127,5 @@ def _named(methods: Sequence[str]) -> dict[str, CreditConfig]:
     return configs
 
 
-def _shown(ends: Interval) -> str:
+def _shown(ends: Estimate) -> str:
     return f"{ends.mean:.2f} [{ends.low:.2f}, {ends.high:.2f}]"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from manyturn.trainers.credit.audit.alignment import Choices
+from manyturn.trainers.credit.audit.alignment import FirstActions
 from manyturn.trainers.credit.audit.effects import Effects, joined
 from manyturn.trainers.credit.batch.turn_batch import IntK, TurnBatch, ids_of
 from manyturn.trainers.credit.rollouts import Rollout, batch_of
@@ -28,7 +28,7 @@ class AuditedTask:
     rollouts: Sequence[Rollout]
     effects: Effects
     starts_K: IntK
-    choices: Choices | None = None
+    choices: FirstActions | None = None
     anchors: Mapping[str, Sequence[Hashable]] = field(default_factory=dict)
     branches: Sequence[Rollout] = ()
 
@@ -50,7 +50,7 @@ class AuditSample:
     effects: Effects
     task_K: IntK
     starts_K: IntK
-    choices: Sequence[Choices]
+    choices: Sequence[FirstActions]
     anchors: Mapping[str, IntK]
     branched: TurnBatch | None = None
 

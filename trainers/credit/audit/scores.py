@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyturn.trainers.credit.audit.alignment import Alignment, Table, alignment, exact_gradient, gradient_reliability
+from manyturn.trainers.credit.audit.alignment import Alignment, Update, alignment, exact_gradient, gradient_reliability
 from manyturn.trainers.credit.audit.certainty import carrying_share, idle_credit, idle_K, sign_agreement
 from manyturn.trainers.credit.audit.correlation import (
-    Interval,
+    Estimate,
     Sums,
     centred,
     correlation,
@@ -45,11 +45,11 @@ class MethodScore:
 
     method: str
     anchor: str
-    correlation: Interval
-    within: Interval
+    correlation: Estimate
+    within: Estimate
     corrected: float
-    over_base: Interval | None
-    sign: Interval
+    over_base: Estimate | None
+    sign: Estimate
     noise: float
     slope: float
     idle: float
@@ -89,7 +89,7 @@ class Scorer:
 
     def __init__(self, sample: AuditSample):
         self.sample = sample
-        self._exact: Sequence[Table] = [exact_gradient(choices) for choices in sample.choices]
+        self._exact: Sequence[Update] = [exact_gradient(choices) for choices in sample.choices]
         self._within_K = centred(sample.effects.effect_K, sample.batch.episode_K)
         self._base: Sums | None = None
 
@@ -122,7 +122,7 @@ class Scorer:
             method=method,
             anchor=anchor,
             correlation=overall,
-            within=correlation_interval(within) if correlation(within.total()) else Interval(0.0, 0.0, 0.0),
+            within=correlation_interval(within) if correlation(within.total()) else Estimate(0.0, 0.0, 0.0),
             corrected=float(np.clip(corrected, -1, 1)),
             over_base=over_base,
             sign=sign_agreement(credit_K, effects, task_K),
