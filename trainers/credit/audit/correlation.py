@@ -16,6 +16,7 @@ from scipy.special import stdtrit
 
 from manyturn.trainers.credit.batch.turn_batch import FloatK, IntK
 
+ROUNDING = 1e-12  # share of the largest value below which a deviation is none
 _NEARLY = 1 - 1e-12  # atanh(1) is infinite
 
 
@@ -74,7 +75,8 @@ def centred(value_K: FloatK, episode_K: IntK) -> FloatK:
     array([-1.,  1.,  0.])
     """
     turns = np.bincount(episode_K)
-    return value_K - (np.bincount(episode_K, value_K) / np.maximum(turns, 1))[episode_K]
+    centred_K = value_K - (np.bincount(episode_K, value_K) / np.maximum(turns, 1))[episode_K]
+    return np.where(np.abs(centred_K) > ROUNDING * np.abs(value_K).max(initial=0.0), centred_K, 0.0)
 
 
 def correlation_interval(sums: Sums) -> Estimate:
