@@ -60,7 +60,7 @@ $(VLLM)/.installed: pyproject.toml setup.py
 vllm-cpu: $(VLLM)/.installed
 
 test-vllm: vllm-cpu
-	MANYTURN_REQUIRE_VLLM=1 MANYTURN_REQUIRE_PEERS=1 .ci/bare $(VLLM)/bin/python -m pytest -q -m slow tests/agents/vllm
+	MANYTURN_REQUIRE_VLLM=1 MANYTURN_REQUIRE_PEERS=1 .ci/bare $(VLLM)/bin/python -m pytest -q -m slow tests/agents/engine/vllm
 
 # Trainers and hosts of others, each in an environment of its own: their pins exclude each other.
 $(HOSTS)/trl/.installed: pyproject.toml setup.py constraints.txt
@@ -149,7 +149,7 @@ interop: $(HOSTS)/trl/.installed $(HOSTS)/trackers/.installed $(HOSTS)/openenv/.
 	MANYTURN_REQUIRE_VERL=1 .ci/bare $(HOSTS)/verl/bin/python -m pytest -q tests/manyturn/integrations/test_verl.py
 	MANYTURN_REQUIRE_HARBOR=1 .ci/bare $(HOSTS)/harbor/bin/python -m pytest -q tests/manyturn/integrations/test_harbor.py tests/manyturn/integrations/test_readers_of_trajectories.py
 	MANYTURN_REQUIRE_INSPECT=1 MANYTURN_REQUIRE_DATASETS=1 .ci/bare $(HOSTS)/inspect/bin/python -m pytest -q tests/manyturn/integrations/test_readers_of_trajectories.py tests/manyturn/integrations/test_inspect_viewer.py
-	MANYTURN_REQUIRE_RAY=1 .ci/bare $(HOSTS)/ray/bin/python -m pytest -q tests/trainers/run/test_ray_run.py tests/trainers/run/test_ray_sampled_run.py tests/trainers/run/test_readme_places.py tests/trainers/run/test_ray_ranks.py tests/examples/test_clusters.py tests/benchmarks/scale/test_scale.py::test_hosts_on_ray_have_their_rows 'tests/faults/test_faults.py::test_every_fault_is_survived_and_nothing_is_lost[fault_ray_head]'
+	MANYTURN_REQUIRE_RAY=1 .ci/bare $(HOSTS)/ray/bin/python -m pytest -q tests/trainers/run/setup/test_ray_run.py tests/trainers/run/setup/test_ray_sampled_run.py tests/trainers/run/setup/test_readme_places.py tests/trainers/run/setup/test_ray_ranks.py tests/examples/test_clusters.py tests/benchmarks/scale/test_scale.py::test_hosts_on_ray_have_their_rows 'tests/faults/test_faults.py::test_every_fault_is_survived_and_nothing_is_lost[fault_ray_head]'
 
 # In the environment that has Ray, whose head is one of the things that die.
 faults: $(HOSTS)/ray/.installed
@@ -166,12 +166,12 @@ release: $(STAMP) $(HOSTS)/release/.installed
 	MANYTURN_REQUIRE_SOURCES=1 $(PYTEST) tests/manyturn/test_release.py tests/manyturn/test_wheel.py tests/manyturn/test_without_extras.py
 
 # An image of the wheel that make release has left in dist/, on a base with the Python of .venv.
-EXTRAS ?= parquet
+EXTRAS ?=
 BASE ?= docker.io/library/python:$(shell $(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')-slim
 IMAGE ?= manyturn
 image: $(STAMP)
 	rm -rf dist/wheels
-	$(BIN)/python -m pip download --quiet --only-binary :all: --constraint constraints.txt --dest dist/wheels pip $$(ls $(CURDIR)/dist/manyturn-*.whl)[$(EXTRAS)]
+	$(BIN)/python -m pip download --quiet --only-binary :all: --constraint constraints.txt --dest dist/wheels pip $$(ls $(CURDIR)/dist/manyturn-*.whl)$(if $(EXTRAS),[$(EXTRAS)])
 	docker build --quiet --network none --build-arg BASE=$(BASE) --build-arg EXTRAS=$(EXTRAS) --tag $(IMAGE) --file Containerfile dist
 	docker image prune --force --filter label=manyturn.stage=installed # what only held the wheels
 

@@ -64,7 +64,11 @@ def _digest(path: Path) -> str:
 
 
 def _git(*words: str) -> str:
-    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    try:
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    except FileNotFoundError:  # a bare machine has no git either
+        return ""
+    return done.stdout.strip()
 
 
 def machine() -> str:

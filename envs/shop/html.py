@@ -76,7 +76,7 @@ class _Writer:
         return f'{errand}<form method="post" autocomplete="off">{inside}</form>'
 
     def receipt(self, page: Receipt) -> str:
-        """What was bought and what it brought."""
+        """Page of the purchase and its reward."""
         chosen = "".join(_paragraph(f"{name}: {value}") for name, value in page.chosen.items())
         score = _paragraph(f"Your score (min 0.0, max 1.0): {page.reward}")
         title = _paragraph(f"Purchased: {page.product.title}")
@@ -91,11 +91,11 @@ class _Writer:
         turning = ("< Prev", "Next >") if page.number > 1 else ("Next >",)
         head = self._buttons("Back to Search", *turning)
         count = _paragraph(f"Page {page.number} (Total results: {page.total})")
-        found = ""
+        items = ""
         for product in page.products:
             price = f"<span>{escape(product.price_tag)}</span>"
-            found += f"<li>{self._click(product.id)}<div>{escape(product.title)}</div>{price}</li>"
-        return f"{head}{count}<ul>{found}</ul>"
+            items += f"<li>{self._click(product.id)}<div>{escape(product.title)}</div>{price}</li>"
+        return f"{head}{count}<ul>{items}</ul>"
 
     def _item(self, page: Item) -> str:
         product, inside = page.product, self._buttons("Back to Search", "< Prev")

@@ -98,8 +98,8 @@ class Site:
         try:
             if request.method == "POST":
                 fields = await _fields(request)
-                found = await run_in_threadpool(visit.act, int(number), int(fields[CHOICE]), fields.get(WORDS, ""))
-                return RedirectResponse(str(found), 303, headers=_HEADERS)
+                result = await run_in_threadpool(visit.act, int(number), int(fields[CHOICE]), fields.get(WORDS, ""))
+                return RedirectResponse(str(result), 303, headers=_HEADERS)
             return HTMLResponse(
                 (await run_in_threadpool(visit.show, int(number))).encode("utf-8", "replace"), headers=_HEADERS
             )
@@ -108,7 +108,7 @@ class Site:
 
 
 async def _fields(request: Request) -> dict[str, str]:
-    """What the form sent. Raises ValueError if it is too much or no such form."""
+    """Fields that the form sent. Raises ValueError if they are too long or of no known form."""
     body = b""
     async for chunk in request.stream():
         body += chunk

@@ -55,7 +55,7 @@ class StageConfig(Named):
 
 
 class Rewarded(NamedTuple):
-    """What a reward function returns if it has more to return than the batch.
+    """The result of a reward function that returns more than the batch.
 
     Attributes:
         batch: the batch with its new rewards.
@@ -67,7 +67,7 @@ class Rewarded(NamedTuple):
 
 
 class Advantage(NamedTuple):
-    """What an advantage function returns if it has more to return than the advantage.
+    """The result of an advantage function that returns more than the advantage.
 
     Attributes:
         total_K: the advantage.

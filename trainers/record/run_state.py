@@ -1,4 +1,4 @@
-"""What a run knows besides its weights."""
+"""State of a run besides its weights."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,8 +10,8 @@ class State:
 
     Attributes:
         step: steps that are done.
-        found: what the last step found out about its tasks, rows of ``TaskFeedback``; the next curriculum reads it.
-            Where tasks are drawn ahead: what was found out since the last draw.
+        feedback: of the last step on its tasks, rows of ``TaskFeedback``; the next curriculum reads it.
+            Where tasks are drawn ahead: of the steps since the last draw.
         drawn: numbers of the tasks of the steps to come, a list for each, where they are drawn ahead: from the first
             step on for which a group was drawn that is left.
         lag: how many steps lie between that step and the next one.
@@ -34,7 +34,7 @@ class State:
     """
 
     step: int = 0
-    found: list[list[Any]] = field(default_factory=list)
+    feedback: list[list[Any]] = field(default_factory=list)
     drawn: list[list[int]] = field(default_factory=list)
     lag: int = 0
     gone: list[list[int]] = field(default_factory=list)

@@ -23,6 +23,7 @@ from benchmarks.kit.process import measure_apart
 from benchmarks.kit.provenance import RESULTS, origin, write
 from manyturn.agents.model.language_model import LanguageModel
 from manyturn.trainers.learn.heads.head_config import ValueHeadConfig
+from manyturn.trainers.learn.heads.heads import HeadTargets
 from manyturn.trainers.learn.learner.adapters import add_adapters
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
@@ -81,13 +82,13 @@ def measured(setting: dict[str, Any], toy: bool) -> dict[str, float]:
     replies = int(sum(sample.said.sum() for sample in samples))
     credit_T = np.random.default_rng(1).standard_normal(replies)
     for number in range(2):  # the first one makes AdamW's moments
-        learner.learn(learner.read(samples), credit_T, 1.0, (0, number), targets_T=credit_T)
+        learner.learn(learner.read(samples), credit_T, 1.0, (0, number), targets=HeadTargets(credit_T))
     peak = peak_mb() - before
     memory = update_memory(learner, LENGTH)
     kept_states = learner.frozen.bytes if learner.frozen else 0
     predicted = (memory.peak + kept_states) / 1e6
     return {
-        "kept_mb": memory.kept / 1e6,
+        "kept_mb": memory.held / 1e6,
         "passing_mb": memory.passing / 1e6,
         "states_mb": kept_states / 1e6,
         "predicted_mb": predicted,

@@ -113,7 +113,7 @@ echo "manyturn-python=$python"
 
 
 class Prepared(NamedTuple):
-    """What an instance's image was made into.
+    """The images made of an instance's image.
 
     Attributes:
         agent: image that the agent works in.
@@ -182,11 +182,11 @@ def _made(source: str, row: Row, hidden: Iterable[str], name: str, grades: bool)
             container.put_archive("/", _folder(".manyturn", orders))
             container.start()
             status = container.wait()["StatusCode"]
-            told = container.logs(tail=20).decode(errors="replace").strip().splitlines()
-            python = next((line.partition("=")[2] for line in told if line.startswith("manyturn-python=")), "")
+            log = container.logs(tail=20).decode(errors="replace").strip().splitlines()
+            python = next((line.partition("=")[2] for line in log if line.startswith("manyturn-python=")), "")
             if status or not python:
                 raise DataError(
-                    f"{row.instance}: its image cannot be prepared ({_last(told)}): give the row's own image"
+                    f"{row.instance}: its image cannot be prepared ({_last(log)}): give the row's own image"
                 )
             container.commit(*name.split(":"), changes="\n".join(_settings(client.images.get(source).attrs, python)))
         finally:
@@ -215,5 +215,5 @@ def _folder(name: str, files: Mapping[str, str]) -> bytes:
 
 
 def _last(lines: list[str]) -> str:
-    said = [line.removeprefix("manyturn: ") for line in lines if line.startswith("manyturn: ")]
-    return f"{(said or lines or ['it says nothing'])[-1]:.200}"
+    messages = [line.removeprefix("manyturn: ") for line in lines if line.startswith("manyturn: ")]
+    return f"{(messages or lines or ['it says nothing'])[-1]:.200}"

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from benchmarks.credit import reward_gate
-from manyturn.agents.evaluation.evaluate import evaluate
+from manyturn.agents.evaluation.evaluate import EvaluationPlan, evaluate
 from manyturn.agents.evaluation.paired_comparison import read_evaluation
 from manyturn.agents.play.scripted import Scripted
 from manyturn.envs.contract.panel import make_panel
@@ -22,7 +22,7 @@ def folders(tmp_path_factory):
     async def play(seed, noise, out):
         async with open_seats(ENV, {}) as seats:
             panel = make_panel(seats.tasks("test")[:12], ENV, "test")
-            await evaluate(seats, Scripted(noise), panel, repeats=2, seed=seed, max_turns=20, out=out)
+            await evaluate(seats, Scripted(noise), EvaluationPlan(panel, repeats=2, seed=seed, max_turns=20), out=out)
         return out
 
     noises = {"ungated": 0.9, "gated": 0.2}

@@ -10,13 +10,14 @@ import pytest
 from needs_host import host
 
 ROOT = Path(__file__).parents[3]
+pytestmark = pytest.mark.timeout(1000)  # many processes, on a machine that may be busy
 
 
-def result(folder: Path, name: str, *words: str, seconds: int = 280) -> dict[str, Any]:
+def result(folder: Path, name: str, *words: str) -> dict[str, Any]:
     """The result that a benchmark writes."""
     out = folder / "result.json"
     command = [sys.executable, "-m", f"benchmarks.scale.{name}", *words, "--out", str(out)]
-    subprocess.run(command, cwd=ROOT, check=True, timeout=seconds)
+    subprocess.run(command, cwd=ROOT, check=True, timeout=900)
     return json.loads(out.read_text())
 
 
@@ -45,9 +46,8 @@ def test_every_order_plays_the_same_tasks(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1000)
 def test_a_predicted_duration_is_compared_with_the_run(tmp_path):
     few = ["--recipes", "quickstart", "--steps", "2", "--first", "1", "2"]
-    [row] = result(tmp_path, "duration", *few, seconds=900)["rows"]
+    [row] = result(tmp_path, "duration", *few)["rows"]
     assert row["steps"] == 2 and row["minutes"] > 0
     assert {plan["planned_minutes"] > 0 for plan in row["by_first_steps"].values()} == {True}

@@ -1,7 +1,6 @@
 """Relative paths that name nothing any more when a run is resumed from another folder."""
 
-from manyturn.trainers.recipe.config import parse_config
-from manyturn.trainers.recipe.located import located
+from manyturn.trainers.recipe.config import located, parse_config
 
 
 def test_paths_hold_from_any_folder(tmp_path, monkeypatch):

@@ -111,7 +111,7 @@ def anchor_groups(batch: TurnBatch, similarity: float | None = None) -> IntK:
     if similarity is not None:
         if batch.anchor_text is None:
             raise ValueError("similarity needs anchor_text, which the batch lacks: give an anchor text for each turn")
-        texts = [text for text, known in zip(batch.anchor_text, known_K, strict=True) if known]
+        texts = [text for text, has_anchor in zip(batch.anchor_text, known_K, strict=True) if has_anchor]
         cluster_K[known_K] = similar_anchors(batch.group_K[known_K], texts, similarity)
     elif batch.anchor_K is None:
         raise ValueError(

@@ -31,7 +31,7 @@ def add_adapters(language: LanguageModel, learner: LearnerConfig, seed: int) -> 
 
 
 def _within(language: LanguageModel, chosen: tuple[int, int]) -> dict[str, Any]:
-    """What peft calls the linear layers inside the decoder layers of a range."""
+    """The names that peft gives the linear layers inside a range of decoder layers."""
     first, end = chosen
     name, layers = layers_of(language.model.get_decoder())
     if end > len(layers):

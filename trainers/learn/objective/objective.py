@@ -65,7 +65,7 @@ class ObjectiveConfig(StageConfig):
     """Leave out tokens that engine and learner judge too differently; each rule has to be kept."""
 
     def uses_sequences(self) -> bool:
-        """Whether the option ``sequence`` changes anything."""
+        """True if the option ``sequence`` changes anything."""
         ungrouped = self.aggregation in ("token-mean", "token-sum")
         tis = self.correction is not None and self.correction.level == "sequence"
         return not ungrouped or tis or any(rule.over != "token" for rule in self.reject)
@@ -73,6 +73,12 @@ class ObjectiveConfig(StageConfig):
     def sequences(self, reply: Any) -> Any:
         """The number of each token's sequence inside its row, from that of its reply (a tensor or an array)."""
         return reply if self.sequence == "reply" else reply.clip(max=0)
+
+    def over(self, steps: int) -> Self:
+        """The objective of a run of so many steps: EPO's schedule has that length, unless another one is set."""
+        if self.epo is None or self.epo.horizon is not None:
+            return self
+        return self.model_copy(update={"epo": self.epo.model_copy(update={"horizon": steps})})
 
     @model_validator(mode="after")
     def _effective(self) -> Self:
@@ -125,7 +131,7 @@ class TokenLoss(NamedTuple):
 
 
 class RegulariserState(NamedTuple):
-    """What regularisers have learnt from earlier steps; see ``ObjectiveMemory``.
+    """The state of regularisers after earlier steps; see ``ObjectiveMemory``.
 
     Attributes:
         kl_coef: the adapted weight of the KL term; None: the configuration's.

@@ -50,32 +50,32 @@ async def check_engines(run: Run, updates: Sequence[PolicyUpdate]) -> dict[str, 
     """
     if run.config.learner.old_logprobs == "engine":
         return {}
-    told: dict[str, str] = {}
+    alarms: dict[str, str] = {}
     for update in updates:
         trainee, reading = update.trainee, update.step.reading
         coarse = trainee.engine.precision != "float32" or trainee.learner.model.device.type == "cuda"
         figures = mismatch(log_ratio(reading.samples, reading.logprob))
-        if not _rings(figures, coarse):
+        if not _rings(figures, coarse=coarse):
             continue
-        trainee.gap_cause = trainee.gap_cause or await _cause(run, trainee, reading.samples, coarse)
+        trainee.gap_cause = trainee.gap_cause or await _cause(run, trainee, reading.samples, coarse=coarse)
         cause = trainee.gap_cause
-        told |= trainee.labelled({"engine_alarm": cause})
+        alarms |= trainee.labelled({"engine_alarm": cause})
         if run.config.learner.engine_alarm == "stop" and not cause.startswith("precision"):
             raise LearningFailed(
                 f"engine {run.config.engine.name} and learner judge the same tokens differently, by a factor of "
                 f"{figures['engine_ratio_max']:.3g} at most: {cause}. With --learner.engine-alarm note the run goes "
                 "on all the same"
             )
-    return told
+    return alarms
 
 
-def _rings(figures: dict[str, float], coarse: bool) -> bool:
+def _rings(figures: dict[str, float], *, coarse: bool) -> bool:
     if coarse:
         return figures["engine_ratio_p99"] > _COARSE_P99 or figures["engine_kl"] > _COARSE_KL
     return figures["engine_ratio_p99"] > _P99 or figures["engine_ratio_max"] > _MAX
 
 
-async def _cause(run: Run, trainee: Trainee, samples: Sequence[Sample], coarse: bool) -> str:
+async def _cause(run: Run, trainee: Trainee, samples: Sequence[Sample], *, coarse: bool) -> str:
     reader = trainee.learner.reader
     worst = _worst(reader, samples)
     enough = _LEFT * _gap(reader, worst)
@@ -137,11 +137,11 @@ async def _probe(run: Run, trainee: Trainee, sample: Sample, shift: int) -> floa
         reply = await trainee.engine.generate(key, 0, prompt, trainee.agent.sampling)
     finally:
         trainee.engine.close(key)
-    said = np.arange(len(prompt) + len(reply.ids)) >= len(prompt)
-    drawn = np.zeros(len(said))
-    drawn[said] = reply.logprobs
-    asked = Sample(0, np.array([*prompt, *reply.ids]), said, drawn, np.where(said, 0, -1))
-    return _gap(trainee.learner.reader, [asked])
+    reply_mask = np.arange(len(prompt) + len(reply.ids)) >= len(prompt)
+    drawn = np.zeros(len(reply_mask))
+    drawn[reply_mask] = reply.logprobs
+    probe = Sample(0, np.array([*prompt, *reply.ids]), reply_mask, drawn, np.where(reply_mask, 0, -1))
+    return _gap(trainee.learner.reader, [probe])
 
 
 def _worst(reader: Reader, samples: Sequence[Sample]) -> list[Sample]:
@@ -151,13 +151,13 @@ def _worst(reader: Reader, samples: Sequence[Sample]) -> list[Sample]:
         np.abs(row.numpy() - sample.engine_logprob)[sample.said].mean()
         for row, sample in zip(rows, samples, strict=True)
     ]
-    found, tokens = list[Sample](), 0
+    worst, tokens = list[Sample](), 0
     for i in np.argsort(apart)[::-1]:
-        if found and tokens + len(samples[i]) > _TOKENS:
+        if worst and tokens + len(samples[i]) > _TOKENS:
             break
-        found.append(samples[i])
+        worst.append(samples[i])
         tokens += len(samples[i])
-    return found
+    return worst
 
 
 def _gap(reader: Reader, samples: Sequence[Sample]) -> float:
@@ -199,15 +199,15 @@ def _begun_with(token: int, sample: Sample) -> Sample:
 
 
 def _is_rounding(reader: Reader, samples: Sequence[Sample], precision: str) -> bool:
-    """Whether the learner in the engine's type is about as far from itself."""
+    """True if the learner in the engine's type differs about as much from itself."""
     if precision != "bfloat16":
         return precision != "float32"  # nothing to compare with
-    apart, said = 0.0, 0
+    apart, tokens = 0.0, 0
     for sample in samples:
         with torch.no_grad():
             exact = read(reader.model, [sample], reader.temperature).logprob
             with torch.autocast(reader.model.device.type, torch.bfloat16):
                 rounded = read(reader.model, [sample], reader.temperature).logprob
         apart += float((exact - rounded).abs().sum())
-        said += int(sample.said.sum())
-    return _gap(reader, samples) < _TIMES_COARSER * apart / said
+        tokens += int(sample.said.sum())
+    return _gap(reader, samples) < _TIMES_COARSER * apart / tokens

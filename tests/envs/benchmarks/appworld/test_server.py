@@ -77,18 +77,18 @@ class Listener:
 
 @pytest.fixture
 def listener() -> Iterator[Listener]:
-    found = Listener()
-    yield found
-    found.close()
+    opened = Listener()
+    yield opened
+    opened.close()
 
 
 @pytest.fixture
 def server(listener: Listener) -> Server:
     """In a world already."""
-    found = Server(listener.address, slack=2.0)
+    client = Server(listener.address, slack=2.0)
     listener.say(reply(INITIALIZED))
-    found.initialize("one_1", 1)
-    return found
+    client.initialize("one_1", 1)
+    return client
 
 
 def test_requests_and_replies_are_those_of_appworld(listener):

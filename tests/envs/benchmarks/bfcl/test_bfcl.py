@@ -85,8 +85,8 @@ def test_a_function_that_is_held_back_is_told_when_it_comes(bfcl) -> None:
     seen = []
     for _ in range(7):
         seen.append(env.step(env.expert())[0])
-    told = [text for text in seen if "<tools>" in text]
-    assert len(told) == 1 and '"name": "sort"' in told[0] and '"name": "mv"' not in told[0]
+    announced = [text for text in seen if "<tools>" in text]
+    assert len(announced) == 1 and '"name": "sort"' in announced[0] and '"name": "mv"' not in announced[0]
 
 
 @pytest.mark.parametrize(
