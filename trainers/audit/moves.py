@@ -58,13 +58,13 @@ class FunctionMoves:
     """
 
     def __init__(self, policy: PythonPolicy):
-        if isinstance(policy.made, type) or not policy.blocks:
+        if isinstance(policy.policy, type) or not policy.blocks:
             raise PolicyError(
                 f"{policy.word} remembers, or is async: an audit continues from the middle of episodes, so give a "
                 "plain function (observation, info) -> str"
             )
         self._policy, self.name = policy, policy.name
-        self._function: Callable[..., Any] = getattr(policy.made, "act", None) or policy.made
+        self._function: Callable[..., Any] = getattr(policy.policy, "act", None) or policy.policy
 
     def check(self, world: World) -> None:
         """Plays anywhere."""
