@@ -80,7 +80,7 @@ def page(result: Mapping[str, Any]) -> str:
     }
     methods = list(dict.fromkeys(method for scores in own.values() for method in scores))
     parts = [_truths(worlds)]
-    for title, figure in (("correlation", "correlation"), ("within episodes", "within"), ("alignment", "alignment")):
+    for title, figure in (("correlation", "correlation"), ("alignment", "alignment")):
         lines = []
         for method in methods:
             cells = [_ends(own[name].get(method, {}).get(figure)) for name in worlds]
