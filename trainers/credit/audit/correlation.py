@@ -12,7 +12,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
 
 from manyturn.trainers.credit.batch.turn_batch import FloatK, IntK
 
@@ -100,6 +99,8 @@ def jackknife(full: float, less_N: np.ndarray) -> tuple[float, float]:
     >>> round(low, 3), round(high, 3)
     (-0.437, 6.437)
     """
+    from scipy.special import stdtrit  # credit itself needs no scipy, and loads faster without it
+
     N = len(less_N)
     if N < 2:
         return math.nan, math.nan
