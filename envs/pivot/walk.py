@@ -26,7 +26,7 @@ _TASKS = {"train": 100_000, "validation": 10_000, "test": 10_000}
 
 @dataclass(frozen=True)
 class WalkLevel:
-    """How many places there are, and how many paths at each."""
+    """Number of places, and of paths at each."""
 
     places: int
     paths: int
@@ -118,7 +118,7 @@ class PivotWalk(TextEnv):
         return f"take {self.task.params['right'][pivot]}"
 
     def chance_right(self, noise: float) -> float:
-        """How probable the right action is at a pivot."""
+        """Probability of the right action at a pivot."""
         return 1 - noise + noise / len(self.paths)
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
@@ -147,7 +147,7 @@ class PivotWalk(TextEnv):
         return self.admissible()[0] if self.pivot is None else self.right(self.pivot)
 
     def note(self) -> str:
-        """What the agent is told of the places that matter."""
+        """Note that the agent reads of the places that matter."""
         places = self.task.params["places"]
         hints = [f"at the {places[at]} {self.right(pivot)}" for pivot, at in enumerate(self.task.params["pivots"])]
         return f"Note: {', '.join(hints)}."

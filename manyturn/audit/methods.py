@@ -76,15 +76,15 @@ def _part(word: str) -> Mapping[str, Any]:
     if not equals:
         kind = next((kind for kind, stages in _STAGES.items() if name in stages.names()), "recipe")
         kind = "recipe" if kind != "advantage" and name in methods() else kind
-    given = dict(_option(one, word) for one in options.split(",")) if colon else {}
+    values = dict(_option(one, word) for one in options.split(",")) if colon else {}
     if kind != "recipe":
         _refuse_unknown(kind, name)
-        entry = {"name": name, **given}
+        entry = {"name": name, **values}
         return {"credit": {kind: entry if kind == "advantage" else [entry]}}
     if name not in methods():
-        known = sorted({*methods(), *(each for stages in _STAGES.values() for each in stages.names())})
-        raise MethodError(unknown("method", name, known))
-    if given:
+        names = sorted({*methods(), *(each for stages in _STAGES.values() for each in stages.names())})
+        raise MethodError(unknown("method", name, names))
+    if values:
         raise MethodError(f"{word}: options belong to a stage, as in advantage={name}:{options}")
     return {"credit": load_recipe(name).get("credit", {})}
 

@@ -1,4 +1,4 @@
-"""How far an audit is: a bar on a terminal, a line for each pass elsewhere."""
+"""Progress of an audit: a bar on a terminal, a line for each pass elsewhere."""
 
 import sys
 from types import TracebackType

@@ -180,6 +180,6 @@ class AgentAuditPlayer:
 
 
 def _run(work: Coroutine[Any, Any, Any]) -> Any:
-    """What ``work`` returns, in an event loop of a thread of its own, since a notebook has one in this thread."""
+    """Result of ``work``, in an event loop of a thread of its own, since a notebook has one in this thread."""
     with ThreadPoolExecutor(1, thread_name_prefix="manyturn") as thread:
         return thread.submit(asyncio.run, work).result()

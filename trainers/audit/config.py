@@ -8,7 +8,7 @@ from manyturn.envs.contract.options import Options
 
 
 class AuditConfig(Options):
-    """What an audit plays, and where it stops."""
+    """Options of what an audit plays, and of where it stops."""
 
     split: str = "train"
     """Split that the tasks are from."""

@@ -81,13 +81,13 @@ class SpreadJobs:
         threads = [threading.Thread(target=run, args=(share,), daemon=True) for share in shares]
         for thread in threads:
             thread.start()
-        left = len(threads)
-        while left:
+        running = len(threads)
+        while running:
             value = finished.get()
             if isinstance(value, BaseException):
                 raise value
             if value is None:
-                left -= 1
+                running -= 1
             else:
                 yield PlayedTask.of_plain(value)
 

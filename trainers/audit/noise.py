@@ -59,5 +59,5 @@ def picked(v: float, items: int) -> int:
 
 
 def is_drawn(before: Any, rng: np.random.Generator | None) -> bool:
-    """Whether a generator has drawn since its state was ``before``."""
+    """True where a generator has drawn since its state was ``before``."""
     return rng is not None and rng.bit_generator.state != before

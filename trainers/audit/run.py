@@ -33,7 +33,7 @@ class Jobs(Protocol):
 
 @dataclass
 class Audited:
-    """What an audit has played.
+    """Everything that an audit has played.
 
     Attributes:
         tasks: in the order of the split.
@@ -126,12 +126,12 @@ def _pass(
 
 
 def _affordable(audit: Audited, more: Sequence[np.ndarray], config: AuditConfig) -> tuple[list[np.ndarray], bool]:
-    """What there are steps left for, each task's share alike; and whether that is less than was asked for."""
-    asked = sum(cost_of(task, one) for task, one in zip(audit.tasks, more, strict=True))
-    left = config.steps - audit.steps
-    if asked <= left:
+    """Continuations that there are steps for, each task's share alike; and whether they are fewer than needed."""
+    cost = sum(cost_of(task, one) for task, one in zip(audit.tasks, more, strict=True))
+    steps = config.steps - audit.steps
+    if cost <= steps:
         return list(more), False
-    share = max(0.0, left / asked)
+    share = max(0.0, steps / cost)
     return [np.floor(one * share).astype(np.int64) for one in more], True
 
 
@@ -141,7 +141,7 @@ def _note(audit: Audited) -> None:
 
 
 class _Watch:
-    """Whether the time is over."""
+    """The limit of seconds."""
 
     def __init__(self, seconds: float | None):
         self._until = None if seconds is None else time.monotonic() + seconds

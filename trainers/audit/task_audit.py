@@ -82,7 +82,7 @@ def effects_of(played: PlayedTask, reach: float) -> Effects:
 
 
 def needed(played: PlayedTask, error: float, reach: float, most: int) -> np.ndarray:
-    """How many continuations each start (C) still needs for this root mean square error of the effects."""
+    """Further continuations of each start (C) for this root mean square error of the effects."""
     turns = played.turns
     _, variance_C, count_C = moments([np.array(start.returns) for start in played.starts], reach)
     cost_C = np.array([max(1.0, start.steps / len(start.returns)) for start in played.starts])

@@ -60,7 +60,7 @@ class World:
 
     @property
     def restores(self) -> bool:
-        """Whether snapshots hold the state; otherwise actions are repeated."""
+        """True where snapshots hold the state; otherwise actions are repeated."""
         return self._text_env is not None and type(self._text_env).save is not TextEnv.save
 
     @property

@@ -27,7 +27,7 @@ Update = dict[tuple[Hashable, str], float]
 
 
 class FirstActions(NamedTuple):
-    """What a group did, and what continuations of its situations did instead.
+    """Actions of a group, and what continuations of its situations did instead.
 
     Attributes:
         situations: of each of K turns, the row of the table.

@@ -37,7 +37,7 @@ class Starts(NamedTuple):
 
 
 def uses(before_K: IntK, after_K: IntK, starts: int) -> FloatK:
-    """How many turns each of the starts comes before or after.
+    """Number of turns that each of the starts comes before or after.
 
     >>> uses(np.array([0, 1]), np.array([1, END]), 2)
     array([1., 2.])
@@ -47,7 +47,7 @@ def uses(before_K: IntK, after_K: IntK, starts: int) -> FloatK:
 
 
 def further(starts: Starts, turns: int, error: float, most: int) -> IntK:
-    """How many continuations each of the C starts still needs for a root mean square error of the effects.
+    """Further continuations that each of the C starts needs for a root mean square error of the effects.
 
     >>> even = Starts(np.full(2, 0.25), np.full(2, 16.0), np.full(2, 4.0), np.array([1.0, 2.0]))
     >>> further(even, turns=2, error=0.1, most=500)
@@ -74,5 +74,5 @@ def error_for(effects: Effects, goal: float) -> float | None:
         return None
     noise = float(np.mean(effects.error_K**2))
     true = float(effects.effect_K.var()) - noise
-    wanted = (1 - goal) * true if true > 0 else 0.0
-    return float(np.sqrt(max(0.9 * wanted, noise / 36)))
+    target = (1 - goal) * true if true > 0 else 0.0
+    return float(np.sqrt(max(0.9 * target, noise / 36)))

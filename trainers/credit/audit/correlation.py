@@ -86,7 +86,7 @@ def correlation_interval(sums: Sums) -> Estimate:
 
 
 def difference_interval(a: Sums, b: Sums) -> Estimate:
-    """How much higher A's correlation is than B's, over the same tasks."""
+    """Difference of A's correlation from B's, over the same tasks."""
     full = float(correlation(a.total()) - correlation(b.total()))
     return Estimate(full, *jackknife(full, correlation(a.less()) - correlation(b.less())))
 

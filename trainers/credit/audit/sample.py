@@ -1,4 +1,4 @@
-"""What an audit scores methods on: the turns of played groups, with the true effect of each."""
+"""Sample that an audit scores methods on: the turns of played groups, with the true effect of each."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -67,13 +67,13 @@ class AuditSample:
         if batch.anchor_K is not None:
             anchors = {OWN: batch.anchor_K, **anchors}
         starts = [(n, start) for n, task in enumerate(tasks) for start in task.starts_K.tolist()]
-        known = [task.choices for task in tasks if task.choices is not None]
+        choices = [task.choices for task in tasks if task.choices is not None]
         return cls(
             batch=batch,
             effects=joined([task.effects for task in tasks]),
             task_K=task_K,
             starts_K=ids_of(starts),
-            choices=known if len(known) == len(tasks) else (),
+            choices=choices if len(choices) == len(tasks) else (),
             anchors=anchors,
             branched=_branched(tasks),
         )
