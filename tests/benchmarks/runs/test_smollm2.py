@@ -47,6 +47,7 @@ def test_runs_differ_in_their_seed_alone():
     assert (first.pop("seed"), second.pop("seed")) == (0, 1) and first == second
 
 
+@pytest.mark.slow
 def test_it_runs_at_toy_size_and_goes_on_where_it_was(tmp_path):
     async def words() -> list[str]:
         async with open_seats("manyturn/Maze-v0", {"difficulty": "easy"}, limit=1) as seats:

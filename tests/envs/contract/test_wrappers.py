@@ -16,6 +16,8 @@ from manyturn.envs.contract.environments import make
 from manyturn.envs.contract.turn_reward import WRAPPERS, TurnReward, WrapperMismatch, plain_wrappers, wrap
 from manyturn.envs.hosting.host import Host
 
+pytestmark = pytest.mark.versions
+
 HERE = Path(__file__).parents[1]
 SOUND = f"{HERE / 'broken.py'}:Sound"
 FAULTY = f"{HERE / 'faulty.py'}:Faulty"

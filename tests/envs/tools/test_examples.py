@@ -5,6 +5,8 @@ import importlib
 
 import pytest
 
+pytestmark = pytest.mark.versions
+
 
 @pytest.mark.parametrize("name", ["calls", "told"])
 def test_examples_of(name: str) -> None:

@@ -94,3 +94,9 @@ async def talk(url: str, path: str = "/ws", headers: Any = ()) -> Any:
     from benchmarks.speed.serving_clients import Talk
 
     return await Talk.open(url, path, headers)
+
+
+async def file(path: Path) -> None:
+    """Wait until a file is there, or the test's time is over."""
+    while not path.exists():
+        await asyncio.sleep(0.01)
