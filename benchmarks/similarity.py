@@ -26,7 +26,8 @@ from manyturn.agents.episode import Episode
 from manyturn.agents.gather import gather
 from manyturn.agents.scripted import Scripted
 from manyturn.envs.hosting.seats import open_seats
-from manyturn.trainers.credit.advantages.gigpo import GigpoConfig, anchor_groups, gigpo
+from manyturn.trainers.credit.advantages.gigpo import GigpoConfig, gigpo
+from manyturn.trainers.credit.situations import anchor_groups
 from manyturn.trainers.credit.turn_batch import IntK, TurnBatch, ids_of
 from manyturn.trainers.play.rollouts import plan_groups, turn_batch
 

@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import similarity
 
-from manyturn.trainers.credit.advantages.gigpo import anchor_groups
+from manyturn.trainers.credit.situations import anchor_groups
 from manyturn.trainers.credit.turn_batch import ids_of
 from manyturn.trainers.play.rollouts import turn_batch
 

@@ -39,7 +39,7 @@ def batches(draw: st.DrawFn, unscorable: bool = False, penalties: bool = True) -
         anchors=ragged(st.sampled_from(["aaaa", "aaab", "aabb", "abbb"])),
         truncated=draw(st.lists(st.booleans(), min_size=E, max_size=E)),
         tokens=tokens,
-        columns={"calls": ragged(st.integers(0, 2))},
+        columns={"calls": ragged(st.integers(0, 2)), "action": ragged(st.integers(0, 2))},
         token_columns={"value": per_token(), "entropy": per_token(), "reward": per_token()},
     )
     drift_K = np.array([0.002, float("nan"), 0.02])[batch.group_K]

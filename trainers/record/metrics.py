@@ -52,6 +52,10 @@ METRICS: dict[str, str] = {
     "rounds": "Rounds of play in the step.",
     "singleton_anchors": "Share of turns whose anchor group has no other member, so that step-level credit is 0.",
     "mean_anchor_size": "Mean number of turns in an anchor group.",
+    "goal_reached": "Share of groups in which an episode reached the goal, so that GraphGPO has distances.",
+    "deepest_compared": "Share of turns that HGPO compares at its greatest depth of shared history.",
+    "actions_compared": "Share of turns in situations in which the group took more than one action.",
+    "distinct_actions": "Different actions that the turns of a task took, in the mean over tasks.",
     "advantage_std": "Standard deviation of the advantage over turns.",
     # --- the update: means over the step's minibatches
     "loss": "Value of the objective with its regularisers; in the warm-up, mean negative log-probability of a token.",
