@@ -139,16 +139,16 @@ $(HOSTS)/nemo-gym/.installed: pyproject.toml setup.py
 
 # A pytest for each: what its host needs is there, or the tests fail.
 interop: $(HOSTS)/trl/.installed $(HOSTS)/trackers/.installed $(HOSTS)/openenv/.installed $(HOSTS)/nemo-gym/.installed $(HOSTS)/verifiers/.installed $(HOSTS)/skyrl/.installed $(HOSTS)/skyrl-trainer/.installed $(HOSTS)/verl/.installed $(HOSTS)/harbor/.installed $(HOSTS)/ray/.installed $(HOSTS)/inspect/.installed
-	MANYTURN_REQUIRE_TRL=1 .ci/bare $(HOSTS)/trl/bin/python -m pytest -q tests/manyturn/hosts/test_trl.py tests/manyturn/hosts/test_trl_async.py tests/manyturn/hosts/test_trl_environment.py tests/manyturn/hosts/test_trl_learning.py tests/benchmarks/test_learner_peer.py
+	MANYTURN_REQUIRE_TRL=1 .ci/bare $(HOSTS)/trl/bin/python -m pytest -q tests/manyturn/integrations/test_trl.py tests/manyturn/integrations/test_trl_async.py tests/manyturn/integrations/test_trl_environment.py tests/manyturn/integrations/test_trl_learning.py tests/benchmarks/test_learner_peer.py
 	MANYTURN_REQUIRE_TRACKERS=1 .ci/bare $(HOSTS)/trackers/bin/python -m pytest -q tests/trainers/record/test_sinks.py
-	MANYTURN_REQUIRE_OPENENV=1 .ci/bare $(HOSTS)/openenv/bin/python -m pytest -q tests/manyturn/hosts/test_openenv.py tests/manyturn/hosts/test_openenv_in.py tests/manyturn/hosts/test_readers_of_trajectories.py
-	MANYTURN_REQUIRE_NEMO_GYM=1 .ci/bare $(HOSTS)/nemo-gym/bin/python -m pytest -q tests/manyturn/hosts/test_nemo_gym.py
-	MANYTURN_REQUIRE_VERIFIERS=1 .ci/bare $(HOSTS)/verifiers/bin/python -m pytest -q tests/manyturn/hosts/test_verifiers.py tests/manyturn/hosts/test_verifiers_in.py
-	MANYTURN_REQUIRE_SKYRL_GYM=1 .ci/bare $(HOSTS)/skyrl/bin/python -m pytest -q tests/manyturn/hosts/test_skyrl.py
-	MANYTURN_REQUIRE_SKYRL=1 .ci/bare $(HOSTS)/skyrl-trainer/bin/python -m pytest -q tests/manyturn/hosts/test_skyrl_trainer.py
-	MANYTURN_REQUIRE_VERL=1 .ci/bare $(HOSTS)/verl/bin/python -m pytest -q tests/manyturn/hosts/test_verl.py
-	MANYTURN_REQUIRE_HARBOR=1 .ci/bare $(HOSTS)/harbor/bin/python -m pytest -q tests/manyturn/hosts/test_harbor.py tests/manyturn/hosts/test_readers_of_trajectories.py
-	MANYTURN_REQUIRE_INSPECT=1 MANYTURN_REQUIRE_DATASETS=1 .ci/bare $(HOSTS)/inspect/bin/python -m pytest -q tests/manyturn/hosts/test_readers_of_trajectories.py tests/manyturn/hosts/test_inspect_viewer.py
+	MANYTURN_REQUIRE_OPENENV=1 .ci/bare $(HOSTS)/openenv/bin/python -m pytest -q tests/manyturn/integrations/test_openenv.py tests/manyturn/integrations/test_openenv_in.py tests/manyturn/integrations/test_readers_of_trajectories.py
+	MANYTURN_REQUIRE_NEMO_GYM=1 .ci/bare $(HOSTS)/nemo-gym/bin/python -m pytest -q tests/manyturn/integrations/test_nemo_gym.py
+	MANYTURN_REQUIRE_VERIFIERS=1 .ci/bare $(HOSTS)/verifiers/bin/python -m pytest -q tests/manyturn/integrations/test_verifiers.py tests/manyturn/integrations/test_verifiers_in.py
+	MANYTURN_REQUIRE_SKYRL_GYM=1 .ci/bare $(HOSTS)/skyrl/bin/python -m pytest -q tests/manyturn/integrations/test_skyrl.py
+	MANYTURN_REQUIRE_SKYRL=1 .ci/bare $(HOSTS)/skyrl-trainer/bin/python -m pytest -q tests/manyturn/integrations/test_skyrl_trainer.py
+	MANYTURN_REQUIRE_VERL=1 .ci/bare $(HOSTS)/verl/bin/python -m pytest -q tests/manyturn/integrations/test_verl.py
+	MANYTURN_REQUIRE_HARBOR=1 .ci/bare $(HOSTS)/harbor/bin/python -m pytest -q tests/manyturn/integrations/test_harbor.py tests/manyturn/integrations/test_readers_of_trajectories.py
+	MANYTURN_REQUIRE_INSPECT=1 MANYTURN_REQUIRE_DATASETS=1 .ci/bare $(HOSTS)/inspect/bin/python -m pytest -q tests/manyturn/integrations/test_readers_of_trajectories.py tests/manyturn/integrations/test_inspect_viewer.py
 	MANYTURN_REQUIRE_RAY=1 .ci/bare $(HOSTS)/ray/bin/python -m pytest -q tests/trainers/run/test_ray_run.py tests/trainers/run/test_ray_sampled_run.py tests/trainers/run/test_readme_places.py tests/trainers/run/test_ray_ranks.py tests/examples/test_clusters.py tests/benchmarks/test_scale_ray.py 'tests/faults/test_faults.py::test_every_fault_is_survived_and_nothing_is_lost[fault_ray_head]'
 
 # In the environment that has Ray, whose head is one of the things that die.

@@ -27,14 +27,14 @@ from credit_plan import COMMON, EPISODES, WORLDS
 from provenance import RESULTS, origin, write
 from transformers.utils import logging as transformers_logging
 
-from manyturn.agents.compare import read_evaluation, values_over
-from manyturn.agents.statistics import paired_difference, sign_flip_p
+from manyturn.agents.evaluation.paired_comparison import read_evaluation, values_over
+from manyturn.agents.evaluation.statistics import paired_difference, sign_flip_p
 from manyturn.recipes import load_recipe
 from manyturn.recipes.stack import stacked
 from manyturn.trainers.recipe.config import RunConfig, configure
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.record.stopping import Stopped
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.record.stop_signal import Stopped
+from manyturn.trainers.run.loop.loop import train
 
 FILE = Path(__file__).resolve().with_name("claims.toml")
 OUT = RESULTS / "claims.json"

@@ -14,7 +14,7 @@ from typing import Any
 
 from provenance import RESULTS
 
-from manyturn.agents.summary_table import count
+from manyturn.agents.evaluation.summary_table import count
 from manyturn.recipes import load_recipe, whole_runs
 
 UNKNOWN = "not measured"

@@ -27,8 +27,8 @@ import numpy as np
 from provenance import RESULTS, origin, write
 from scipy.special import expit
 
-from manyturn.agents.spread import spread_ends
-from manyturn.agents.statistics import flip_p, interval_ends, pass_at_k, pass_hat_k
+from manyturn.agents.evaluation.seed_intervals import spread_ends
+from manyturn.agents.evaluation.statistics import flip_p, interval_ends, pass_at_k, pass_hat_k
 from manyturn.envs.contract.keys import generator
 
 OUT = RESULTS / "coverage.json"

@@ -29,7 +29,7 @@ from credit_plan import METHODS, WORLDS, Cell, config_of, plan
 from credit_table import publish, read
 from provenance import RESULTS, commit, refuse
 
-from manyturn.agents.compare import read_evaluation, values_over
+from manyturn.agents.evaluation.paired_comparison import read_evaluation, values_over
 from manyturn.envs.contract.durable import replace_text
 from manyturn.envs.contract.panel import portable_name
 from manyturn.trainers.recipe.config import RunConfig, configure
@@ -38,7 +38,7 @@ from manyturn.trainers.record.run_folder import read_config, read_metrics
 OUT = RESULTS / "credit.jsonl"
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
 _IMPORTED_ONCE = [
-    "manyturn.trainers.run.loop",
+    "manyturn.trainers.run.loop.loop",
     "transformers.models.llama.modeling_llama",
 ]  # a tenth of a run
 _PROCESSES = multiprocessing.get_context("forkserver")

@@ -19,9 +19,9 @@ from manyturn.envs.contract.durable import replace_text
 from manyturn.trainers.recipe.config import RunConfig, to_toml
 from manyturn.trainers.record.checkpoint import ONE_POLICY, newest_checkpoint, read_state, save_checkpoint
 from manyturn.trainers.record.run_folder import read_config
-from manyturn.trainers.record.stopping import Stopped
-from manyturn.trainers.run.loop import train
-from manyturn.trainers.run.run import open_run
+from manyturn.trainers.record.stop_signal import Stopped
+from manyturn.trainers.run.loop.loop import train
+from manyturn.trainers.run.setup.run import open_run
 
 WARMUP = "warmup"
 

@@ -44,7 +44,7 @@ from credit_methods_plan import (
 from provenance import RESULTS, commit, refuse, same_code
 from transformers.utils import logging as transformers_logging
 
-from manyturn.trainers.record.stopping import Stopped
+from manyturn.trainers.record.stop_signal import Stopped
 
 OUT = RESULTS / "credit_methods.jsonl"
 _PAUSE = 5.0  # seconds until another process is asked again how far it is

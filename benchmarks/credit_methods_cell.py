@@ -21,11 +21,11 @@ from credit_methods_lines import Line
 from credit_methods_plan import Cell, config_of, hypotheses_hash, plan_hash, warmup_of
 from provenance import commit, machine
 
-from manyturn.agents.compare import read_evaluation, values_over
+from manyturn.agents.evaluation.paired_comparison import read_evaluation, values_over
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.checkpoint import newest_checkpoint
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 
 def run_cell(root: Path, cell: Cell, tiny: bool = False) -> Line:

@@ -13,7 +13,7 @@ from credit_methods_lines import Line, idle_as
 from credit_methods_plan import BASE, CHOICE_SEEDS, WORLDS, hypotheses, order, parts_of, whole_of
 from scipy.stats import permutation_test
 
-from manyturn.agents.statistics import Interval, holm, mean_interval
+from manyturn.agents.evaluation.statistics import Interval, holm, mean_interval
 
 Scores = dict[str, dict[str, list[float]]]
 """Seed -> task -> successes of its episodes."""

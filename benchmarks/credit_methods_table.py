@@ -17,7 +17,7 @@ from credit_methods_plan import METHODS, WORLDS, hypotheses_hash, order, seeds
 from credit_methods_results import Difference, Results, judged
 from provenance import RESULTS
 
-from manyturn.agents.statistics import Interval
+from manyturn.agents.evaluation.statistics import Interval
 from manyturn.envs.contract.durable import replace_text
 
 

@@ -20,8 +20,8 @@ from provenance import RESULTS, origin, write
 from manyturn.envs.contract.keys import generator
 from manyturn.recipes import load_recipe, methods
 from manyturn.recipes.stack import stacked
+from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
-from manyturn.trainers.credit.turn_batch import TurnBatch
 from manyturn.trainers.recipe.config import configure
 
 OUT = RESULTS / "credit_speed.json"

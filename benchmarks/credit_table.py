@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from credit_plan import BASELINE, OTHERS
 from provenance import RESULTS
 
-from manyturn.agents.statistics import (
+from manyturn.agents.evaluation.statistics import (
     Interval,
     Values,
     detectable_difference,

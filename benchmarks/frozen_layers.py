@@ -18,13 +18,13 @@ import torch
 from provenance import RESULTS, origin, write
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from manyturn.agents.language_model import LanguageModel, build_tiny
+from manyturn.agents.model.language_model import LanguageModel, build_tiny
 from manyturn.envs.contract.keys import generator
-from manyturn.trainers.learn.adapters import add_adapters
-from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.objectives.clip import ClipConfig
-from manyturn.trainers.learn.samples import Sample
+from manyturn.trainers.learn.learner.adapters import add_adapters
+from manyturn.trainers.learn.learner.learner import Learner
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
+from manyturn.trainers.learn.passes.samples import Sample
 
 OUT = RESULTS / "frozen_layers.json"
 SMOLLM2: dict[str, Any] = {

@@ -25,8 +25,8 @@ from typing import Any
 
 from provenance import RESULTS, origin, write
 
-from manyturn.agents.compare import Evaluated, compare, read_evaluation, same_tasks, values_over
-from manyturn.agents.statistics import Interval, Values, paired_difference
+from manyturn.agents.evaluation.paired_comparison import Evaluated, compare, read_evaluation, same_tasks, values_over
+from manyturn.agents.evaluation.statistics import Interval, Values, paired_difference
 from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.record.run_folder import read_config, read_metrics

@@ -22,20 +22,20 @@ from gpu_learner import conversations, with_adapters
 from gpu_shapes import random_model
 from transformers import PreTrainedModel
 
-from manyturn.agents.engine import Engine, Sampling
-from manyturn.agents.engine_config import EngineContext, build_engine
-from manyturn.agents.engines.transformers import TransformersConfig
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.language_model import LanguageModel
-from manyturn.agents.torch_models import move
-from manyturn.agents.transformers_engine import TransformersEngine
-from manyturn.trainers.learn.correction import mismatch
-from manyturn.trainers.learn.forward import Reader, read
-from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.objectives.clip import ClipConfig
-from manyturn.trainers.learn.pass_budget import PassBudget
-from manyturn.trainers.learn.samples import Sample, at_said
+from manyturn.agents.engine.engine import Engine, Sampling
+from manyturn.agents.engine.engine_config import EngineContext, build_engine
+from manyturn.agents.engine.engines.transformers import TransformersConfig
+from manyturn.agents.engine.transformers_engine import TransformersEngine
+from manyturn.agents.model.language_model import LanguageModel
+from manyturn.agents.model.torch_models import move
+from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.trainers.learn.learner.learner import Learner
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.objective.correction import mismatch
+from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
+from manyturn.trainers.learn.passes.forward import Reader, read
+from manyturn.trainers.learn.passes.pass_budget import PassBudget
+from manyturn.trainers.learn.passes.samples import Sample, at_said
 
 BOUNDS = {
     "float32": {"logprob": 1e-4, "entropy": 1e-4, "gradient": 1e-4, "worst_gradient": 1e-3},

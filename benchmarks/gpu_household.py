@@ -23,15 +23,15 @@ import numpy as np
 from gpu_device import Device
 from gpu_items import Figures, Item, Kit
 
-from manyturn.agents.episode import Episode
+from manyturn.agents.play.episode import Episode
 from manyturn.envs.contract.layers import overlay
 from manyturn.recipes import load_recipe
-from manyturn.trainers.play.rollouts import plan_groups
+from manyturn.trainers.play.rollout.rollouts import plan_groups
 from manyturn.trainers.recipe.config import RunConfig, parse_config
 from manyturn.trainers.record.run_folder import RunFolder
-from manyturn.trainers.run.playing import play_groups
-from manyturn.trainers.run.policy_update import policy_updates
-from manyturn.trainers.run.run import Run, open_run
+from manyturn.trainers.run.setup.run import Run, open_run
+from manyturn.trainers.run.step.policy_update import policy_updates
+from manyturn.trainers.run.step.step_episodes import play_groups
 
 _RECIPE = "household-gigpo-qwen2.5-1.5b"
 _MODEL = {"name": "gpu-shape", "shape": "qwen2.5-1.5b", "reply": 100.0}

@@ -18,13 +18,13 @@ from gpu_items import Figures, Item, Kit
 from gpu_shapes import random_model
 from transformers import PreTrainedModel
 
-from manyturn.agents.language_model import LanguageModel
-from manyturn.trainers.learn.adapters import add_adapters
-from manyturn.trainers.learn.kl import KlConfig
-from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.objectives.clip import ClipConfig
-from manyturn.trainers.learn.samples import Sample
+from manyturn.agents.model.language_model import LanguageModel
+from manyturn.trainers.learn.learner.adapters import add_adapters
+from manyturn.trainers.learn.learner.learner import Learner
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.objective.kl import KlConfig
+from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
+from manyturn.trainers.learn.passes.samples import Sample
 
 _REPLY, _SAID = 64, 0.25  # tokens of a reply; share of all tokens that were said
 RANK = 16

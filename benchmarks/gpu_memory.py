@@ -15,16 +15,16 @@ from gpu_device import Device
 from gpu_items import Figures, Item, Kit
 from gpu_learner import RANK, Setting, conversations, learner_of
 
-from manyturn.agents.decoding.memory import cache_bytes
-from manyturn.agents.device_memory import training_bytes
-from manyturn.agents.engine import Engine, Sampling
-from manyturn.agents.engine_config import EngineContext, build_engine
-from manyturn.agents.engines.transformers import TransformersConfig
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.weights import ModuleWeights
-from manyturn.machine import hardware
-from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.learn.pass_memory import update_memory
+from manyturn.agents.engine.decoding.memory import cache_bytes
+from manyturn.agents.engine.device_memory import training_bytes
+from manyturn.agents.engine.engine import Engine, Sampling
+from manyturn.agents.engine.engine_config import EngineContext, build_engine
+from manyturn.agents.engine.engines.transformers import TransformersConfig
+from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.cli.machine import hardware
+from manyturn.trainers.learn.learner.learner import Learner
+from manyturn.trainers.learn.learner.pass_memory import update_memory
 
 _DRAWING = {"at least": 0.9, "at most": 1.1}  # measured over predicted
 

@@ -23,11 +23,11 @@ from gpu_items import Figures, Item, Kit
 from gpu_shapes import SHAPES, random_language, random_model
 from transformers import ContinuousBatchingConfig, GenerationConfig, PreTrainedModel
 
-from manyturn.agents.engine import Engine, Sampling
-from manyturn.agents.engine_config import EngineContext, build_engine
-from manyturn.agents.engines.transformers import TransformersConfig
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.vocabulary import texts_of
+from manyturn.agents.engine.engine import Engine, Sampling
+from manyturn.agents.engine.engine_config import EngineContext, build_engine
+from manyturn.agents.engine.engines.transformers import TransformersConfig
+from manyturn.agents.play.vocabulary import texts_of
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.seats import InlineSeats
 
 _GROUP = 8

@@ -13,9 +13,9 @@ import torch
 from pydantic import Field
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedConfig, PreTrainedModel, Qwen2Config
 
-from manyturn.agents.language_model import LanguageModel, tiny_tokenizer
-from manyturn.agents.model_config import MODELS, ModelConfig, ModelContext
-from manyturn.agents.template import ChatTemplate
+from manyturn.agents.model.language_model import LanguageModel, tiny_tokenizer
+from manyturn.agents.model.model_config import MODELS, ModelConfig, ModelContext
+from manyturn.agents.text.template import ChatTemplate
 
 _NEVER = -1e4  # logit of ids that stand for no word
 

@@ -15,15 +15,15 @@ import torch
 from gpu_items import Figures, Item, Kit
 from gpu_shapes import random_language
 
-from manyturn.agents.agent import AgentConfig
-from manyturn.agents.gguf import converted
-from manyturn.agents.vocabulary import texts_of
+from manyturn.agents.model.gguf import converted
+from manyturn.agents.play.agent import AgentConfig
+from manyturn.agents.play.vocabulary import texts_of
 from manyturn.envs.contract.layers import overlay
 from manyturn.envs.hosting.seats import open_seats
 from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 _RECIPE = "household-smollm2-lora"
 _SHORTER: dict[str, Any] = {

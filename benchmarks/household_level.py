@@ -20,7 +20,7 @@ from provenance import RESULTS, origin, write
 from manyturn.envs.contract.layers import overlay
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 OUT = RESULTS / "household_level.json"
 PLAN = tomllib.loads(Path(__file__).resolve().with_suffix(".toml").read_text(encoding="utf-8"))

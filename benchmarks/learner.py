@@ -34,12 +34,12 @@ from provenance import RESULTS, origin, write
 from rollout import resident_mb
 from scale import peak_mb
 
-from manyturn.agents.language_model import LanguageModel, build_tiny, load_pretrained
-from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.objectives.clip import ClipConfig
-from manyturn.trainers.learn.samples import Sample
-from manyturn.trainers.learn.trie.packing import Packing
+from manyturn.agents.model.language_model import LanguageModel, build_tiny, load_pretrained
+from manyturn.trainers.learn.learner.learner import Learner
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
+from manyturn.trainers.learn.passes.samples import Sample
+from manyturn.trainers.learn.passes.trie.packing import Packing
 
 OUT = RESULTS / "learner.json"
 CPU = torch.device("cpu")

@@ -24,13 +24,13 @@ from rollout import resident_mb
 from scale import peak_mb
 from transformers import AutoModelForCausalLM, Qwen2Config
 
-from manyturn.agents.language_model import LanguageModel
-from manyturn.trainers.learn.adapters import add_adapters
-from manyturn.trainers.learn.head_config import ValueHeadConfig
-from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.objectives.clip import ClipConfig
-from manyturn.trainers.learn.pass_memory import update_memory
+from manyturn.agents.model.language_model import LanguageModel
+from manyturn.trainers.learn.heads.head_config import ValueHeadConfig
+from manyturn.trainers.learn.learner.adapters import add_adapters
+from manyturn.trainers.learn.learner.learner import Learner
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.learner.pass_memory import update_memory
+from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
 
 OUT = RESULTS / "learner_memory.json"
 SETTINGS: dict[str, dict[str, Any]] = {

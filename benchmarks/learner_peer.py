@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from manyturn.trainers.learn.samples import Sample
+from manyturn.trainers.learn.passes.samples import Sample
 
 INSTALLED = find_spec("trl") is not None
 _CLIPPED = {"beta": 0.0, "epsilon": 0.2, "loss_type": "dapo", "learning_rate": 1e-5}  # the loss of learner.py

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from manyturn.envs.contract.keys import generator
-from manyturn.trainers.learn.samples import Sample
+from manyturn.trainers.learn.passes.samples import Sample
 
 Context = Literal["whole", "history", "window"]
 _WINDOW = 2  # turns before the present one that a window keeps

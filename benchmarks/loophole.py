@@ -31,7 +31,7 @@ from former_grader import TRUSTING
 from loophole_world import GRADERS, PRACTICE
 from provenance import RESULTS, origin, write
 
-from manyturn.agents.records import read_episodes
+from manyturn.agents.records.episode_rows import read_episodes
 from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import RunConfig, configure
 

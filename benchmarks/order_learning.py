@@ -23,11 +23,11 @@ from credit_cell import plant
 from provenance import RESULTS, origin, write
 from transformers.utils import logging as transformers_logging
 
-from manyturn.agents.statistics import paired_difference
+from manyturn.agents.evaluation.statistics import paired_difference
 from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import RunConfig, configure
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 FILE = Path(__file__).resolve().with_name("order_learning.toml")
 OUTS = {"short": RESULTS / "order_learning.json", "long": RESULTS / "order_learning_long.json"}

@@ -23,7 +23,7 @@ from typing import Any, get_args
 
 from provenance import RESULTS, origin, write
 
-from manyturn.trainers.learn.trie.packing import Packing
+from manyturn.trainers.learn.passes.trie.packing import Packing
 from manyturn.trainers.record.run_folder import read_metrics
 
 

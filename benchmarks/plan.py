@@ -18,7 +18,7 @@ from typing import Any
 
 from provenance import RESULTS, origin, write
 
-from manyturn.trainers.run.plan import measured, plan
+from manyturn.trainers.run.setup.duration_forecast import measured, plan
 
 OUT = RESULTS / "plan.json"
 RECIPES = ("quickstart", "booking-tiny", "desk-tiny")

@@ -38,17 +38,17 @@ import torch
 from provenance import RESULTS, origin, write
 from scale import peak_mb
 
-from manyturn.agents.agent import Agent, AgentConfig
-from manyturn.agents.engine import Engine, Reply, Sampling
-from manyturn.agents.engine_config import EngineContext, build_engine
-from manyturn.agents.engines.transformers import TransformersConfig
-from manyturn.agents.episode import Episode
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.gather import Patience, gather
-from manyturn.agents.language_model import LanguageModel, build_tiny
-from manyturn.agents.vllm.options import VllmConfig
-from manyturn.agents.vocabulary import texts_of
-from manyturn.agents.weights import ModuleWeights, Weights
+from manyturn.agents.engine.engine import Engine, Reply, Sampling
+from manyturn.agents.engine.engine_config import EngineContext, build_engine
+from manyturn.agents.engine.engines.transformers import TransformersConfig
+from manyturn.agents.engine.vllm.options import VllmConfig
+from manyturn.agents.engine.weights import ModuleWeights, Weights
+from manyturn.agents.model.language_model import LanguageModel, build_tiny
+from manyturn.agents.play.agent import Agent, AgentConfig
+from manyturn.agents.play.concurrent_episodes import Patience, gather
+from manyturn.agents.play.episode import Episode
+from manyturn.agents.play.vocabulary import texts_of
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.seats import InlineSeats, open_seats
 
 OUT = RESULTS / "rollout.json"

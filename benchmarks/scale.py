@@ -28,11 +28,11 @@ from typing import Any
 import scale_peers as peers
 from provenance import RESULTS, origin, write
 
-from manyturn.agents.episode import Act, Player, Policy
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.gather import gather
-from manyturn.agents.ledger import Ledger
-from manyturn.agents.scripted import Scripted
+from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.play.episode import Act, Player, Policy
+from manyturn.agents.play.scripted import Scripted
+from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.agents.tokens.ledger import Ledger
 from manyturn.envs.hosting.host import Answer
 from manyturn.envs.hosting.seats import Seat, Seats, open_seats
 

@@ -36,12 +36,12 @@ from typing import Any
 import scale_out_world as world
 from provenance import RESULTS, origin, write
 
-from manyturn.agents.records import read_episodes, read_turns
-from manyturn.trainers.play.schedule import Consume, EpisodePlace
-from manyturn.trainers.play.simulation import Workload, simulate
+from manyturn.agents.records.episode_rows import read_episodes, read_turns
+from manyturn.trainers.play.order.schedule import Consume, EpisodePlace
+from manyturn.trainers.play.order.simulation import Workload, simulate
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.run_folder import read_metrics, step_tables
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 OUT = RESULTS / "scale_out.json"
 ORDERS = ((0, "drawn"), (1, "drawn"), (4, "drawn"), (8, "drawn"), (4, "any"), (4, "drop"))  # 0 is the synchronous one

@@ -21,8 +21,8 @@ from statistics import median
 from provenance import RESULTS, origin, write
 from scale import CORRIDOR, FEW, Figures, SaysOneThing, TakingTurns
 
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.gather import gather
+from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.ray_seats import RayHosts, RaySeats
 
 OUT = RESULTS / "scale_ray.json"

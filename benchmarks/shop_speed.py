@@ -78,7 +78,7 @@ print((mib("RssAnon") - before) / len(others))
 _PREPARE = """
 import sys, time
 from pathlib import Path
-from manyturn.datasets import webshop
+from manyturn.api.datasets import webshop
 assert webshop(Path(sys.argv[1]))
 peak = int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) / 1024
 print(time.process_time(), peak)

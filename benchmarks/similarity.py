@@ -22,14 +22,14 @@ from typing import Any
 import numpy as np
 from provenance import RESULTS, origin, write
 
-from manyturn.agents.episode import Episode
-from manyturn.agents.gather import gather
-from manyturn.agents.scripted import Scripted
+from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.play.episode import Episode
+from manyturn.agents.play.scripted import Scripted
 from manyturn.envs.hosting.seats import open_seats
 from manyturn.trainers.credit.advantages.gigpo import GigpoConfig, gigpo
-from manyturn.trainers.credit.situations import anchor_groups
-from manyturn.trainers.credit.turn_batch import IntK, TurnBatch, ids_of
-from manyturn.trainers.play.rollouts import plan_groups, turn_batch
+from manyturn.trainers.credit.batch.turn_batch import IntK, TurnBatch, ids_of
+from manyturn.trainers.credit.groups.situations import anchor_groups
+from manyturn.trainers.play.rollout.rollouts import plan_groups, turn_batch
 
 OUT = RESULTS / "similarity.json"
 BUSY, PLAIN = f"{Path(__file__).with_name('busy_shop.py')}:BusyShop", "manyturn/Shop-v0"

@@ -25,18 +25,18 @@ from typing import Any
 from provenance import RESULTS, origin, write
 from transformers.utils import logging as transformers_logging
 
-from manyturn.agents.gguf import converted
+from manyturn.agents.model.gguf import converted
 from manyturn.envs.contract.durable import replace_text
 from manyturn.envs.contract.layers import overlay
 from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.checkpoint import newest_checkpoint
-from manyturn.trainers.record.curve import draw_curve
+from manyturn.trainers.record.learning_curve import draw_curve
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.record.summary import measured
-from manyturn.trainers.run.held_out import held_out
-from manyturn.trainers.run.loop import train
-from manyturn.trainers.run.run import open_run
+from manyturn.trainers.run.loop.held_out import held_out
+from manyturn.trainers.run.loop.loop import train
+from manyturn.trainers.run.setup.run import open_run
 
 OUT = RESULTS / "maze-smollm2.json"
 PLAN = tomllib.loads(Path(__file__).resolve().with_suffix(".toml").read_text(encoding="utf-8"))

@@ -15,10 +15,10 @@ from pathlib import Path
 from provenance import RESULTS, ROOT, commit, origin, write
 from rich.console import Console
 
-from manyturn.evaluation import Settings, stem_of
-from manyturn.overrides import parse_overrides
+from manyturn.api.evaluation import Settings, stem_of
 from manyturn.suites.play import evaluate_suite
 from manyturn.suites.table import show_results
+from manyturn.terminal.overrides import parse_overrides
 
 
 def main() -> None:

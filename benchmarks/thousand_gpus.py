@@ -19,8 +19,8 @@ from typing import Any
 from provenance import RESULTS, ROOT, origin, write
 
 from manyturn.envs.contract.keys import generator
-from manyturn.trainers.play.schedule import EpisodePlace
-from manyturn.trainers.play.simulation import Workload, simulate
+from manyturn.trainers.play.order.schedule import EpisodePlace
+from manyturn.trainers.play.order.simulation import Workload, simulate
 
 ASSUMED, OUT = Path(__file__).with_suffix(".toml"), RESULTS / "thousand_gpus.json"
 PAGE = ROOT / "docs" / "thousand-gpus.md"

@@ -19,8 +19,8 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 import manyturn as mt
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.language_model import LanguageModel, build_tiny
+from manyturn.agents.model.language_model import LanguageModel, build_tiny
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.keys import generator
 
 GROUP, TASKS = 8, 8  # episodes of a task, tasks of a step

@@ -12,8 +12,8 @@ import copy
 import json
 from typing import Literal
 
-from manyturn.agents.engine import Engine, EngineError, Reply
-from manyturn.agents.engine_config import ENGINES, EngineConfig
+from manyturn.agents.engine.engine import Engine, EngineError, Reply
+from manyturn.agents.engine.engine_config import ENGINES, EngineConfig
 from manyturn.envs.contract.keys import generator
 
 

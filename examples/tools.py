@@ -12,7 +12,7 @@ from importlib.resources import files
 import manyturn as mt
 from manyturn.envs.tools import call_text
 
-WORLD = f"{files('manyturn.starters') / 'tools.py'}:MyCalendar"
+WORLD = f"{files('manyturn.cli.starters') / 'tools.py'}:MyCalendar"
 
 
 class Secretary:

@@ -10,7 +10,7 @@ from importlib.resources import files
 
 import manyturn as mt
 
-WORLD = f"{files('manyturn.starters') / 'roles.py'}:NameIt"
+WORLD = f"{files('manyturn.cli.starters') / 'roles.py'}:NameIt"
 
 
 def main(partner: str = "listener", out: str = "runs/two-roles", **options) -> dict:

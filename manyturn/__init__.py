@@ -11,7 +11,10 @@ from manyturn.envs.contract.catalog import register_all
 
 if TYPE_CHECKING:
     from manyturn import credit
-    from manyturn.comparison import compare_folders as compare
+    from manyturn.api.comparison import compare_folders as compare
+    from manyturn.api.evaluation import evaluate
+    from manyturn.api.loaded_policy import load_policy
+    from manyturn.api.training import resume, train
     from manyturn.envs.conformance.check import check
     from manyturn.envs.contract.environments import make, register
     from manyturn.envs.contract.space import TextSpace
@@ -19,9 +22,6 @@ if TYPE_CHECKING:
     from manyturn.envs.contract.text_env import TextEnv
     from manyturn.envs.contract.turn import Turn
     from manyturn.envs.tools import Toolset
-    from manyturn.evaluation import evaluate
-    from manyturn.loaded_policy import load_policy
-    from manyturn.training import resume, train
 
 _HOMES = {
     "GeneratedTasks": "manyturn.envs.contract.task:GeneratedTasks",
@@ -31,15 +31,15 @@ _HOMES = {
     "Toolset": "manyturn.envs.tools:Toolset",
     "Turn": "manyturn.envs.contract.turn:Turn",
     "check": "manyturn.envs.conformance.check:check",
-    "compare": "manyturn.comparison:compare_folders",
+    "compare": "manyturn.api.comparison:compare_folders",
     "credit": "manyturn.credit",
-    "evaluate": "manyturn.evaluation:evaluate",
-    "load_policy": "manyturn.loaded_policy:load_policy",
+    "evaluate": "manyturn.api.evaluation:evaluate",
+    "load_policy": "manyturn.api.loaded_policy:load_policy",
     "make": "manyturn.envs.contract.environments:make",
     "register": "manyturn.envs.contract.environments:register",
-    "resume": "manyturn.training:resume",
+    "resume": "manyturn.api.training:resume",
     "split_of": "manyturn.envs.contract.task:split_of",
-    "train": "manyturn.training:train",
+    "train": "manyturn.api.training:train",
 }
 __version__ = "0.1.0"
 __all__ = [
@@ -69,8 +69,8 @@ def __getattr__(name: str) -> Any:
         hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(__all__)}"
         raise AttributeError(f"module 'manyturn' has no attribute {name!r}; {hint}")
     module, _, member = _HOMES[name].partition(":")
-    found = importlib.import_module(module)
-    return getattr(found, member) if member else found
+    target = importlib.import_module(module)
+    return getattr(target, member) if member else target
 
 
 def __dir__() -> list[str]:

@@ -1,5 +1,5 @@
 """``python -m manyturn`` is the command line."""
 
-from manyturn.cli import main
+from manyturn.cli.app import main
 
 main()

@@ -19,12 +19,12 @@ A package can register its own under the entry-point group ``manyturn.plugins``.
 
 from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.registry import Memory, Registry
+from manyturn.trainers.credit.batch.turn_batch import BoolK, FloatK, FloatT, IntK, TurnBatch
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.pipeline import Credit, credit
 from manyturn.trainers.credit.response_mask import by_reply, learnt_mask, on_mask
 from manyturn.trainers.credit.rollouts import Rollout, batch_of, credit_rollouts
 from manyturn.trainers.credit.stages import ADVANTAGES, MODULATIONS, REWARDS, Advantage, Rewarded, StageConfig
-from manyturn.trainers.credit.turn_batch import BoolK, FloatK, FloatT, IntK, TurnBatch
 
 __all__ = [
     "ADVANTAGES",

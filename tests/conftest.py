@@ -59,14 +59,14 @@ class Ended(NamedTuple):
 @pytest.fixture
 def command(monkeypatch, capfd):
     """Runs ``manyturn WORDS`` as its entry point would, without the seconds that another process takes."""
-    from manyturn import cli
+    from manyturn.cli import app
 
     def run(*words: object) -> Ended:
         monkeypatch.setattr(sys, "argv", ["manyturn", *map(str, words)])
         handler = signal.getsignal(signal.SIGTERM)
         capfd.readouterr()
         try:
-            cli.main()
+            app.main()
         except SystemExit as end:
             code = end.code or 0
         else:

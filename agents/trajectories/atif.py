@@ -17,12 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.agents.ledger import Ledger
-from manyturn.agents.tables import Row
+from manyturn.agents.records.tables import Row
+from manyturn.agents.tokens.ledger import Ledger
 from manyturn.agents.trajectories.chat import call_block, exchanges_of, text_of
 from manyturn.agents.trajectories.conversation import ASSISTANT, SYSTEM, USER, message, of_exchanges
-from manyturn.agents.trajectories.new_folder import new_folder
-from manyturn.agents.trajectories.said import (
+from manyturn.agents.trajectories.ledger_turns import (
     Said,
     ledger_from_plain,
     ledger_of,
@@ -31,6 +30,7 @@ from manyturn.agents.trajectories.said import (
     prompt_to_plain,
     said_of,
 )
+from manyturn.agents.trajectories.new_folder import new_folder
 from manyturn.agents.trajectories.trajectory import VERSION, Trajectory, TrajectoryError, canonical, pack, unpack
 from manyturn.envs.contract.roles import ONE_ROLE
 

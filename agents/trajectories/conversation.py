@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from manyturn.agents.records import EPISODES, TURNS, Row
+from manyturn.agents.records.episode_rows import EPISODES, TURNS, Row
 from manyturn.agents.trajectories.trajectory import Trajectory
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.roles import ONE_ROLE

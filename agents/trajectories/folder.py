@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from manyturn.agents.records import EPISODES, TURNS, turn_schema
-from manyturn.agents.summary import ABOUT, summarise
-from manyturn.agents.tables import Row, replace_table
+from manyturn.agents.evaluation.summary import ABOUT, summarise
+from manyturn.agents.records.episode_rows import EPISODES, TURNS, turn_schema
+from manyturn.agents.records.tables import Row, replace_table
 from manyturn.agents.trajectories.source import IMPORTED
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError, canonical, to_plain
 from manyturn.envs.contract.durable import replace_file, replace_text

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from manyturn.agents.episode import Ending
+from manyturn.agents.play.episode import Ending
 from manyturn.agents.trajectories.chat import exchanges_of
 from manyturn.agents.trajectories.conversation import Message, conversations, of_exchanges
 from manyturn.agents.trajectories.new_folder import new_folder

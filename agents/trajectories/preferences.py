@@ -9,7 +9,7 @@ whose two first prompts differ. Groups of several roles are compared role by rol
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from manyturn.agents.episode import Ending
+from manyturn.agents.play.episode import Ending
 from manyturn.agents.trajectories.conversation import RoleMessages, conversations
 from manyturn.agents.trajectories.trajectory import Trajectory, canonical
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from manyturn.agents.agent import AgentConfig
-from manyturn.agents.ledger import Ledger
-from manyturn.agents.records import read_episodes, read_turns
-from manyturn.agents.tables import Row
-from manyturn.agents.trajectories.kept_tokens import SUFFIX, read_ledgers
+from manyturn.agents.play.agent import AgentConfig
+from manyturn.agents.records.episode_rows import read_episodes, read_turns
+from manyturn.agents.records.tables import Row
+from manyturn.agents.tokens.ledger import Ledger
+from manyturn.agents.trajectories.token_files import SUFFIX, read_ledgers
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError, from_plain
 
 IMPORTED = f"trajectories{SUFFIX}"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from manyturn.agents.trajectories.said import Said, said_of
+from manyturn.agents.trajectories.ledger_turns import Said, said_of
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError, canonical, from_plain, pack, to_plain
 
 SCHEMA = 1

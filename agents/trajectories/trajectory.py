@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from manyturn.agents.ledger import Ledger
-from manyturn.agents.tables import Row
-from manyturn.agents.trajectories.said import ledger_from_plain, ledger_to_plain
+from manyturn.agents.records.tables import Row
+from manyturn.agents.tokens.ledger import Ledger
+from manyturn.agents.trajectories.ledger_turns import ledger_from_plain, ledger_to_plain
 
 VERSION = 1
 _MARK = "not_finite"

@@ -8,11 +8,12 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 import manyturn as mt
-from manyturn import exits, methods
-from manyturn.cli import app
-from manyturn.env_pages import page as environment_page
+from manyturn.cli.app import app
+from manyturn.cli.pages import method_pages
+from manyturn.cli.pages.env_pages import page as environment_page
 from manyturn.envs.contract.environments import env_ids
 from manyturn.recipes import file_of, names
+from manyturn.terminal import exit_codes
 from manyturn.trainers.record.metrics import METRICS
 
 
@@ -28,14 +29,14 @@ def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 def method_page(name: str) -> str:
     """What ``manyturn recipes NAME`` prints, in Markdown."""
-    head = methods.RecipeHead.of(name)
+    head = method_pages.RecipeHead.of(name)
     parts = [f"# {name}", head.about, head.paper and f"Paper: {head.paper}.", head.notes]
-    for piece in methods.pieces(name):
+    for piece in method_pages.pieces(name):
         parts += [f"## {piece.place} {piece.name}".rstrip(), f"```text\n{piece.text}\n```"]
         rows = [(f"`{one.name}`", f"`{one.value}`", f"`{one.default}`", one.about) for one in piece.options]
         parts += [table(("option", "here", "default", "what it is"), rows)] if rows else []
     parts += ["## Metrics that show whether it works"]
-    parts += [table(("metric", "meaning"), [(f"`{key}`", METRICS[key]) for key in methods.telling_metrics(name)])]
+    parts += [table(("metric", "meaning"), [(f"`{key}`", METRICS[key]) for key in method_pages.telling_metrics(name)])]
     parts += ["## The recipe", f"```toml\n{file_of(name).read_text(encoding='utf-8').strip()}\n```"]
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -49,7 +50,7 @@ def metrics_page() -> str:
 
 def exits_page() -> str:
     """What each exit code means."""
-    codes, _, debug = exits.HELP.removeprefix("Exit codes: ").partition(". ")
+    codes, _, debug = exit_codes.HELP.removeprefix("Exit codes: ").partition(". ")
     lines = [f"- **{code}** {meaning}" for code, _, meaning in (one.partition(" ") for one in codes.split("; "))]
     return "# Exit codes\n\n" + "\n".join(lines) + f"\n\n{debug}\n"
 

@@ -238,7 +238,7 @@ class _Placer:
         try:
             process = await asyncio.create_subprocess_exec(
                 *(*KEEPER, str(os.getpid())),
-                *(sys.executable, "-P", "-m", "manyturn.serving.ray_main"),
+                *(sys.executable, "-P", "-m", "manyturn.serving.ray.main"),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,

@@ -20,8 +20,8 @@ from trl import GRPOConfig
 
 import manyturn as mt
 import manyturn.credit as mc
-from manyturn.agents.template import ChatTemplate
-from manyturn.hosts.trl import CreditGRPOTrainer
+from manyturn.agents.text.template import ChatTemplate
+from manyturn.integrations.trl import CreditGRPOTrainer
 
 MAZE = "manyturn/Maze-v0"
 AGENT = {"format": "free_text", "instructions": False, "max_context": 512}

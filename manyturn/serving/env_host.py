@@ -24,15 +24,15 @@ from manyturn.envs.hosting.seats import USUAL_TIMEOUT, Seat, Seats, open_seats
 from manyturn.envs.hosting.wire import encode, error_kind, step_to_wire, task_from_wire
 from manyturn.envs.hosting.worker import WorkerError
 from manyturn.envs.web.loopback import listening
-from manyturn.exits import line_of
 from manyturn.serving.one_driver import OneDriver, refuse
 from manyturn.serving.server import Listening, answer
-from manyturn.visible import visible
+from manyturn.terminal.escape import visible
+from manyturn.terminal.exit_codes import line_of
 
 
 @dataclass(frozen=True)
 class Hosting:
-    """What a host may do.
+    """Limits of a host.
 
     Args:
         env: the one environment that it builds; None for any that is registered.

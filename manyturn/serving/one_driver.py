@@ -14,7 +14,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from manyturn.envs.hosting.outbox import messages_in
 from manyturn.envs.hosting.wire import encode
-from manyturn.visible import visible
+from manyturn.terminal.escape import visible
 
 _HELLO_SECONDS = 10.0
 _NONSENSE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)

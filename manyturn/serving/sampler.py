@@ -10,10 +10,9 @@ from typing import Any
 
 from starlette.websockets import WebSocket
 
-from manyturn.agents.engine import EngineError
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.samplers.described import DescribedEngine
-from manyturn.agents.samplers.sampler_words import (
+from manyturn.agents.engine.engine import EngineError
+from manyturn.agents.engine.samplers.description import DescribedEngine
+from manyturn.agents.engine.samplers.messages import (
     LANGUAGE,
     PATH,
     draw_from_wire,
@@ -21,15 +20,16 @@ from manyturn.agents.samplers.sampler_words import (
     key_from_wire,
     reply_to_wire,
 )
-from manyturn.agents.samplers.weight_channel import Receiver, shapes_of
-from manyturn.agents.weights import ModuleWeights
+from manyturn.agents.engine.samplers.weight_channel import Receiver, shapes_of
+from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.keep_alive import keep_alive
 from manyturn.envs.hosting.outbox import Outbox, messages_in
 from manyturn.envs.hosting.wire import encode
 from manyturn.envs.web.loopback import listening
-from manyturn.exits import line_of
 from manyturn.serving.one_driver import OneDriver, refuse
 from manyturn.serving.server import Listening, answer
+from manyturn.terminal.exit_codes import line_of
 
 _MANY = 2**20  # episodes: there is no limit but the engine's own queue
 
@@ -41,7 +41,7 @@ async def sample(device: str, place: Listening, said: Callable[[str], object]) -
         device: auto, cpu or cuda.
         said: called with the address, as soon as it listens.
     """
-    from manyturn.trainers.run.policy_model import choose_device
+    from manyturn.trainers.run.setup.policy_model import choose_device
 
     with contextlib.closing(listening(place.port, place.host)) as socket:
         keep_alive(socket)
@@ -81,7 +81,7 @@ class SamplerServer(OneDriver):
 
 
 class _Aboard:
-    """What one driver asks for, as an async context manager that ends it."""
+    """Engine of one driver, as an async context manager that ends it."""
 
     def __init__(self, made: DescribedEngine, socket: WebSocket):
         self._made, self._engine, self._socket = made, made.engine, socket
@@ -119,9 +119,9 @@ class _Aboard:
             case "expect":
                 self._made.barrier.due += message["count"] if self._made.in_rounds else 0
             case "draw":
-                asked = draw_from_wire(message)
-                task = asyncio.create_task(self._draw(number, *asked))
-                self._draws[task] = asked[0], number
+                draw = draw_from_wire(message)
+                task = asyncio.create_task(self._draw(number, *draw))
+                self._draws[task] = draw[0], number
                 task.add_done_callback(self._drawn)
             case "close":
                 self._close(key_from_wire(message["key"]))

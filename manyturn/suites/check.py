@@ -1,17 +1,17 @@
-"""Whether the environments still are what a suite was frozen on, and which of them this machine lacks."""
+"""Check that the environments are those a suite was frozen on, and list the ones this machine lacks."""
 
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from manyturn import exits
-from manyturn.comparison import args_of
+from manyturn.api.comparison import args_of
 from manyturn.envs.contract.environments import NeedsSetup, is_only_by_hand
 from manyturn.envs.contract.panel import PanelError
 from manyturn.envs.hosting.host import Host
 from manyturn.suites.answers import answers_of
 from manyturn.suites.suite import NEEDS, Suite, SuiteError, SuitePanel
+from manyturn.terminal import exit_codes
 
 
 class Playable(NamedTuple):
@@ -39,20 +39,20 @@ def checked(suite: Suite, file: Path, panels: Sequence[SuitePanel], required: Se
     Raises:
         SuiteError: a task, a rule or a word has changed, or what is required is absent.
     """
-    found = Playable([], {})
+    playable = Playable([], {})
     for one in panels:
         try:
             _compare(suite, file, one)
         except (NeedsSetup, ImportError) as error:
             if not one.need:
                 raise
-            lack = exits.lack_of(error)
+            lack = exit_codes.lack_of(error)
             if one.need in required:
                 raise SuiteError(f"{one.name} is required by --require {one.need}, but {lack}") from None
-            found.lacking[one.name] = lack
+            playable.lacking[one.name] = lack
         else:
-            found.ready.append(one)
-    return found
+            playable.ready.append(one)
+    return playable
 
 
 def _compare(suite: Suite, file: Path, one: SuitePanel) -> None:

@@ -1,4 +1,4 @@
-"""What a policy reached on a suite: one JSON file, which others can compare with and add to the page of results."""
+"""Result of a policy on a suite: one JSON file, to compare with and to add to the page of results."""
 
 import json
 import math
@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import manyturn
-from manyturn.agents.evaluate import Evaluation
-from manyturn.agents.remarks import remarks
-from manyturn.agents.reply_remarks import reply_remarks
-from manyturn.agents.statistics import mean_interval
-from manyturn.agents.summary import plain_interval, scored_rows, values_by_task
+from manyturn.agents.evaluation.evaluate import Evaluation
+from manyturn.agents.evaluation.remarks import remarks
+from manyturn.agents.evaluation.reply_remarks import reply_remarks
+from manyturn.agents.evaluation.statistics import mean_interval
+from manyturn.agents.evaluation.summary import plain_interval, scored_rows, values_by_task
+from manyturn.api.evaluation import Settings
 from manyturn.envs.contract.durable import replace_text
-from manyturn.evaluation import Settings
 from manyturn.suites.suite import Suite, SuiteError, SuitePanel
 
 FILE = "suite.json"
@@ -68,8 +68,8 @@ class Tally:
         if not one.need:
             values = values_by_task(scored_rows(found.episodes), "success")
             self._success |= {f"{one.name} {task}": numbers for task, numbers in values.items()}
-        said = reply_remarks(found.episodes, found.turns, summary["agent"])
-        for remark in (*said.lines, *remarks(summary, said.explain_invalid)):
+        notes = reply_remarks(found.episodes, found.turns, summary["agent"])
+        for remark in (*notes.lines, *remarks(summary, notes.explain_invalid)):
             self._remarks.setdefault(remark, []).append(one.name)
 
     def finish(self, out: Path) -> Result:
@@ -127,10 +127,10 @@ def _totals(panels: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _sum(values: Any) -> float | int | None:
-    known = [value for value in values if value is not None]
-    if not known:
+    present = [value for value in values if value is not None]
+    if not present:
         return None
-    return sum(known) if all(isinstance(value, int) for value in known) else math.fsum(known)
+    return sum(present) if all(isinstance(value, int) for value in present) else math.fsum(present)
 
 
 def _made() -> dict[str, Any]:
@@ -153,8 +153,8 @@ def read_result(file: Path, suite: Suite) -> dict[str, Any]:
             f"{file} is no result of a suite ({type(error).__name__}: {error}): take {FILE} from the folder of "
             f"manyturn evaluate POLICY --suite {suite.name}"
         ) from None
-    known = {one.name: one.identity for one in suite}
-    if version != _VERSION or of != suite.hash or not identities.items() <= known.items():
+    identity_of = {one.name: one.identity for one in suite}
+    if version != _VERSION or of != suite.hash or not identities.items() <= identity_of.items():
         raise SuiteError(
             f"{file} was made on another {suite.name} than this one, whose hash is {suite.hash}: play it again with "
             f"manyturn {suite.frozen_with}"

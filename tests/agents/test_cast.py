@@ -5,16 +5,16 @@ import asyncio
 import pytest
 import torch
 
-from manyturn.agents.agent import Agent, AgentConfig, Demonstrator
-from manyturn.agents.batch_barrier import BatchBarrier
-from manyturn.agents.cast import Cast
-from manyturn.agents.engine import Sampling
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.gather import gather
-from manyturn.agents.language_model import build_tiny
-from manyturn.agents.scripted import SCRIPTS, Scripted
-from manyturn.agents.transformers_engine import TransformersEngine
-from manyturn.agents.vocabulary import texts_of
+from manyturn.agents.engine.batch_barrier import BatchBarrier
+from manyturn.agents.engine.engine import Sampling
+from manyturn.agents.engine.transformers_engine import TransformersEngine
+from manyturn.agents.model.language_model import build_tiny
+from manyturn.agents.play.agent import Agent, AgentConfig, Demonstrator
+from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.play.role_policy import Cast
+from manyturn.agents.play.scripted import SCRIPTS, Scripted
+from manyturn.agents.play.vocabulary import texts_of
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.seats import InlineSeats, open_seats
 
 SELF_PLAY = "manyturn/Talk-SelfPlay-v0"

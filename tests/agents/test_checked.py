@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from manyturn.agents.agent import Agent, AgentConfig
-from manyturn.agents.checked import Checked
-from manyturn.agents.engine import Capabilities, Engine, EngineError, Reply, Sampling
-from manyturn.agents.episode_key import EpisodeKey
+from manyturn.agents.engine.engine import Capabilities, Engine, EngineError, Reply, Sampling
+from manyturn.agents.engine.reply_check import Checked
+from manyturn.agents.play.agent import Agent, AgentConfig
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.host import Answer
 
 KEY = EpisodeKey(0, "test", "a task", 0)

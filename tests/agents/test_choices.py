@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_engine import key, make_engine, within
 
-from manyturn.agents.agent import Agent, AgentConfig
-from manyturn.agents.choices import Choices, NoChoice, ReplyChoices
-from manyturn.agents.engine import EngineError, Sampling
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.formats.free_text import FreeText, FreeTextConfig
-from manyturn.agents.formats.tagged import Tagged, TaggedConfig
-from manyturn.agents.gather import Patience, gather
-from manyturn.agents.language_model import LanguageModel
-from manyturn.agents.openai_policy import Endpoint, EndpointSampling, OpenAIPolicy
+from manyturn.agents.engine.engine import EngineError, Sampling
+from manyturn.agents.model.language_model import LanguageModel
+from manyturn.agents.play.agent import Agent, AgentConfig
+from manyturn.agents.play.concurrent_episodes import Patience, gather
+from manyturn.agents.play.openai_policy import Endpoint, EndpointSampling, OpenAIPolicy
+from manyturn.agents.text.choices import Choices, NoChoice, ReplyChoices
+from manyturn.agents.text.formats.free_text import FreeText, FreeTextConfig
+from manyturn.agents.text.formats.tagged import Tagged, TaggedConfig
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.seats import open_seats
 
 LIMITED = AgentConfig(only_admissible=True, instructions=False)

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from manyturn.agents.compare import METRICS, CompareError, compare, read_evaluation
-from manyturn.agents.evaluate import evaluate
-from manyturn.agents.records import EPISODES, read_episodes, write_table
-from manyturn.agents.scripted import Scripted
-from manyturn.agents.statistics import detectable_difference, holm, paired_difference
-from manyturn.comparison import compare_evaluations, make_panel_file, read_panel, verify_panel_file
+from manyturn.agents.evaluation.evaluate import evaluate
+from manyturn.agents.evaluation.paired_comparison import METRICS, CompareError, compare, read_evaluation
+from manyturn.agents.evaluation.statistics import detectable_difference, holm, paired_difference
+from manyturn.agents.play.scripted import Scripted
+from manyturn.agents.records.episode_rows import EPISODES, read_episodes, write_table
+from manyturn.api.comparison import compare_evaluations, make_panel_file, read_panel, verify_panel_file
 from manyturn.envs.classics.maze import Maze
 from manyturn.envs.contract.panel import PanelError, make_panel
 from manyturn.envs.hosting.seats import open_seats
@@ -185,7 +185,7 @@ def test_other_settings_are_said_and_not_refused(folders, tmp_path):
 
 
 def test_everything_is_written_and_long_lists_are_cut_in_print_only(folders, tmp_path, monkeypatch):
-    monkeypatch.setattr("manyturn.comparison._SHOWN_REGRESSIONS", 2)
+    monkeypatch.setattr("manyturn.api.comparison._SHOWN_REGRESSIONS", 2)
     found, text = said(compare_evaluations, [folders[0], folders[2]], out=tmp_path / "found.json")
     assert json.loads((tmp_path / "found.json").read_text()) == found
     worse = found["comparisons"][0]["regressions"]

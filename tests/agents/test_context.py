@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyturn.agents.context import CONTEXTS, Context
-from manyturn.agents.contexts.whole import WholeConfig, WholeConversation
-from manyturn.agents.contexts.window import Window, WindowConfig
-from manyturn.agents.reply_format import FORMATS, ReplyFormat
+from manyturn.agents.text.context import CONTEXTS, Context
+from manyturn.agents.text.contexts.whole import WholeConfig, WholeConversation
+from manyturn.agents.text.contexts.window import Window, WindowConfig
+from manyturn.agents.text.reply_format import FORMATS, ReplyFormat
 from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.registry import Named
 from manyturn.trainers.recipe.config import configure

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manyturn.agents.spread import spread, spread_ends
-from manyturn.agents.statistics import flip_p, interval_ends, mean_interval, paired_difference, sign_flip_p
+from manyturn.agents.evaluation.seed_intervals import spread, spread_ends
+from manyturn.agents.evaluation.statistics import flip_p, interval_ends, mean_interval, paired_difference, sign_flip_p
 
 _FILE = Path(__file__).parents[2] / "benchmarks" / "coverage.py"
 sys.path.append(str(_FILE.parent))  # last: its name is also that of a package

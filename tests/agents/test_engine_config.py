@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 import pytest
 
-from manyturn.agents.engine import Capabilities
-from manyturn.agents.engine_config import ENGINES, EngineConfig, EngineContext, build_engine
-from manyturn.agents.engines.transformers import TransformersConfig
-from manyturn.agents.transformers_engine import TransformersEngine
+from manyturn.agents.engine.engine import Capabilities
+from manyturn.agents.engine.engine_config import ENGINES, EngineConfig, EngineContext, build_engine
+from manyturn.agents.engine.engines.transformers import TransformersConfig
+from manyturn.agents.engine.transformers_engine import TransformersEngine
 from manyturn.envs.contract.options import ConfigError
 from manyturn.trainers.recipe.config import parse_config, to_toml
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 from tiny_engine import key, make_engine, within
 
-from manyturn.agents.engine import EngineError, Reply, Sampling
-from manyturn.agents.episode import Ending
-from manyturn.agents.transformers_engine import TransformersEngine
-from manyturn.agents.weights import ModuleWeights
+from manyturn.agents.engine.engine import EngineError, Reply, Sampling
+from manyturn.agents.engine.transformers_engine import TransformersEngine
+from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.play.episode import Ending
 
 
 def test_damaged_weights_end_episodes_as_errors_and_the_engine_recovers(tiny, rollout):

@@ -16,14 +16,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from manyturn.agents.evaluate import NotHeldOut, evaluate, held_out_guard
-from manyturn.agents.gather import Patience, TooManyErrors
-from manyturn.agents.journal import Journal, JournalError
-from manyturn.agents.records import read_episodes, read_turns
-from manyturn.agents.scripted import Scripted
-from manyturn.agents.summary import ABOUT, summarise
-from manyturn.agents.summary_table import print_summaries, print_summary
-from manyturn.agents.usage import Spent, Usage
+from manyturn.agents.evaluation.evaluate import NotHeldOut, evaluate, held_out_guard
+from manyturn.agents.evaluation.summary import ABOUT, summarise
+from manyturn.agents.evaluation.summary_table import print_summaries, print_summary
+from manyturn.agents.play.concurrent_episodes import Patience, TooManyErrors
+from manyturn.agents.play.scripted import Scripted
+from manyturn.agents.records.episode_rows import read_episodes, read_turns
+from manyturn.agents.records.journal import Journal, JournalError
+from manyturn.agents.tokens.usage import Spent, Usage
 from manyturn.envs.classics.maze import Maze
 from manyturn.envs.contract.environments import register
 from manyturn.envs.contract.panel import Panel, PanelError, make_panel
@@ -282,8 +282,8 @@ def test_a_process_that_was_killed_loses_no_finished_episode(tmp_path):
 import asyncio, os, signal
 from pathlib import Path
 import manyturn
-from manyturn.agents.evaluate import evaluate
-from manyturn.agents.scripted import Scripted
+from manyturn.agents.evaluation.evaluate import evaluate
+from manyturn.agents.play.scripted import Scripted
 from manyturn.envs.contract.panel import make_panel
 from manyturn.envs.hosting.seats import open_seats
 def end(progress):

@@ -7,17 +7,17 @@ import pytest
 import torch
 from peft import LoraConfig, get_peft_model
 
-from manyturn.agents.engine import Sampling
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.float32_head import Float32Head, put_float32_head
-from manyturn.agents.language_model import LanguageModel, build_tiny, load_pretrained
-from manyturn.agents.model_config import MODELS, ModelContext, ModelError
-from manyturn.agents.models.pretrained import PretrainedModel
-from manyturn.agents.torch_models import allowed_logits, move, output_head
-from manyturn.agents.transformers_engine import TransformersEngine
-from manyturn.trainers.learn import token_scores
-from manyturn.trainers.learn.forward import read
-from manyturn.trainers.learn.samples import Sample
+from manyturn.agents.engine.engine import Sampling
+from manyturn.agents.engine.transformers_engine import TransformersEngine
+from manyturn.agents.model.float32_head import Float32Head, put_float32_head
+from manyturn.agents.model.language_model import LanguageModel, build_tiny, load_pretrained
+from manyturn.agents.model.model_config import MODELS, ModelContext, ModelError
+from manyturn.agents.model.models.pretrained import PretrainedModel
+from manyturn.agents.model.torch_models import allowed_logits, move, output_head
+from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.trainers.learn.passes import token_scores
+from manyturn.trainers.learn.passes.forward import read
+from manyturn.trainers.learn.passes.samples import Sample
 
 CPU = torch.device("cpu")
 

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from manyturn.agents.agent import Agent, AgentConfig
-from manyturn.agents.engine import Sampling
-from manyturn.agents.episode import Ending
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.fork import Fork, Forking
-from manyturn.agents.gather import Patience, gather
-from manyturn.agents.transformers_engine import TransformersEngine
+from manyturn.agents.engine.engine import Sampling
+from manyturn.agents.engine.transformers_engine import TransformersEngine
+from manyturn.agents.play.agent import Agent, AgentConfig
+from manyturn.agents.play.concurrent_episodes import Patience, gather
+from manyturn.agents.play.episode import Ending
+from manyturn.agents.play.fork import Fork, Forking
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.seats import open_seats
 
 MAZE = "manyturn/Maze-v0"

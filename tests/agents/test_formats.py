@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyturn.agents.formats.free_text import FreeText, FreeTextConfig
-from manyturn.agents.formats.tagged import Tagged, TaggedConfig
-from manyturn.agents.reply_format import Parsed
+from manyturn.agents.text.formats.free_text import FreeText, FreeTextConfig
+from manyturn.agents.text.formats.tagged import Tagged, TaggedConfig
+from manyturn.agents.text.reply_format import Parsed
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from manyturn.agents.breaker import Breaker, TooManyErrors
-from manyturn.agents.engine import EngineError
-from manyturn.agents.episode import Act, Ending, Episode
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.gather import Patience, gather
-from manyturn.agents.replay import Replay
-from manyturn.agents.scripted import Scripted
+from manyturn.agents.engine.engine import EngineError
+from manyturn.agents.evaluation.replay import Replay
+from manyturn.agents.play.concurrent_episodes import Patience, gather
+from manyturn.agents.play.episode import Act, Ending, Episode
+from manyturn.agents.play.error_limit import Breaker, TooManyErrors
+from manyturn.agents.play.scripted import Scripted
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.seats import InlineSeats, open_seats
 
 TRAPS = Path(__file__).parents[1] / "envs" / "traps.py"

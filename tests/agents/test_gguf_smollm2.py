@@ -5,13 +5,13 @@ import asyncio
 import pytest
 import torch
 
-from manyturn.agents.agent import AgentConfig
-from manyturn.agents.contexts.whole import WholeConfig, WholeConversation
-from manyturn.agents.engine import Reply, Sampling
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.gguf import converted
-from manyturn.agents.language_model import LanguageModel, load_pretrained
-from manyturn.agents.transformers_engine import TransformersEngine
+from manyturn.agents.engine.engine import Reply, Sampling
+from manyturn.agents.engine.transformers_engine import TransformersEngine
+from manyturn.agents.model.gguf import converted
+from manyturn.agents.model.language_model import LanguageModel, load_pretrained
+from manyturn.agents.play.agent import AgentConfig
+from manyturn.agents.text.contexts.whole import WholeConfig, WholeConversation
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.host import Host
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from manyturn.agents.journal import Journal, JournalError
+from manyturn.agents.records.journal import Journal, JournalError
 
 SETTINGS = {"seed": 1}
 ENTRIES = [{"number": n, "text": "é" * n} for n in range(5)]

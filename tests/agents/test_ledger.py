@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyturn.agents.contexts.whole import WholeMemory
-from manyturn.agents.ledger import Ledger
+from manyturn.agents.text.contexts.whole import WholeMemory
+from manyturn.agents.tokens.ledger import Ledger
 
 IDS = st.lists(st.integers(0, 300), min_size=1, max_size=8)
 CONVERSATION = st.lists(st.tuples(IDS, IDS), min_size=1, max_size=6)

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 from needs_endpoint import KEY, Server, completion
 
-from manyturn.agents.agent import AgentConfig
-from manyturn.agents.endpoint.asking import EndpointError
-from manyturn.agents.endpoint.completion import Completion
-from manyturn.agents.endpoint.options import Endpoint, EndpointSampling
-from manyturn.agents.endpoint.tokens import TokenCount
-from manyturn.agents.engine import EngineError, EngineRefused
-from manyturn.agents.episode import ContextFull, Ending, Episode
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.gather import Patience, gather
-from manyturn.agents.openai_policy import OpenAIPolicy
-from manyturn.agents.usage import Usage
+from manyturn.agents.engine.engine import EngineError, EngineRefused
+from manyturn.agents.play.agent import AgentConfig
+from manyturn.agents.play.concurrent_episodes import Patience, gather
+from manyturn.agents.play.endpoint.completion import Completion
+from manyturn.agents.play.endpoint.options import Endpoint, EndpointSampling
+from manyturn.agents.play.endpoint.retries import EndpointError
+from manyturn.agents.play.endpoint.tokens import TokenCount
+from manyturn.agents.play.episode import ContextFull, Ending, Episode
+from manyturn.agents.play.openai_policy import OpenAIPolicy
+from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.agents.tokens.usage import Usage
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.hosting.host import Answer
 from manyturn.envs.hosting.seats import open_seats

@@ -8,10 +8,10 @@ import torch
 from peft import LoraConfig, get_peft_model
 from tiny_engine import key, make_engine, within
 
-from manyturn.agents.engine import Reply, Sampling
-from manyturn.agents.engine_config import EngineContext, build_engine
-from manyturn.agents.engines.transformers import TransformersConfig
-from manyturn.agents.weights import ModuleWeights
+from manyturn.agents.engine.engine import Reply, Sampling
+from manyturn.agents.engine.engine_config import EngineContext, build_engine
+from manyturn.agents.engine.engines.transformers import TransformersConfig
+from manyturn.agents.engine.weights import ModuleWeights
 
 
 def _with_adapters(language):

@@ -5,9 +5,9 @@ import functools
 
 import pytest
 
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.evaluate import evaluate
-from manyturn.agents.python_policy import PolicyError, PythonPolicy
+from manyturn.agents.evaluation.evaluate import evaluate
+from manyturn.agents.play.python_policy import PolicyError, PythonPolicy
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.panel import make_panel
 from manyturn.envs.hosting.seats import open_seats
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyturn.agents.episode import Ending, Episode, TurnRecord
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.ledger import LastPrompt, Ledger
-from manyturn.agents.recorded import episode_from_plain, episode_to_plain
-from manyturn.agents.usage import Usage
+from manyturn.agents.play.episode import Ending, Episode, TurnRecord
+from manyturn.agents.records.plain_episode import episode_from_plain, episode_to_plain
+from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.agents.tokens.ledger import LastPrompt, Ledger
+from manyturn.agents.tokens.usage import Usage
 from manyturn.envs.contract.roles import ONE_ROLE
 from manyturn.envs.contract.task import Task
 

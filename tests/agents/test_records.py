@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.agents.episode import Ending, Episode, TurnRecord
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.gather import gather
-from manyturn.agents.ledger import Ledger
-from manyturn.agents.records import (
+from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.play.episode import Ending, Episode, TurnRecord
+from manyturn.agents.play.scripted import Scripted
+from manyturn.agents.records.episode_rows import (
     EPISODES,
     SCHEMA_VERSION,
     RecordsError,
@@ -25,8 +24,9 @@ from manyturn.agents.records import (
     write_table,
     write_turns,
 )
-from manyturn.agents.scripted import Scripted
-from manyturn.agents.usage import Usage
+from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.agents.tokens.ledger import Ledger
+from manyturn.agents.tokens.usage import Usage
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.seats import open_seats

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from manyturn.agents.agent import AgentConfig
-from manyturn.agents.evaluate import evaluate
-from manyturn.agents.remarks import remarks
-from manyturn.agents.scripted import SCRIPTS
+from manyturn.agents.evaluation.evaluate import evaluate
+from manyturn.agents.evaluation.remarks import remarks
+from manyturn.agents.play.agent import AgentConfig
+from manyturn.agents.play.scripted import SCRIPTS
 from manyturn.envs.classics.maze import Maze
 from manyturn.envs.contract.environments import register
 from manyturn.envs.contract.panel import make_panel

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyturn.agents.episode import Ending, Episode, TurnRecord
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.ledger import Ledger
-from manyturn.agents.role_views import returns_by_role, role_views
+from manyturn.agents.play.episode import Ending, Episode, TurnRecord
+from manyturn.agents.play.role_views import returns_by_role, role_views
+from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.agents.tokens.ledger import Ledger
 from manyturn.envs.contract import role_parts
 from manyturn.envs.contract.role_parts import own_parts
 from manyturn.envs.contract.roles import ONE_ROLE

@@ -5,9 +5,9 @@ import os
 import threading
 import tracemalloc
 
-from manyturn.agents.episode import Act
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.gather import gather
+from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.play.episode import Act
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.seats import open_seats
 
 MAZE = "manyturn/Maze-v0"

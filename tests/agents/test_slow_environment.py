@@ -5,11 +5,11 @@ from pathlib import Path
 
 from tiny_engine import make_engine
 
-from manyturn.agents.agent import Agent, AgentConfig
-from manyturn.agents.engine import Sampling
-from manyturn.agents.episode import Episode
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.gather import Patience, gather
+from manyturn.agents.engine.engine import Sampling
+from manyturn.agents.play.agent import Agent, AgentConfig
+from manyturn.agents.play.concurrent_episodes import Patience, gather
+from manyturn.agents.play.episode import Episode
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.seats import open_seats
 
 WORLD = f"{Path(__file__).with_name('waiting_world.py')}:Waiting"

@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 from scipy.stats import trim_mean
 
-from manyturn.agents.compare import CompareError
-from manyturn.agents.records import EPISODES, write_table
-from manyturn.agents.spread import spread
-from manyturn.agents.summary import ABOUT, summarise
-from manyturn.comparison import compare_seeds
+from manyturn.agents.evaluation.paired_comparison import CompareError
+from manyturn.agents.evaluation.seed_intervals import spread
+from manyturn.agents.evaluation.summary import ABOUT, summarise
+from manyturn.agents.records.episode_rows import EPISODES, write_table
+from manyturn.api.comparison import compare_seeds
 from manyturn.envs.contract.panel import Panel
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.run_folder import RunFolder

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.agents import statistics
-from manyturn.agents.statistics import mean_interval, paired_difference, pass_at_k, pass_hat_k, sign_flip_p
+from manyturn.agents.evaluation import statistics
+from manyturn.agents.evaluation.statistics import mean_interval, paired_difference, pass_at_k, pass_hat_k, sign_flip_p
 
 outcomes = st.dictionaries(st.text(max_size=3), st.lists(st.booleans(), min_size=1, max_size=6), min_size=2, max_size=8)
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.agents.records import EPISODES, TURNS, turn_schema
-from manyturn.agents.tables import RecordsError, Schema, open_table, replace_table, table_in, write_table
+from manyturn.agents.records.episode_rows import EPISODES, TURNS, turn_schema
+from manyturn.agents.records.tables import RecordsError, Schema, open_table, replace_table, table_in, write_table
 from manyturn.envs.contract.keys import generator
 
 SUFFIXES = (".parquet", ".rows.jsonl.gz")

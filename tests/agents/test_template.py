@@ -4,9 +4,9 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from manyturn.agents.contexts.whole import WholeConfig, WholeConversation
-from manyturn.agents.contexts.window import Window, WindowConfig
-from manyturn.agents.template import ChatTemplate, TemplateError
+from manyturn.agents.text.contexts.whole import WholeConfig, WholeConversation
+from manyturn.agents.text.contexts.window import Window, WindowConfig
+from manyturn.agents.text.template import ChatTemplate, TemplateError
 
 CHATML = (
     "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>' + '\n' }}{% endfor %}"

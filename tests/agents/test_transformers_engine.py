@@ -7,12 +7,12 @@ import pytest
 import torch
 from tiny_engine import key, make_engine, within
 
-from manyturn.agents.agent import AgentConfig
-from manyturn.agents.engine import EngineError, EngineRefused, Reply, Sampling
-from manyturn.agents.episode import Ending
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.transformers_engine import TransformersEngine
-from manyturn.agents.weights import ModuleWeights
+from manyturn.agents.engine.engine import EngineError, EngineRefused, Reply, Sampling
+from manyturn.agents.engine.transformers_engine import TransformersEngine
+from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.play.agent import AgentConfig
+from manyturn.agents.play.episode import Ending
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.keys import generator
 
 

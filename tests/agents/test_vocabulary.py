@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from manyturn.agents.agent import AgentConfig
-from manyturn.agents.breaker import TooManyErrors
-from manyturn.agents.gather import Patience
-from manyturn.agents.language_model import words_of
-from manyturn.agents.vocabulary import texts_of
+from manyturn.agents.model.language_model import words_of
+from manyturn.agents.play.agent import AgentConfig
+from manyturn.agents.play.concurrent_episodes import Patience
+from manyturn.agents.play.error_limit import TooManyErrors
+from manyturn.agents.play.vocabulary import texts_of
 from manyturn.envs.hosting.seats import open_seats
 
 TRAPS = Path(__file__).parents[1] / "envs" / "traps.py"

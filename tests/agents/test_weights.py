@@ -7,7 +7,7 @@ import torch
 from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file
 
-from manyturn.agents.weights import ModuleWeights
+from manyturn.agents.engine.weights import ModuleWeights
 
 
 @pytest.mark.parametrize("lora", [False, True], ids=["all weights", "adapters alone"])

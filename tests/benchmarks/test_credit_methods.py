@@ -45,7 +45,7 @@ from credit_paid_worlds import PaidLong, PaidManners, PaidRepeated
 import manyturn as mt
 from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import configure
-from manyturn.trainers.run.run import open_run
+from manyturn.trainers.run.setup.run import open_run
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

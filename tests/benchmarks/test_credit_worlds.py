@@ -22,7 +22,7 @@ import manyturn as mt
 from manyturn.envs.conformance.check import check
 from manyturn.envs.contract.options import ConfigError
 from manyturn.recipes import methods
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 NAMES = ("Tempting", "Long", "Repeated", "Decisive", "Shortcut", "Manners", "Clues")
 

@@ -10,9 +10,9 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import gated
 
-from manyturn.agents.compare import read_evaluation
-from manyturn.agents.evaluate import evaluate
-from manyturn.agents.scripted import Scripted
+from manyturn.agents.evaluation.evaluate import evaluate
+from manyturn.agents.evaluation.paired_comparison import read_evaluation
+from manyturn.agents.play.scripted import Scripted
 from manyturn.envs.contract.panel import make_panel
 from manyturn.envs.hosting.seats import open_seats
 

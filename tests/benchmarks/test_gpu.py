@@ -22,7 +22,7 @@ import gpu_shapes
 import gpu_table
 from gpu_device import Device
 
-from manyturn.agents.model_config import MODELS
+from manyturn.agents.model.model_config import MODELS
 
 
 @pytest.fixture(autouse=True)

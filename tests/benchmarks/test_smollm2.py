@@ -13,9 +13,9 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from smollm2 import judged, recipe_of
 
-from manyturn.agents.agent import AgentConfig
-from manyturn.agents.language_model import build_tiny
-from manyturn.agents.vocabulary import texts_of
+from manyturn.agents.model.language_model import build_tiny
+from manyturn.agents.play.agent import AgentConfig
+from manyturn.agents.play.vocabulary import texts_of
 from manyturn.envs.hosting.seats import open_seats
 from manyturn.trainers.recipe.config import parse_config
 

@@ -21,7 +21,7 @@ from attacks_watch import Inside, Watching, kernel_log, machine
 
 from manyturn.containers.container_engine import client
 from manyturn.containers.sandbox import Sandbox, SandboxLimits, SandboxLost, SandboxRefused
-from manyturn.visible import visible
+from manyturn.terminal.escape import visible
 
 LIMITS = SandboxLimits(memory_mb=128, cpus=1.0, processes=32, workspace_mb=8, scratch_mb=8, files=500)
 _NEIGHBOUR = "neighbour.txt"

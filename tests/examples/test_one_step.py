@@ -11,14 +11,14 @@ import pyarrow.parquet as pq
 import torch
 
 import manyturn as mt
-from manyturn.agents.language_model import LanguageModel
+from manyturn.agents.model.language_model import LanguageModel
 from manyturn.recipes import load_recipe
-from manyturn.trainers.play.pool import CURRICULA, TaskPool
+from manyturn.trainers.play.tasks.pool import CURRICULA, TaskPool
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.record.run_folder import RunFolder
-from manyturn.trainers.record.state import State
-from manyturn.trainers.run.run import open_run
-from manyturn.trainers.run.step import train_step
+from manyturn.trainers.record.run_state import State
+from manyturn.trainers.run.setup.run import open_run
+from manyturn.trainers.run.step.step import train_step
 
 FILE = Path(__file__).parents[2] / "examples" / "one_step.py"
 STEPS, TASKS, GROUP = 3, 2, 8

@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from manyturn.agents.agent import Agent, AgentConfig
-from manyturn.agents.engine import Engine, Sampling
-from manyturn.agents.episode import Episode
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.gather import Patience, gather
-from manyturn.agents.language_model import LanguageModel, build_tiny
-from manyturn.agents.vocabulary import texts_of
+from manyturn.agents.engine.engine import Engine, Sampling
+from manyturn.agents.model.language_model import LanguageModel, build_tiny
+from manyturn.agents.play.agent import Agent, AgentConfig
+from manyturn.agents.play.concurrent_episodes import Patience, gather
+from manyturn.agents.play.episode import Episode
+from manyturn.agents.play.vocabulary import texts_of
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.seats import InlineSeats, open_seats
 
 MAZE = "manyturn/Maze-v0"

@@ -16,7 +16,7 @@ from tally import Tally
 from manyturn.envs.contract.keys import generator
 from manyturn.trainers.record.checkpoint import newest_checkpoint
 from manyturn.trainers.record.run_folder import DiskFull
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 SHORT, LONG = 3, 20
 _STATUS = 4

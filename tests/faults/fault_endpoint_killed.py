@@ -12,10 +12,10 @@ import endpoint as endpoint_program
 from guessing import CONFIG, SAMPLING, endpoint, open_files, play_round, seats
 from tally import Tally
 
-from manyturn.agents.endpoint.completion import Completion
-from manyturn.agents.endpoint.conversation import Message
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.openai_policy import OpenAIPolicy
+from manyturn.agents.play.endpoint.completion import Completion
+from manyturn.agents.play.endpoint.conversation import Message
+from manyturn.agents.play.openai_policy import OpenAIPolicy
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.tools.tool import Schema
 

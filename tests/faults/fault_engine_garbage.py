@@ -9,10 +9,10 @@ from pathlib import Path
 from drawing import SAMPLING, difference, model, play, texts
 from tally import Tally
 
-from manyturn.agents.engine import Engine, EngineError, Reply, Sampling
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.transformers_engine import TransformersEngine
-from manyturn.agents.weights import ModuleWeights
+from manyturn.agents.engine.engine import Engine, EngineError, Reply, Sampling
+from manyturn.agents.engine.transformers_engine import TransformersEngine
+from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.keys import generator
 
 SHORT, LONG = 30, 200

@@ -12,11 +12,11 @@ from short_runs import ended, short_run, start
 from tally import Tally
 
 from manyturn.envs.contract.keys import generator
-from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.learn.policy_optimizer import LearningFailed
+from manyturn.trainers.learn.learner.learner import Learner
+from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.record.checkpoint import newest_checkpoint
-from manyturn.trainers.run import loop
-from manyturn.trainers.run.run import Run, open_run
+from manyturn.trainers.run.loop import loop
+from manyturn.trainers.run.setup.run import Run, open_run
 
 SHORT, LONG = 5, 23
 _STATUS = 3

@@ -14,21 +14,21 @@ from tally import Tally
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from manyturn.agents.agent import Agent, AgentConfig
-from manyturn.agents.endpoint.options import EndpointSampling
-from manyturn.agents.engine import Capabilities, Engine, Reply, Sampling
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.evaluate import evaluate
-from manyturn.agents.formats.free_text import FreeText, FreeTextConfig
-from manyturn.agents.formats.tagged import Tagged, TaggedConfig
-from manyturn.agents.openai_policy import OpenAIPolicy
-from manyturn.agents.records import Row, read_episodes, read_turns
-from manyturn.agents.template import ChatTemplate, well_formed
+from manyturn.agents.engine.engine import Capabilities, Engine, Reply, Sampling
+from manyturn.agents.evaluation.evaluate import evaluate
+from manyturn.agents.play.agent import Agent, AgentConfig
+from manyturn.agents.play.endpoint.options import EndpointSampling
+from manyturn.agents.play.openai_policy import OpenAIPolicy
+from manyturn.agents.records.episode_rows import Row, read_episodes, read_turns
+from manyturn.agents.text.formats.free_text import FreeText, FreeTextConfig
+from manyturn.agents.text.formats.tagged import Tagged, TaggedConfig
+from manyturn.agents.text.template import ChatTemplate, well_formed
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.environments import NeedsSetup, env_ids
 from manyturn.envs.contract.panel import make_panel
 from manyturn.envs.hosting.host import Host
 from manyturn.envs.hosting.seats import open_seats
-from manyturn.visible import visible
+from manyturn.terminal.escape import visible
 
 SHORT, LONG = 200, 250
 _ENV = "manyturn/GuessNumber-v0"

@@ -20,7 +20,7 @@ from scribe import REFUSED
 from short_runs import ended, start
 from tally import Tally
 
-from manyturn.agents.breaker import TooManyErrors
+from manyturn.agents.play.error_limit import TooManyErrors
 from manyturn.envs.contract.keys import generator
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.run_folder import DiskFull

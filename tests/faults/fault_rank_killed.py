@@ -12,7 +12,7 @@ from tally import Tally
 
 from manyturn.envs.contract.keys import generator
 from manyturn.trainers.recipe.config import RunConfig
-from manyturn.trainers.run.ranked import follow
+from manyturn.trainers.run.setup.rank_runs import follow
 
 SHORT, LONG = 1, 20
 _RANKS = 2

@@ -8,10 +8,10 @@ from pathlib import Path
 from short_runs import ended, episode_keys, figures, finish, left_behind, missing_and_double, short_run, start
 from tally import Tally
 
-from manyturn.cli import _train
+from manyturn.cli.app import _train
 from manyturn.envs.contract.keys import generator
-from manyturn.exits import SignalWatch
-from manyturn.trainers.record.stopping import DRAIN_SECONDS
+from manyturn.terminal.exit_codes import SignalWatch
+from manyturn.trainers.record.stop_signal import DRAIN_SECONDS
 
 SHORT, LONG = 4, 20
 # What is sent, and the exit status that it must lead to.

@@ -15,12 +15,12 @@ import torch
 from drawing import CLOSE, SAMPLING, model, play, texts
 from tally import Tally
 
-from manyturn.agents.engine import EngineError
-from manyturn.agents.episode import Episode
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.language_model import LanguageModel
-from manyturn.agents.transformers_engine import TransformersEngine
-from manyturn.agents.weights import ModuleWeights
+from manyturn.agents.engine.engine import EngineError
+from manyturn.agents.engine.transformers_engine import TransformersEngine
+from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.model.language_model import LanguageModel
+from manyturn.agents.play.episode import Episode
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.keys import generator
 
 SHORT, LONG = 4, 20

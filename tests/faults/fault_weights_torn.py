@@ -15,14 +15,14 @@ from guessing import open_files
 from nodes import SILENCE
 from tally import Tally
 
-from manyturn.agents.engine import Reply, Sampling
-from manyturn.agents.engine_config import EngineContext
-from manyturn.agents.engines.transformers import TransformersConfig
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.language_model import LanguageModel, build_tiny
-from manyturn.agents.samplers.sampled_engine import SampledEngine, Samplers
-from manyturn.agents.samplers.weight_channel import Packed
-from manyturn.agents.weights import ModuleWeights
+from manyturn.agents.engine.engine import Reply, Sampling
+from manyturn.agents.engine.engine_config import EngineContext
+from manyturn.agents.engine.engines.transformers import TransformersConfig
+from manyturn.agents.engine.samplers.sampled_engine import SampledEngine, Samplers
+from manyturn.agents.engine.samplers.weight_channel import Packed
+from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.model.language_model import LanguageModel, build_tiny
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.keys import generator
 
 SHORT, LONG = 8, 100

@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager
 from endpoint import reply_to
 from tally import Tally
 
-from manyturn.agents.agent import AgentConfig
-from manyturn.agents.endpoint.options import Endpoint, EndpointSampling
-from manyturn.agents.episode import Episode, Policy
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.gather import Patience, gather
+from manyturn.agents.play.agent import AgentConfig
+from manyturn.agents.play.concurrent_episodes import Patience, gather
+from manyturn.agents.play.endpoint.options import Endpoint, EndpointSampling
+from manyturn.agents.play.episode import Episode, Policy
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.seats import Seats, open_seats
 
 SIDE_BY_SIDE = 12

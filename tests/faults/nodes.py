@@ -17,7 +17,7 @@ from manyturn.serving.env_host import Hosting, host
 from manyturn.serving.sampler import sample
 from manyturn.serving.server import Listening
 from manyturn.trainers.recipe.config import RunConfig
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 SILENCE = 5.0  # seconds, after which a node that owes an answer counts as lost: more than a busy machine takes
 MOST = 10  # strikes of one run: an episode that loses its node twelve times may well be an error

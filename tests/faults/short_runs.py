@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from manyturn.agents.records import read_episodes
+from manyturn.agents.records.episode_rows import read_episodes
 from manyturn.trainers.recipe.config import RunConfig, parse_config
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 Work = Callable[[], object]
 

@@ -13,9 +13,9 @@ from typing import Any
 from chaos import MARK, TURNS, Fault, answer, read_log
 from tally import Tally
 
-from manyturn.agents.episode import Act, Ending, Episode
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.gather import Patience, gather
+from manyturn.agents.play.concurrent_episodes import Patience, gather
+from manyturn.agents.play.episode import Act, Ending, Episode
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.keys import digest, seed_of
 from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.host import Answer

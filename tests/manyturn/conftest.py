@@ -19,7 +19,7 @@ DOORS = Path(__file__).parents[1] / "trainers" / "doors.py"
 def tiny_run(tmp_path_factory) -> Path:
     """The folder of a run that has learnt from a few of Doors' training tasks; each turn costs 0.25."""
     from manyturn.trainers.recipe.config import configure
-    from manyturn.trainers.run.loop import train
+    from manyturn.trainers.run.loop.loop import train
 
     folder = tmp_path_factory.mktemp("tiny")
     (folder / "doors.py").write_text(DOORS.read_text())

@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from manyturn.agents.context import CONTEXTS, Context
-from manyturn.agents.model_config import MODELS, ModelConfig
-from manyturn.agents.reply_format import FORMATS, Parsed, ReplyFormat
+from manyturn.agents.model.model_config import MODELS, ModelConfig
+from manyturn.agents.text.context import CONTEXTS, Context
+from manyturn.agents.text.reply_format import FORMATS, Parsed, ReplyFormat
 from manyturn.envs.contract.registry import Named
 from manyturn.envs.contract.turn_reward import WRAPPERS, TurnReward
 from manyturn.trainers.credit.stages import ADVANTAGES, StageConfig
@@ -83,7 +83,7 @@ class NarrowConfig(ModelConfig):
 @MODELS.register(NarrowConfig)
 def narrow(context, config):
     """One layer."""
-    from manyturn.agents.language_model import build_tiny
+    from manyturn.agents.model.language_model import build_tiny
 
     sizes = {"width": config.width, "layers": 1, "heads": 2}
     return build_tiny(context.texts, context.seed, context.max_context, context.device, **sizes)

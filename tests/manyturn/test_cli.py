@@ -12,8 +12,8 @@ import pytest
 from cyclopts import App
 from rich.console import Console
 
-from manyturn.cli import app
-from manyturn.option_pages import of_section
+from manyturn.cli.app import app
+from manyturn.cli.pages.option_pages import of_section
 from manyturn.trainers.recipe.config import RunConfig
 
 ROOT = Path(__file__).parents[2]

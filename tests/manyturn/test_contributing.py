@@ -26,7 +26,7 @@ def test_a_new_advantage_is_one_file(tmp_path):
     use = (
         "import centred\n"
         "from manyturn.trainers.credit.pipeline import CreditConfig, credit\n"
-        "from manyturn.trainers.credit.turn_batch import TurnBatch\n"
+        "from manyturn.trainers.credit.batch.turn_batch import TurnBatch\n"
         "batch = TurnBatch.from_episodes([[0, 1], [0, 0]], groups=['a', 'a'])\n"
         "print(credit(batch, CreditConfig(advantage='centred')).advantage_K.tolist())\n"
     )

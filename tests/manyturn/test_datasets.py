@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from manyturn import datasets
-from manyturn.cli import app
+from manyturn.api import datasets
+from manyturn.cli.app import app
 from manyturn.envs.shop import manifest
 from manyturn.envs.shop.manifest import facts_of
 from manyturn.envs.shop.official import load

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from manyturn import machine
-from manyturn.agents import device_memory
-from manyturn.agents.device_memory import size
-from manyturn.doctor import dependencies, engines, examine, extras, print_findings, python, within
-from manyturn.machine import Diagnosis, fits, folders, hub
-from manyturn.trainers.learn.learner_config import LearnerConfig
+from manyturn.agents.engine import device_memory
+from manyturn.agents.engine.device_memory import size
+from manyturn.cli import machine
+from manyturn.cli.doctor import dependencies, engines, examine, extras, print_findings, python, within
+from manyturn.cli.machine import Diagnosis, fits, folders, hub
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 REQUIRES = [

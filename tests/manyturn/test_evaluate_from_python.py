@@ -6,7 +6,7 @@ import json
 import pytest
 
 import manyturn as mt
-from manyturn.agents.python_policy import PolicyError
+from manyturn.agents.play.python_policy import PolicyError
 
 
 class Doors(mt.TextEnv):

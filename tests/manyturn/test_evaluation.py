@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from manyturn.agents.compare import compare, read_evaluation
-from manyturn.agents.records import read_turns
-from manyturn.candidate import LONGEST_CONTEXT, find_policy
-from manyturn.evaluation import Settings, _world
+from manyturn.agents.evaluation.paired_comparison import compare, read_evaluation
+from manyturn.agents.records.episode_rows import read_turns
+from manyturn.api.evaluation import Settings, _world
+from manyturn.api.named_policy import LONGEST_CONTEXT, find_policy
 
 COST = 0.25  # what the run's wrapper takes for each turn
 

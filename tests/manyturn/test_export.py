@@ -9,8 +9,8 @@ from needs import absent
 
 import manyturn as mt
 from manyturn.envs.contract.panel import PanelError
-from manyturn.export import class_name
-from manyturn.exported import Exported, episode_seed
+from manyturn.export.export import class_name
+from manyturn.export.exported_env import Exported, episode_seed
 
 SAFE = """\
 import manyturn as mt

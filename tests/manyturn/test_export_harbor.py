@@ -9,12 +9,12 @@ import pytest
 from small import CORE, MENDED, Small
 
 import manyturn as mt
-from manyturn.agents.records import read_episodes
+from manyturn.agents.records.episode_rows import read_episodes
 from manyturn.envs.contract.panel import make_panel
 from manyturn.envs.hosting.host import Host
 from manyturn.envs.tools.calls import call_text
-from manyturn.export_harbor import write_tasks
-from manyturn.exported import PANEL
+from manyturn.export.exported_env import PANEL
+from manyturn.export.harbor import write_tasks
 
 SMALL = Path(__file__).parents[1] / "envs" / "software" / "small.py"
 SUBMIT = call_text("submit")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from manyturn.trainers.run import run
+from manyturn.trainers.run.setup import run
 
 TRAPS = Path(__file__).parents[1] / "envs" / "traps.py"
 BRIEF = (

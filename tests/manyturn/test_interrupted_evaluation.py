@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from manyturn.agents.records import read_turns
+from manyturn.agents.records.episode_rows import read_turns
 
 TURNS = 4
 PRICES = (2.0, 8.0)  # for a million tokens of prompts and of replies

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from manyturn.cli import app
+from manyturn.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 LOADER = SourceFileLoader("journeys", str(ROOT / ".ci" / "journeys"))

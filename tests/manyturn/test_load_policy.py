@@ -7,8 +7,8 @@ import shutil
 import pytest
 
 import manyturn as mt
-from manyturn import loaded_policy
-from manyturn.overrides import OverrideError
+from manyturn.api import loaded_policy
+from manyturn.terminal.overrides import OverrideError
 
 
 def actions_by_hand(policy, env, task, **which):

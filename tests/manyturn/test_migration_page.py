@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from manyturn.api.training import configured
 from manyturn.envs.contract.options import Options
-from manyturn.overrides import parse_words
+from manyturn.terminal.overrides import parse_words
 from manyturn.trainers.recipe.config import RunConfig, parse_config
-from manyturn.training import configured
 
 PAGE = (Path(__file__).parents[2] / "docs" / "migration.md").read_text(encoding="utf-8")
 GIVEN = {

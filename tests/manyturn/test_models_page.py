@@ -5,10 +5,10 @@ import shlex
 import tomllib
 from pathlib import Path
 
+from manyturn.api.training import configured
 from manyturn.envs.contract.layers import overlay
-from manyturn.overrides import parse_words
+from manyturn.terminal.overrides import parse_words
 from manyturn.trainers.recipe.config import to_toml
-from manyturn.training import configured
 
 PAGE = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
 

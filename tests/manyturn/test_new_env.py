@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
+from manyturn.cli.new_env import KINDS, new_env
 from manyturn.envs.conformance.check import check
 from manyturn.envs.hosting.host import Host
-from manyturn.new_env import KINDS, new_env
 
 
 @pytest.fixture(scope="module")

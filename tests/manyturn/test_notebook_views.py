@@ -8,7 +8,7 @@ from io import StringIO
 from rich.console import Console
 
 import manyturn as mt
-from manyturn.training import Trained
+from manyturn.api.training import Trained
 
 
 def text_of(result) -> str:

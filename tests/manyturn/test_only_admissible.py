@@ -12,19 +12,19 @@ import torch
 from rich.console import Console
 from short_runs import figures
 
-from manyturn.agents.agent import AgentConfig
-from manyturn.agents.compare import read_evaluation
-from manyturn.agents.language_model import build_tiny
-from manyturn.agents.records import read_turns
-from manyturn.agents.vocabulary import texts_of
-from manyturn.comparison import compare_evaluations
+from manyturn.agents.evaluation.paired_comparison import read_evaluation
+from manyturn.agents.model.language_model import build_tiny
+from manyturn.agents.play.agent import AgentConfig
+from manyturn.agents.play.vocabulary import texts_of
+from manyturn.agents.records.episode_rows import read_turns
+from manyturn.api.comparison import compare_evaluations
+from manyturn.api.evaluation import evaluate
 from manyturn.envs.hosting.seats import open_seats
-from manyturn.evaluation import evaluate
 from manyturn.recipes.stack import stacked
 from manyturn.report.evaluation import evaluation_head
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 LAMPS = Path(__file__).parents[1] / "trainers" / "lamps.py"
 LIMITED = "every reply was limited to the admissible commands of its turn"

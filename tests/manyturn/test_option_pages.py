@@ -7,10 +7,11 @@ from typing import Literal
 
 import pytest
 
-from manyturn import exits, option_pages
+from manyturn.cli.pages import option_pages
+from manyturn.cli.pages.option_pages import groups, markdown, of_section
 from manyturn.envs.contract.option_places import places
 from manyturn.envs.contract.registry import Named
-from manyturn.option_pages import groups, markdown, of_section
+from manyturn.terminal import exit_codes
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.recipe.logger import LOGGERS, Logger
 
@@ -44,7 +45,7 @@ def test_an_option_shows_what_it_takes_and_the_default_of_each_model():
 def test_a_section_is_printed_with_the_names_that_the_command_line_takes(command, section):
     found = command("options", section)
     if section == "max_context":
-        assert found.code == exits.BAD_INPUT and "unknown section of options" in found.err
+        assert found.code == exit_codes.BAD_INPUT and "unknown section of options" in found.err
         return
     assert found.code == 0 and f"--{section}" in found.out
     assert not re.search(r"--\S*_", found.out)

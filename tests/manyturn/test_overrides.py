@@ -4,8 +4,8 @@ import tomllib
 
 import pytest
 
-from manyturn.agents.contexts.window import WindowConfig
-from manyturn.overrides import OverrideError, parse_overrides
+from manyturn.agents.text.contexts.window import WindowConfig
+from manyturn.terminal.overrides import OverrideError, parse_overrides
 from manyturn.trainers.recipe.config import configure, to_toml
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from manyturn.trainers.record.run_folder import RunFolderError, read_metrics
-from manyturn.trainers.run.plan import measured, plan
+from manyturn.trainers.run.setup.duration_forecast import measured, plan
 
 SECONDS = [(10.0, 2.0), (14.0, 3.0), (12.0, 1.0)]  # to play and to learn, of each step
 

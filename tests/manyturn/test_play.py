@@ -10,8 +10,8 @@ import textwrap
 import pytest
 from rich.console import Console
 
-from manyturn.play import play
-from manyturn.visible import visible
+from manyturn.cli.play import play
+from manyturn.terminal.escape import visible
 
 HOSTILE = "\x1b]0;owned\x07[bold]red[/bold] :smile: \u202egnp.exe\u200b\r\x9b2J \ud83d"
 WORLD = f"""
@@ -146,7 +146,7 @@ def test_a_wrong_option_names_the_mend(options, mend):
         session("manyturn/Maze-v0", **options)
 
 
-RUN = "from manyturn.play import play; print('sound', play('manyturn/Maze-v0', task='train/easy/3'))"
+RUN = "from manyturn.cli.play import play; print('sound', play('manyturn/Maze-v0', task='train/easy/3'))"
 
 
 def test_a_pipe_gives_a_transcript_with_both_sides():

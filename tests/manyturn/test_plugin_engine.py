@@ -13,7 +13,7 @@ import pytest
 import tomli_w
 from forked import Forking
 
-from manyturn.agents.records import read_turns
+from manyturn.agents.records.episode_rows import read_turns
 from manyturn.trainers.record.run_folder import read_metrics
 
 PLAIN = (Path(__file__).parents[2] / "examples" / "own_engine.py").read_text(encoding="utf-8")

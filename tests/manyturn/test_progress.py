@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from manyturn import progress
-from manyturn.agents import summary_table
-from manyturn.agents.kept import Progress
-from manyturn.agents.usage import Spent
-from manyturn.progress import Watch
+from manyturn.agents.evaluation import summary_table
+from manyturn.agents.evaluation.finished_episodes import Progress
+from manyturn.agents.tokens.usage import Spent
+from manyturn.terminal import progress
+from manyturn.terminal.progress import Watch
 
 
 class Clock:

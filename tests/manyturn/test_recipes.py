@@ -15,15 +15,23 @@ from rich.console import Console
 from short_runs import figures
 
 from manyturn import trainers
+from manyturn.cli.pages.method_pages import (
+    RecipeHead,
+    method_rows,
+    pieces,
+    print_page,
+    print_recipes,
+    recipe_rows,
+    telling_metrics,
+)
 from manyturn.envs.contract.layers import overlay
 from manyturn.envs.contract.options import ConfigError
-from manyturn.methods import RecipeHead, method_rows, pieces, print_page, print_recipes, recipe_rows, telling_metrics
 from manyturn.recipes import load_recipe, methods, names, stack, whole_runs
 from manyturn.recipes.stack import stacked
 from manyturn.trainers.recipe.config import configure, parse_config, to_toml
 from manyturn.trainers.record.metrics import METRICS
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 MAZE = {"env": {"id": "manyturn/Maze-v0"}}
 SHORT = {"env": {"id": "manyturn/Maze-v0", "args": {"max_turns": 6}}}

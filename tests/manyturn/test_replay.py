@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from manyturn.agents.records import read_turns
+from manyturn.agents.records.episode_rows import read_turns
 
 WORLD = '''
 import manyturn as mt

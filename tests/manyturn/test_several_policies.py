@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from manyturn.agents.compare import compare, read_evaluation
+from manyturn.agents.evaluation.paired_comparison import compare, read_evaluation
 
 FILE = """
 import random

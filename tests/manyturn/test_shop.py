@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 
-from manyturn.shop import Reception
+from manyturn.cli.shop import Reception
 
 
 def test_everybody_gets_a_task_and_a_visit_of_their_own():

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from manyturn.terminal import TrainingReport
-from manyturn.trainers.learn.policy_optimizer import LearningFailed
+from manyturn.terminal.terminal import TrainingReport
+from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.record.run_folder import read_config
-from manyturn.trainers.record.stopping import Stopped
+from manyturn.trainers.record.stop_signal import Stopped
 
 DOORS = Path(__file__).parents[1] / "trainers" / "doors.py"
 

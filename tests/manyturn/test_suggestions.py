@@ -4,10 +4,10 @@ import doctest
 
 import pytest
 
-from manyturn import exits, overrides
-from manyturn.overrides import parse_words
+from manyturn.api.training import configured
 from manyturn.recipes import methods_meant
-from manyturn.training import configured
+from manyturn.terminal import exit_codes, overrides
+from manyturn.terminal.overrides import parse_words
 
 MAZE = "manyturn/Maze-v0"
 
@@ -36,7 +36,7 @@ MAZE = "manyturn/Maze-v0"
 )
 def test_a_word_of_other_programs_is_answered_with_ours(command, words, meant):
     ended = command("train", MAZE, *words.split())
-    assert ended.code == exits.BAD_INPUT and meant in ended.err and ended.err.count("\n") == 1, ended.err
+    assert ended.code == exit_codes.BAD_INPUT and meant in ended.err and ended.err.count("\n") == 1, ended.err
 
 
 def test_the_examples_of_words_hold():

@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 
 import manyturn as mt
-from manyturn import exits
 from manyturn.envs.contract.options import Options
-from manyturn.terminal import TrainingReport
+from manyturn.terminal import exit_codes
+from manyturn.terminal.terminal import TrainingReport
 from manyturn.trainers.recipe.config import RunConfig, parse_config
 from manyturn.trainers.record.metrics import METRICS
 
@@ -45,11 +45,11 @@ def test_every_exit_code_is_the_programs():
     rows = re.findall(r"^\| ([\d, ]+) \|", PAGE, re.MULTILINE)
     told = {int(code) for row in rows for code in row.split(", ")}
     assert told == {
-        exits.UNFORESEEN,
-        exits.BAD_INPUT,
-        exits.LEARNING_FAILED,
-        exits.DISK,
-        exits.TOO_MANY_ERRORS,
+        exit_codes.UNFORESEEN,
+        exit_codes.BAD_INPUT,
+        exit_codes.LEARNING_FAILED,
+        exit_codes.DISK,
+        exit_codes.TOO_MANY_ERRORS,
         130,
         143,
         0,

@@ -22,9 +22,9 @@ import pytest
 from manyturn.report import traces
 from manyturn.report.document import document_of
 from manyturn.report.follow import Follower
+from manyturn.report.view import View, ViewError
 from manyturn.trainers.recipe.config import parse_config
-from manyturn.trainers.run.loop import train
-from manyturn.view import View, ViewError
+from manyturn.trainers.run.loop.loop import train
 
 SHORT = {
     "env": {"id": "manyturn/Maze-v0"},
@@ -309,7 +309,7 @@ def test_nobody_on_the_network_can_reach_it(run):
 
 
 def test_ctrl_c_ends_it_cleanly(run):
-    code = "import sys; from pathlib import Path; from manyturn.view import serve; serve(Path(sys.argv[1]))"
+    code = "import sys; from pathlib import Path; from manyturn.report.view import serve; serve(Path(sys.argv[1]))"
     server = subprocess.Popen(
         [sys.executable, "-c", code, str(run)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -323,7 +323,7 @@ def test_ctrl_c_ends_it_cleanly(run):
 
 @pytest.mark.parametrize("missing", ["uvicorn", pytest.param("starlette.applications", marks=pytest.mark.slow)])
 def test_a_missing_extra_names_its_mend(missing):
-    code = f"import sys; sys.modules[{missing!r}] = None; import manyturn.view"
+    code = f"import sys; sys.modules[{missing!r}] = None; import manyturn.report.view"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert found.stderr.strip().splitlines()[-1].endswith("pip install 'manyturn[web]'")
 

@@ -59,12 +59,12 @@ JOURNEY = (
 DRIVER = """
 import sys
 import manyturn.envs
-from manyturn import cli
+from manyturn.cli import app
 assert manyturn.envs.__file__.startswith(sys.argv[1]), manyturn.envs.__file__
 for line in sys.argv[2:]:
     sys.argv = ["manyturn", *line.split()]
     try:
-        cli.main()
+        app.main()
     except SystemExit as end:
         assert not end.code, line
 """

@@ -65,7 +65,7 @@ ended = []
 for line in json.loads(sys.argv[1]):
     sys.argv[1:], sys.stdin, code = shlex.split(line), io.StringIO("!\\n"), 0
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
-        from manyturn.cli import main
+        from manyturn.cli.app import main
         try:
             main()
         except SystemExit as end:

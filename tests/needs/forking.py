@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import manyturn.cli
-import manyturn.trainers.run.loop
-import manyturn.training  # noqa: F401
+import manyturn.api.training
+import manyturn.cli.app
+import manyturn.trainers.run.loop.loop  # noqa: F401
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
 
-from manyturn.agents import transformers_engine
+from manyturn.agents.engine import transformers_engine
 
 GPU = torch.device("cuda:0")
 _ACROSS = {"copy_", "_to_copy"}  # these alone go from device to device

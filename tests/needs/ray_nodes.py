@@ -101,6 +101,6 @@ def placers_keepers(run: int) -> list[int]:
 
 
 def _placing(run: int) -> list[int]:
-    found = ray_processes_of(run, "manyturn.serving.ray_main")
+    found = ray_processes_of(run, "manyturn.serving.ray.main")
     assert len(found) == 2
     return found

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.language_model import LanguageModel
-from manyturn.agents.transformers_engine import TransformersEngine
+from manyturn.agents.engine.transformers_engine import TransformersEngine
+from manyturn.agents.model.language_model import LanguageModel
+from manyturn.agents.tokens.episode_key import EpisodeKey
 
 _T = TypeVar("_T")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from manyturn.new_env import new_env
+from manyturn.cli.new_env import new_env
 
 ENV = "my_calendar.py:MyCalendar"
 

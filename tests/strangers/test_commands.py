@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from manyturn.new_env import new_env
+from manyturn.cli.new_env import new_env
 
 HERE = Path(__file__).parent
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import manyturn as mt
+from manyturn.cli.new_env import new_env
 from manyturn.envs import tools
 from manyturn.envs.hosting.host import Host
-from manyturn.new_env import new_env
 from manyturn.trainers.recipe.config import configure
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tools-and-roles.md").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from manyturn.trainers.learn.samples import Sample
+from manyturn.trainers.learn.passes.samples import Sample
 
 Part = tuple[list[int], int]  # tokens, and the turn that said them or -1
 

@@ -5,10 +5,10 @@ from typing import Literal
 
 import torch
 
-from manyturn.agents.engine import Capabilities, Engine
-from manyturn.agents.engine_config import ENGINES, EngineConfig, EngineContext
-from manyturn.agents.transformers_engine import TransformersEngine
-from manyturn.agents.weights import Weights
+from manyturn.agents.engine.engine import Capabilities, Engine
+from manyturn.agents.engine.engine_config import ENGINES, EngineConfig, EngineContext
+from manyturn.agents.engine.transformers_engine import TransformersEngine
+from manyturn.agents.engine.weights import Weights
 
 
 class CoarseConfig(EngineConfig):

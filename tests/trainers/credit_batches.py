@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
-from manyturn.trainers.credit.turn_batch import TurnBatch
 
 quick = settings(max_examples=12, deadline=None)  # of each of a dozen methods and more
 rewards = st.integers(-8, 8).map(lambda n: n / 4)  # exact in binary, so that equal returns are equal to the bit

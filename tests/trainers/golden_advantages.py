@@ -15,18 +15,18 @@ from manyturn.trainers.credit.advantages.hgpo import HgpoConfig
 from manyturn.trainers.credit.advantages.igpo import IgpoConfig, igpo, returns_compared
 from manyturn.trainers.credit.advantages.reinforce_pp import token_returns
 from manyturn.trainers.credit.advantages.spo import SpoConfig, first_memory, kept_share, task_weights
-from manyturn.trainers.credit.episode_sums import last_K
-from manyturn.trainers.credit.groups import counted, group_statistics
+from manyturn.trainers.credit.batch.episode_sums import last_K
+from manyturn.trainers.credit.batch.reply_tokens import whitened
+from manyturn.trainers.credit.batch.timeline import Timeline
+from manyturn.trainers.credit.batch.turn_batch import TurnBatch, ids_of
+from manyturn.trainers.credit.groups.group_statistics import counted, group_statistics
+from manyturn.trainers.credit.groups.situation_graph import distances
+from manyturn.trainers.credit.groups.situations import situations
+from manyturn.trainers.credit.groups.two_levels import two_levels
+from manyturn.trainers.credit.groups.values import estimate
 from manyturn.trainers.credit.modulations.empg import EmpgConfig, empg
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
-from manyturn.trainers.credit.reply_tokens import whitened
 from manyturn.trainers.credit.rewards.invalid_penalty import InvalidPenaltyConfig
-from manyturn.trainers.credit.situation_graph import distances
-from manyturn.trainers.credit.situations import situations
-from manyturn.trainers.credit.timeline import Timeline
-from manyturn.trainers.credit.turn_batch import TurnBatch, ids_of
-from manyturn.trainers.credit.two_levels import two_levels
-from manyturn.trainers.credit.values import estimate
 
 PARITY = {"stats_over": "rows", "singleton": "raw"}
 FLAT = {"flat_std": "zero"}  # their code divides by eps alone where a group has no spread

@@ -3,11 +3,11 @@
 import numpy as np
 from golden_frame import Case, close, golden
 
-from manyturn.trainers.credit.turn_batch import ids_of
-from manyturn.trainers.play.curricula.dump import DumpConfig, scores, taught
-from manyturn.trainers.play.pool import TaskFeedback
-from manyturn.trainers.play.refill import with_spread
-from manyturn.trainers.play.task_draws import softmax
+from manyturn.trainers.credit.batch.turn_batch import ids_of
+from manyturn.trainers.play.rollout.refill import with_spread
+from manyturn.trainers.play.tasks.curricula.dump import DumpConfig, scores, taught
+from manyturn.trainers.play.tasks.pool import TaskFeedback
+from manyturn.trainers.play.tasks.task_draws import softmax
 
 
 @golden("dump_curriculum")

@@ -7,9 +7,10 @@ import numpy as np
 import torch
 from golden_frame import Case, close, golden, tensor
 
-from manyturn.trainers.learn.aggregate import Denominators, aggregate
-from manyturn.trainers.learn.correction import RejectConfig, Sequences, TisConfig, importance_weights, kept
-from manyturn.trainers.learn.epo import (
+from manyturn.trainers.learn.heads.heads import progress_loss, value_loss
+from manyturn.trainers.learn.objective.aggregate import Denominators, aggregate
+from manyturn.trainers.learn.objective.correction import RejectConfig, Sequences, TisConfig, importance_weights, kept
+from manyturn.trainers.learn.objective.epo import (
     EntropyHistory,
     EntropyRange,
     EpoConfig,
@@ -18,18 +19,17 @@ from manyturn.trainers.learn.epo import (
     released_weight,
     turn_mean,
 )
-from manyturn.trainers.learn.forward import reply_ends
-from manyturn.trainers.learn.heads import progress_loss, value_loss
-from manyturn.trainers.learn.kl import KlConfig, adapted, kl, kl_in_reward
-from manyturn.trainers.learn.objective import ObjectiveConfig, RegulariserState, Tokens, objective
-from manyturn.trainers.learn.objectives.aepo import AepoConfig, aepo
-from manyturn.trainers.learn.objectives.cispo import CispoConfig
-from manyturn.trainers.learn.objectives.clip import ClipConfig
-from manyturn.trainers.learn.objectives.gmpo import GmpoConfig
-from manyturn.trainers.learn.objectives.gspo import GspoConfig
-from manyturn.trainers.learn.objectives.reinforce import ReinforceConfig
-from manyturn.trainers.learn.objectives.sapo import SapoConfig
-from manyturn.trainers.learn.objectives.topr import ToprConfig
+from manyturn.trainers.learn.objective.kl import KlConfig, adapted, kl, kl_in_reward
+from manyturn.trainers.learn.objective.objective import ObjectiveConfig, RegulariserState, Tokens, objective
+from manyturn.trainers.learn.objective.objectives.aepo import AepoConfig, aepo
+from manyturn.trainers.learn.objective.objectives.cispo import CispoConfig
+from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
+from manyturn.trainers.learn.objective.objectives.gmpo import GmpoConfig
+from manyturn.trainers.learn.objective.objectives.gspo import GspoConfig
+from manyturn.trainers.learn.objective.objectives.reinforce import ReinforceConfig
+from manyturn.trainers.learn.objective.objectives.sapo import SapoConfig
+from manyturn.trainers.learn.objective.objectives.topr import ToprConfig
+from manyturn.trainers.learn.passes.forward import reply_ends
 
 
 def one_reply(mask: torch.Tensor) -> torch.Tensor:

@@ -7,11 +7,11 @@ import numpy as np
 from golden_frame import Case, close, golden
 
 from manyturn.trainers.credit.advantages.gae import GaeConfig, gae
-from manyturn.trainers.credit.reply_tokens import token_rewards, whitened
+from manyturn.trainers.credit.batch.reply_tokens import token_rewards, whitened
+from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.rewards.gated import GatedConfig, gated
 from manyturn.trainers.credit.rewards.overlong import OverlongConfig, overlong
 from manyturn.trainers.credit.rewards.spa import SpaConfig, spa
-from manyturn.trainers.credit.turn_batch import TurnBatch
 
 EQUALITIES = ("opens", "closes")  # no case lies exactly on a threshold
 

@@ -3,7 +3,7 @@
 import numpy as np
 from golden_frame import Case, close, golden
 
-from manyturn.trainers.play.branching import branch_score, start_entropy
+from manyturn.trainers.play.rollout.branching import branch_score, start_entropy
 
 
 @golden("arpo_branching")

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from manyturn.agents.language_model import LanguageModel, build_tiny
+from manyturn.agents.model.language_model import LanguageModel, build_tiny
 from manyturn.envs.contract.keys import generator
-from manyturn.trainers.learn.head_config import HeadConfig
-from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.objective import OBJECTIVES
-from manyturn.trainers.learn.samples import Sample, at_said
+from manyturn.trainers.learn.heads.head_config import HeadConfig
+from manyturn.trainers.learn.learner.learner import Learner
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.objective.objective import OBJECTIVES
+from manyturn.trainers.learn.passes.samples import Sample, at_said
 
 torch.set_num_threads(1)
 CPU = torch.device("cpu")

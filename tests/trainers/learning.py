@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from two_steps import ROUNDING, Trained, apart
 
-from manyturn.agents.compare import Evaluated, read_evaluation, same_tasks, values_over
-from manyturn.agents.statistics import Interval, paired_difference
+from manyturn.agents.evaluation.paired_comparison import Evaluated, read_evaluation, same_tasks, values_over
+from manyturn.agents.evaluation.statistics import Interval, paired_difference
 from manyturn.trainers.recipe.config import configure
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 OFTEN = frozenset({"gae"})
 LOST = 0.25  # success that a method may lose against its base; one that learns nothing loses more

@@ -7,17 +7,17 @@ from pathlib import Path
 import torch
 from short_runs import figures
 
-from manyturn.agents.agent import Agent, AgentConfig
-from manyturn.agents.engine import Sampling
-from manyturn.agents.episode import Episode
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.gather import gather
-from manyturn.agents.language_model import LanguageModel, build_tiny
-from manyturn.agents.transformers_engine import TransformersEngine
-from manyturn.agents.vocabulary import texts_of
+from manyturn.agents.engine.engine import Sampling
+from manyturn.agents.engine.transformers_engine import TransformersEngine
+from manyturn.agents.model.language_model import LanguageModel, build_tiny
+from manyturn.agents.play.agent import Agent, AgentConfig
+from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.play.episode import Episode
+from manyturn.agents.play.vocabulary import texts_of
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.seats import InlineSeats, Seats, open_seats
 from manyturn.trainers.recipe.config import RunConfig, configure
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 EIGHT = f"{Path(__file__).with_name('eight.py')}:Eight"
 MOST_TURNS = 4

@@ -11,7 +11,7 @@ from manyturn.envs.contract.registry import Registry
 from manyturn.recipes import load_recipe
 from manyturn.recipes.stack import stacked
 from manyturn.trainers.credit.stages import ADVANTAGES
-from manyturn.trainers.learn.objective import OBJECTIVES
+from manyturn.trainers.learn.objective.objective import OBJECTIVES
 from manyturn.trainers.recipe.config import parts_as_tables
 
 REGULARISERS = ("kl", "entropy", "epo", "correction", "reject")

@@ -4,9 +4,9 @@ from typing import Any, Literal
 
 import torch
 
-from manyturn.agents.engine import Engine
-from manyturn.agents.engine_config import ENGINES, EngineContext
-from manyturn.agents.engines.transformers import TransformersConfig, transformers
+from manyturn.agents.engine.engine import Engine
+from manyturn.agents.engine.engine_config import ENGINES, EngineContext
+from manyturn.agents.engine.engines.transformers import TransformersConfig, transformers
 
 
 class ScarceConfig(TransformersConfig):

@@ -16,7 +16,7 @@ from training_options import laid
 
 from manyturn.recipes.stack import stacked
 from manyturn.trainers.recipe.config import configure
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 # Stand for the folders of models, which are known at run time: one that was taught, one that was hardly, and two that
 # were taught to say what they do between tags, or as calls of tools.

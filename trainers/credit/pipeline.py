@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from manyturn.envs.contract.registry import Memory
+from manyturn.trainers.credit.batch.turn_batch import BoolE, BoolK, FloatK, FloatT, TurnBatch
 from manyturn.trainers.credit.config import CreditConfig
-from manyturn.trainers.credit.groups import group_statistics
+from manyturn.trainers.credit.groups.group_statistics import group_statistics
 from manyturn.trainers.credit.stages import ADVANTAGES, MODULATIONS, REWARDS, Advantage, Rewarded, StageConfig
-from manyturn.trainers.credit.turn_batch import BoolE, BoolK, FloatK, FloatT, TurnBatch
 
 ROUNDING = 1e-9  # share of a score below which a difference is none
 

@@ -7,8 +7,8 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from manyturn.trainers.credit.batch.turn_batch import FloatT, IntK, TurnBatch
 from manyturn.trainers.credit.pipeline import Credit
-from manyturn.trainers.credit.turn_batch import FloatT, IntK, TurnBatch
 
 Rows = Literal["episodes", "turns"]
 OfTurn = TypeVar("OfTurn")

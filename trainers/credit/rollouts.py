@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from manyturn.envs.contract.registry import Memory
 from manyturn.envs.contract.turn import OUTCOME
+from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.pipeline import Credit, credit
 from manyturn.trainers.credit.response_mask import runs_of
-from manyturn.trainers.credit.turn_batch import TurnBatch
 
 PER_TURN = ("anchors", "anchor_texts", "format_valid", "understood")
 

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import ClassVar, NamedTuple
 
 from manyturn.envs.contract.registry import Named, Registry
-from manyturn.trainers.credit.turn_batch import BoolE, FloatK, FloatT, TurnBatch
+from manyturn.trainers.credit.batch.turn_batch import BoolE, FloatK, FloatT, TurnBatch
 
 
 class StageConfig(Named):

@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal, Self
 import tomli_w
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from manyturn.agents.agent import AgentConfig
-from manyturn.agents.engine import Sampling
-from manyturn.agents.engine_config import ENGINES
-from manyturn.agents.engines.transformers import TransformersConfig
-from manyturn.agents.model_config import MODELS
-from manyturn.agents.models.tiny import TinyModel
-from manyturn.agents.scripted import SCRIPTS
+from manyturn.agents.engine.engine import Sampling
+from manyturn.agents.engine.engine_config import ENGINES
+from manyturn.agents.engine.engines.transformers import TransformersConfig
+from manyturn.agents.model.model_config import MODELS
+from manyturn.agents.model.models.tiny import TinyModel
+from manyturn.agents.play.agent import AgentConfig
+from manyturn.agents.play.scripted import SCRIPTS
 from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.layers import overlay
 from manyturn.envs.contract.option_places import places
@@ -25,16 +25,16 @@ from manyturn.envs.contract.turn_reward import WRAPPERS
 from manyturn.envs.hosting.pressure import WorkerLimits
 from manyturn.trainers.credit.advantages.gigpo import GigpoConfig
 from manyturn.trainers.credit.config import CreditConfig
-from manyturn.trainers.learn.column import COLUMNS, refuse_columns
-from manyturn.trainers.learn.head_config import ProgressHeadConfig, ValueHeadConfig
-from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.objective import OBJECTIVES
-from manyturn.trainers.learn.objectives.clip import ClipConfig
-from manyturn.trainers.play.curricula.uniform import UniformConfig
-from manyturn.trainers.play.order_config import OrderConfig
-from manyturn.trainers.play.placement_config import PlacementConfig
-from manyturn.trainers.play.pool import CURRICULA
-from manyturn.trainers.play.rollout_config import RolloutConfig
+from manyturn.trainers.learn.heads.head_config import ProgressHeadConfig, ValueHeadConfig
+from manyturn.trainers.learn.learner.column import COLUMNS, refuse_columns
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.objective.objective import OBJECTIVES
+from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
+from manyturn.trainers.play.order.order_config import OrderConfig
+from manyturn.trainers.play.order.placement_config import PlacementConfig
+from manyturn.trainers.play.rollout.rollout_config import RolloutConfig
+from manyturn.trainers.play.tasks.curricula.uniform import UniformConfig
+from manyturn.trainers.play.tasks.pool import CURRICULA
 from manyturn.trainers.recipe.logger import LOGGERS
 
 _WORKERS = OnlyWith("workers", may_wait=True)

@@ -48,4 +48,4 @@ class Logger:
         """The process is done with the run, complete or not."""
 
 
-LOGGERS: Registry[Logger] = Registry("logger", "manyturn.trainers.record.loggers")
+LOGGERS: Registry[Logger] = Registry("logger", "manyturn.trainers.record.trackers.loggers")

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
-from manyturn.agents.shard_files import WrittenShards, read_shards
+from manyturn.agents.model.shard_files import WrittenShards, read_shards
 from manyturn.envs.contract.durable import clear_leftovers, sync
 
 MANIFEST = "manifest.json"

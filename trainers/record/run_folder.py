@@ -13,9 +13,9 @@ from typing import Any, Self, TextIO
 
 from numpy.typing import ArrayLike
 
-from manyturn.agents.episode import Episode
-from manyturn.agents.records import write_episodes, write_turns
-from manyturn.agents.trajectories.kept_tokens import SUFFIX, write_ledgers
+from manyturn.agents.play.episode import Episode
+from manyturn.agents.records.episode_rows import write_episodes, write_turns
+from manyturn.agents.trajectories.token_files import SUFFIX, write_ledgers
 from manyturn.envs.contract.durable import clear_leftovers, replace_text
 from manyturn.envs.contract.options import ConfigError
 from manyturn.trainers.recipe.config import RunConfig, parse_config, read_toml, to_toml

@@ -3,10 +3,10 @@
 import math
 from typing import Any
 
-from manyturn.agents.evaluate import Evaluation
-from manyturn.agents.remarks import remarks
-from manyturn.agents.statistics import paired_difference
-from manyturn.agents.summary import values_by_task
+from manyturn.agents.evaluation.evaluate import Evaluation
+from manyturn.agents.evaluation.remarks import remarks
+from manyturn.agents.evaluation.statistics import paired_difference
+from manyturn.agents.evaluation.summary import values_by_task
 
 
 def measured(evaluation: Evaluation) -> dict[str, Any]:

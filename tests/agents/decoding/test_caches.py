@@ -4,9 +4,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.agents.decoding.caches import Caches
-from manyturn.agents.decoding.page_pool import PAGE, CacheShape, PagePool
-from manyturn.agents.decoding.row import Row
+from manyturn.agents.engine.decoding.caches import Caches
+from manyturn.agents.engine.decoding.page_pool import PAGE, CacheShape, PagePool
+from manyturn.agents.engine.decoding.row import Row
 
 SHAPE = CacheShape(layers=1, heads=1, size=1, dtype=torch.float32)
 PAGES, LIMIT = 14, 5

@@ -12,14 +12,14 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from manyturn.agents.decoding import decoder as decoding
-from manyturn.agents.decoding.caches import Caches
-from manyturn.agents.decoding.decoder import Decoder
-from manyturn.agents.decoding.memory import cache_shape
-from manyturn.agents.decoding.page_pool import PagePool
-from manyturn.agents.decoding.row import Row
-from manyturn.agents.decoding.sampling import sample
-from manyturn.agents.engine import EngineError
+from manyturn.agents.engine.decoding import decoder as decoding
+from manyturn.agents.engine.decoding.caches import Caches
+from manyturn.agents.engine.decoding.decoder import Decoder
+from manyturn.agents.engine.decoding.memory import cache_shape
+from manyturn.agents.engine.decoding.page_pool import PagePool
+from manyturn.agents.engine.decoding.row import Row
+from manyturn.agents.engine.decoding.sampling import sample
+from manyturn.agents.engine.engine import EngineError
 from manyturn.envs.contract.keys import generator
 
 ENDS = frozenset({1, 2, 3})

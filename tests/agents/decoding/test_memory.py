@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from manyturn.agents.decoding import memory
-from manyturn.agents.decoding.memory import cache_shape, ran_out
-from manyturn.agents.engine_config import EngineContext, build_engine
-from manyturn.agents.engines.transformers import TransformersConfig
+from manyturn.agents.engine.decoding import memory
+from manyturn.agents.engine.decoding.memory import cache_shape, ran_out
+from manyturn.agents.engine.engine_config import EngineContext, build_engine
+from manyturn.agents.engine.engines.transformers import TransformersConfig
 from manyturn.envs.contract.options import ConfigError
 
 

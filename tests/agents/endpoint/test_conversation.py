@@ -1,9 +1,9 @@
 """What of an episode an endpoint is shown: calls and their results stay together whatever the context leaves out."""
 
-from manyturn.agents.contexts.whole import WholeConfig, WholeConversation
-from manyturn.agents.contexts.window import Window, WindowConfig
-from manyturn.agents.endpoint.completion import Completion, NativeCall
-from manyturn.agents.endpoint.conversation import Conversation
+from manyturn.agents.play.endpoint.completion import Completion, NativeCall
+from manyturn.agents.play.endpoint.conversation import Conversation
+from manyturn.agents.text.contexts.whole import WholeConfig, WholeConversation
+from manyturn.agents.text.contexts.window import Window, WindowConfig
 
 
 def calls(*names: str) -> Completion:

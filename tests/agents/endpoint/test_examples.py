@@ -8,5 +8,5 @@ import pytest
 
 @pytest.mark.parametrize("module", ["address", "options", "tokens", "tool_calls"])
 def test_examples_hold(module):
-    found = doctest.testmod(importlib.import_module(f"manyturn.agents.endpoint.{module}"))
+    found = doctest.testmod(importlib.import_module(f"manyturn.agents.play.endpoint.{module}"))
     assert found.attempted and not found.failed

@@ -16,17 +16,17 @@ if any(find_spec(name) is None for name in ("uvicorn", "wsproto", "websockets"))
 
 from elsewhere import Wire, sampler_processes, sampling
 
-from manyturn.agents.engine import EngineError, EngineLost, Reply
-from manyturn.agents.engine import Sampling as Drawing
-from manyturn.agents.engine_config import EngineContext
-from manyturn.agents.engines.transformers import TransformersConfig
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.language_model import LanguageModel, build_tiny
-from manyturn.agents.samplers.described import description
-from manyturn.agents.samplers.sampled_engine import SampledEngine, Samplers
-from manyturn.agents.samplers.sampler_words import LANGUAGE, PATH, draw_to_wire, error_from_wire
-from manyturn.agents.samplers.weight_channel import Packed
-from manyturn.agents.weights import ModuleWeights
+from manyturn.agents.engine.engine import EngineError, EngineLost, Reply
+from manyturn.agents.engine.engine import Sampling as Drawing
+from manyturn.agents.engine.engine_config import EngineContext
+from manyturn.agents.engine.engines.transformers import TransformersConfig
+from manyturn.agents.engine.samplers.description import description
+from manyturn.agents.engine.samplers.messages import LANGUAGE, PATH, draw_to_wire, error_from_wire
+from manyturn.agents.engine.samplers.sampled_engine import SampledEngine, Samplers
+from manyturn.agents.engine.samplers.weight_channel import Packed
+from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.model.language_model import LanguageModel, build_tiny
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.host_link import HostLink, HostLost, HostRefused
 from manyturn.envs.hosting.wire import encode
 

@@ -2,12 +2,12 @@
 
 from hypothesis import strategies as st
 
-from manyturn.agents.episode import Ending, Episode, TurnRecord
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.ledger import LastPrompt, Ledger
-from manyturn.agents.records import episode_rows, turn_rows
+from manyturn.agents.play.episode import Ending, Episode, TurnRecord
+from manyturn.agents.records.episode_rows import episode_rows, turn_rows
+from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.agents.tokens.ledger import LastPrompt, Ledger
+from manyturn.agents.tokens.usage import Usage
 from manyturn.agents.trajectories.trajectory import Trajectory
-from manyturn.agents.usage import Usage
 from manyturn.envs.contract.roles import ONE_ROLE
 from manyturn.envs.contract.task import Task
 

@@ -10,10 +10,10 @@ import pytest
 from drawn_trajectories import trajectories
 from hypothesis import given, settings
 
-from manyturn.agents.episode import Ending, Episode, TurnRecord
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.ledger import Ledger
-from manyturn.agents.records import episode_rows, turn_rows
+from manyturn.agents.play.episode import Ending, Episode, TurnRecord
+from manyturn.agents.records.episode_rows import episode_rows, turn_rows
+from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.agents.tokens.ledger import Ledger
 from manyturn.agents.trajectories import atif, hub, training_trace
 from manyturn.agents.trajectories.files import read_any
 from manyturn.agents.trajectories.folder import write_folder

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tiny_for_vllm import tiny_for_vllm
 
-from manyturn.agents.language_model import LanguageModel
+from manyturn.agents.model.language_model import LanguageModel
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,11 @@
 
 from typing import Literal
 
-from manyturn.agents.engine import Engine, Sampling
-from manyturn.agents.engine_config import ENGINES, EngineContext
-from manyturn.agents.vllm.copying_engine import Drawer
-from manyturn.agents.vllm.engine import VllmEngine
-from manyturn.agents.vllm.options import VllmConfig
+from manyturn.agents.engine.engine import Engine, Sampling
+from manyturn.agents.engine.engine_config import ENGINES, EngineContext
+from manyturn.agents.engine.vllm.copying_engine import Drawer
+from manyturn.agents.engine.vllm.engine import VllmEngine
+from manyturn.agents.engine.vllm.options import VllmConfig
 
 
 class FaultyVllmConfig(VllmConfig):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from manyturn.agents.vllm.worker import LoadsChecked, shapes
+from manyturn.agents.engine.vllm.worker import LoadsChecked, shapes
 
 EXTENSION = "half_way.StopsHalfWay"
 ORDER = "half-way"  # the file: "stand still" or "fail"

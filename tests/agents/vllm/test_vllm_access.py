@@ -15,14 +15,14 @@ import pytest
 import torch
 from vllm_servers import TOKEN, free_port
 
-from manyturn.agents.engine import EngineError, Sampling
-from manyturn.agents.engine_config import EngineContext, build_engine
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.language_model import build_tiny
-from manyturn.agents.vllm.access import VARIABLE
-from manyturn.agents.vllm.guard import TokenGuard
-from manyturn.agents.vllm.options import VllmServerConfig
-from manyturn.agents.vllm.server import Server
+from manyturn.agents.engine.engine import EngineError, Sampling
+from manyturn.agents.engine.engine_config import EngineContext, build_engine
+from manyturn.agents.engine.vllm.access import VARIABLE
+from manyturn.agents.engine.vllm.guard import TokenGuard
+from manyturn.agents.engine.vllm.options import VllmServerConfig
+from manyturn.agents.engine.vllm.server import Server
+from manyturn.agents.model.language_model import build_tiny
+from manyturn.agents.tokens.episode_key import EpisodeKey
 
 
 def words(address: str, *more: object) -> list[object]:
@@ -46,7 +46,9 @@ def page(tmp_path_factory) -> Iterator[str]:
 def test_an_address_where_no_such_server_is_says_how_to_start_one(command, page, tmp_path):
     gone = f"http://127.0.0.1:{free_port()}"
     ended = command(*words(gone, "--engine.folder", tmp_path, "--out", tmp_path / "gone"))
-    assert ended.code and f"{gone} does not answer" in ended.err and "manyturn.agents.vllm.serve MODEL" in ended.err
+    assert (
+        ended.code and f"{gone} does not answer" in ended.err and "manyturn.agents.engine.vllm.serve MODEL" in ended.err
+    )
     assert not list(tmp_path.glob("manyturn-vllm-*")), "the weights are left there"
     ended = command(*words(page, "--out", tmp_path / "page"))
     assert ended.code and f"{page} does not serve /version" in ended.err and "vllm.serve MODEL" in ended.err
@@ -62,7 +64,7 @@ def test_a_server_that_others_can_reach_is_used_and_started_with_a_token_alone(c
     ended = command(*words("http://gpu7:8000", "--out", tmp_path / "short"))
     assert ended.code == 2 and f"{VARIABLE} is no token" in ended.err
     monkeypatch.delenv(VARIABLE)
-    serving = [sys.executable, "-m", "manyturn.agents.vllm.serve", "model", "--host", "0.0.0.0"]
+    serving = [sys.executable, "-m", "manyturn.agents.engine.vllm.serve", "model", "--host", "0.0.0.0"]
     served = subprocess.run(serving, capture_output=True, text=True)
     assert served.returncode == 1 and f"{VARIABLE}" in served.stderr and len(served.stderr.splitlines()) == 1
 

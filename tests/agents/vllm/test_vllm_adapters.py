@@ -8,11 +8,11 @@ import torch
 from peft import LoraConfig, get_peft_model
 from tiny_for_vllm import LONG, ask, gap, tiny_for_vllm
 
-from manyturn.agents.engine_config import EngineContext, build_engine
-from manyturn.agents.language_model import LanguageModel
-from manyturn.agents.vllm.engine import VllmEngine
-from manyturn.agents.vllm.options import VllmConfig
-from manyturn.agents.weights import ModuleWeights
+from manyturn.agents.engine.engine_config import EngineContext, build_engine
+from manyturn.agents.engine.vllm.engine import VllmEngine
+from manyturn.agents.engine.vllm.options import VllmConfig
+from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.model.language_model import LanguageModel
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800), pytest.mark.usefixtures("vllm_package")]
 

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from tiny_for_vllm import KEY, LONG, ask, changed, gap
 
-from manyturn.agents.agent import Agent, AgentConfig
-from manyturn.agents.engine import EngineError, Reply, Sampling
-from manyturn.agents.engine_config import EngineContext, build_engine
-from manyturn.agents.episode import Episode
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.gather import Patience, gather
-from manyturn.agents.language_model import LanguageModel
-from manyturn.agents.vllm.engine import VllmEngine
-from manyturn.agents.vllm.options import VllmConfig
-from manyturn.agents.weights import ModuleWeights
+from manyturn.agents.engine.engine import EngineError, Reply, Sampling
+from manyturn.agents.engine.engine_config import EngineContext, build_engine
+from manyturn.agents.engine.vllm.engine import VllmEngine
+from manyturn.agents.engine.vllm.options import VllmConfig
+from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.model.language_model import LanguageModel
+from manyturn.agents.play.agent import Agent, AgentConfig
+from manyturn.agents.play.concurrent_episodes import Patience, gather
+from manyturn.agents.play.episode import Episode
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.seats import open_seats
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]

@@ -9,11 +9,11 @@ import pytest
 from half_way import EXTENSION, ORDER, reached
 from tiny_for_vllm import ask, changed, gap
 
-from manyturn.agents.engine import EngineError
-from manyturn.agents.engine_config import EngineContext, build_engine
-from manyturn.agents.vllm.engine import VllmEngine
-from manyturn.agents.vllm.options import VllmConfig
-from manyturn.agents.weights import ModuleWeights
+from manyturn.agents.engine.engine import EngineError
+from manyturn.agents.engine.engine_config import EngineContext, build_engine
+from manyturn.agents.engine.vllm.engine import VllmEngine
+from manyturn.agents.engine.vllm.options import VllmConfig
+from manyturn.agents.engine.weights import ModuleWeights
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800), pytest.mark.usefixtures("vllm_package")]
 
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800), pytest.mark.usefixtur
 @pytest.fixture(scope="module")
 def engine(language, run) -> Iterator[VllmEngine]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("manyturn.agents.vllm.process.EXTENSION", EXTENSION)
+        patch.setattr("manyturn.agents.engine.vllm.process.EXTENSION", EXTENSION)
         context = EngineContext(language.model, language.template.end_ids)
         made = build_engine(VllmConfig(kv_gib=0.25, max_batch=16), context)
         assert isinstance(made, VllmEngine)

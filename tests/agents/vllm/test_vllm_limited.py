@@ -9,17 +9,17 @@ import pytest
 from test_vllm_runs import TINY
 from tiny_for_vllm import KEY, LONG, changed, choices_of, gap, limited_gap
 
-from manyturn.agents.agent import Agent, AgentConfig
-from manyturn.agents.engine import EngineError, Reply, Sampling
-from manyturn.agents.engine_config import EngineContext, build_engine
-from manyturn.agents.gather import Patience, gather
-from manyturn.agents.vllm.engine import VllmEngine
-from manyturn.agents.vllm.options import VllmConfig
+from manyturn.agents.engine.engine import EngineError, Reply, Sampling
+from manyturn.agents.engine.engine_config import EngineContext, build_engine
+from manyturn.agents.engine.vllm.engine import VllmEngine
+from manyturn.agents.engine.vllm.options import VllmConfig
+from manyturn.agents.play.agent import Agent, AgentConfig
+from manyturn.agents.play.concurrent_episodes import Patience, gather
 from manyturn.envs.contract.layers import overlay
 from manyturn.envs.hosting.seats import open_seats
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 

@@ -8,12 +8,12 @@ import faulty_vllm  # noqa: F401  registers an engine
 import pytest
 import torch
 
-from manyturn.agents.language_model import load_pretrained
+from manyturn.agents.model.language_model import load_pretrained
 from manyturn.envs.contract.layers import overlay
-from manyturn.trainers.learn.policy_optimizer import LearningFailed
+from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600), pytest.mark.usefixtures("vllm_package")]
 SMOLLM2: dict[str, Any] = {

@@ -16,21 +16,21 @@ from peft import LoraConfig, get_peft_model
 from tiny_for_vllm import KEY, LONG, ask, changed, choices_of, gap, limited_gap, tiny_for_vllm
 from vllm_servers import TOKEN, Served
 
-from manyturn.agents.agent import Agent, AgentConfig
-from manyturn.agents.engine import EngineError, EngineRefused, Reply, Sampling
-from manyturn.agents.engine_config import EngineContext, build_engine
-from manyturn.agents.episode import Episode
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.gather import Patience, gather
-from manyturn.agents.language_model import LanguageModel
-from manyturn.agents.vllm.access import VARIABLE
-from manyturn.agents.vllm.options import VllmServerConfig
-from manyturn.agents.vllm.server_engine import VllmServerEngine
-from manyturn.agents.weights import ModuleWeights
+from manyturn.agents.engine.engine import EngineError, EngineRefused, Reply, Sampling
+from manyturn.agents.engine.engine_config import EngineContext, build_engine
+from manyturn.agents.engine.vllm.access import VARIABLE
+from manyturn.agents.engine.vllm.options import VllmServerConfig
+from manyturn.agents.engine.vllm.server_engine import VllmServerEngine
+from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.model.language_model import LanguageModel
+from manyturn.agents.play.agent import Agent, AgentConfig
+from manyturn.agents.play.concurrent_episodes import Patience, gather
+from manyturn.agents.play.episode import Episode
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.seats import open_seats
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600), pytest.mark.usefixtures("vllm_package")]
 MAZE = "manyturn/Maze-v0"

@@ -5,12 +5,12 @@ from typing import Any
 
 import torch
 
-from manyturn.agents.choices import Choices, ReplyChoices
-from manyturn.agents.engine import Engine, Reply, Sampling
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.formats.free_text import FreeText, FreeTextConfig
-from manyturn.agents.language_model import LanguageModel, build_tiny
-from manyturn.agents.weights import ModuleWeights
+from manyturn.agents.engine.engine import Engine, Reply, Sampling
+from manyturn.agents.engine.weights import ModuleWeights
+from manyturn.agents.model.language_model import LanguageModel, build_tiny
+from manyturn.agents.text.choices import Choices, ReplyChoices
+from manyturn.agents.text.formats.free_text import FreeText, FreeTextConfig
+from manyturn.agents.tokens.episode_key import EpisodeKey
 
 KEY = EpisodeKey(0, "train/1", "a", 0)
 LONG = [5 + 7 * i % 90 for i in range(300)]  # more than two of the CPU build's blocks, which have 128 tokens

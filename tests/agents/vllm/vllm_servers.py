@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from manyturn.agents.vllm.access import VARIABLE
+from manyturn.agents.engine.vllm.access import VARIABLE
 
 TOKEN = "a-token-for-the-tests-of-servers"
 _PATIENCE = 1800.0  # seconds until a server is up on a machine that is busy with something else
@@ -41,7 +41,7 @@ class Served:
         self.start()
 
     def start(self) -> None:
-        words = [sys.executable, "-m", "manyturn.agents.vllm.serve", str(self.model), "--port", str(self.port)]
+        words = [sys.executable, "-m", "manyturn.agents.engine.vllm.serve", str(self.model), "--port", str(self.port)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [*words, "--kv-gib", "0.25", *self.more],

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 import pytest
 
 import manyturn as mt
-from manyturn.agents.records import read_episodes
+from manyturn.agents.records.episode_rows import read_episodes
 from manyturn.envs.contract.environments import NeedsSetup, UnknownEnv
 from manyturn.envs.hosting.host import Host
 

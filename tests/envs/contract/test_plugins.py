@@ -59,7 +59,7 @@ def test_a_function_that_raises_is_placed_in_its_file(tmp_path):
 def test_commands_go_on_with_a_warning_of_one_line(tmp_path):
     plugin_package.install(tmp_path, "broken_one", "import no_such_package\n")
     plugin_package.install(tmp_path, "odd_one", "import manyturn\nmanyturn.register('odd/World-v0', 'nowhere:World')\n")
-    code = "import sys; from manyturn.cli import main; sys.argv = ['manyturn', 'envs']; main()"
+    code = "import sys; from manyturn.cli.app import main; sys.argv = ['manyturn', 'envs']; main()"
     found = python(code, tmp_path)
     assert found.returncode == 0 and "manyturn/GuessNumber-v0" in found.stdout
     assert "\n  odd/World-v0: " in found.stdout and "No module named 'nowhere'" in found.stdout

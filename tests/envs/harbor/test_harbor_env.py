@@ -10,7 +10,7 @@ import pytest
 from harbor_folders import PLAIN, STEPS, says, written
 
 import manyturn as mt
-from manyturn.agents.records import read_episodes
+from manyturn.agents.records.episode_rows import read_episodes
 from manyturn.containers.container_engine import client
 from manyturn.envs.contract.text_env import Unsupported
 from manyturn.envs.harbor.verifier import Broken

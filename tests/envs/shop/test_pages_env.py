@@ -14,9 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from manyturn.agents.episode import Ending
-from manyturn.agents.gather import gather
-from manyturn.agents.scripted import Scripted
+from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.play.episode import Ending
+from manyturn.agents.play.scripted import Scripted
 from manyturn.envs.conformance.check import check
 from manyturn.envs.contract.environments import make
 from manyturn.envs.contract.keys import generator
@@ -26,7 +26,7 @@ from manyturn.envs.shop.pages_env import ShopPages
 from manyturn.envs.shop.text import pieces
 from manyturn.envs.shop.visit_env import VisitEnv
 from manyturn.envs.web.browser import the_browser
-from manyturn.trainers.play.rollouts import plan_groups
+from manyturn.trainers.play.rollout.rollouts import plan_groups
 
 ID = "manyturn/ShopPages-v0"
 SMALL = {"products": 100, "difficulty": "hard"}

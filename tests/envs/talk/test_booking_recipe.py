@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from manyturn.agents.language_model import tiny_tokenizer
-from manyturn.agents.vocabulary import texts_of
+from manyturn.agents.model.language_model import tiny_tokenizer
+from manyturn.agents.play.vocabulary import texts_of
 from manyturn.envs.hosting.host import Host
 from manyturn.envs.hosting.seats import InlineSeats
 from manyturn.recipes import load_recipe
@@ -39,7 +39,7 @@ def test_the_gate_stands_between_failure_and_success_of_an_environment_that_pays
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_the_recipe_learns(tmp_path):
-    from manyturn.trainers.run.loop import train
+    from manyturn.trainers.run.loop.loop import train
 
     small = {"steps": 12, "evaluation": {"limit": 150}}
     summary = asyncio.run(train(configure(load_recipe("booking-tiny"), small), tmp_path / "run"))

@@ -101,7 +101,7 @@ def all_cases() -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
 
 
 def bad_input() -> Iterator[str]:
-    from manyturn import cli
+    from manyturn.cli import app
 
     errors = tests("manyturn/test_errors.py")
     with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
@@ -109,7 +109,7 @@ def bad_input() -> Iterator[str]:
         for line, _ in errors.BAD_INPUT:
             sys.argv, said = ["manyturn", *words_of(line)], io.StringIO()
             with contextlib.redirect_stderr(said), contextlib.suppress(SystemExit):
-                cli.main()
+                app.main()
             yield input_row(line, said.getvalue(), Path(name))
 
 

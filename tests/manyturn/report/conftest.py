@@ -36,8 +36,8 @@ def payloads() -> tuple[str, ...]:
 @pytest.fixture(scope="session")
 def evaluations(tmp_path_factory) -> tuple[Path, Path]:
     """The expert's and the random policy's, on one panel."""
-    from manyturn.agents.evaluate import evaluate
-    from manyturn.agents.scripted import Scripted
+    from manyturn.agents.evaluation.evaluate import evaluate
+    from manyturn.agents.play.scripted import Scripted
     from manyturn.envs.contract.panel import make_panel
     from manyturn.envs.hosting.seats import open_seats
 

@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import quote
 
-from manyturn.agents.episode import Episode
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.gather import gather
-from manyturn.agents.records import episode_rows, turn_rows
-from manyturn.agents.scripted import Scripted
+from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.play.episode import Episode
+from manyturn.agents.play.scripted import Scripted
+from manyturn.agents.records.episode_rows import episode_rows, turn_rows
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.hosting.seats import InlineSeats
 from manyturn.report.page import static_page

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from manyturn.report.page import static_page
-from manyturn.visible import visible
+from manyturn.terminal.escape import visible
 
 LAPTOP, PHONE = {"width": 1366, "height": 768}, {"width": 390, "height": 844}
 

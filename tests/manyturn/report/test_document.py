@@ -12,8 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_format import checked, names_of
 
-from manyturn.agents.compare import CompareError
-from manyturn.agents.records import EPISODES, RecordsError, read_episodes, read_turns, turn_schema, write_table
+from manyturn.agents.evaluation.paired_comparison import CompareError
+from manyturn.agents.records.episode_rows import (
+    EPISODES,
+    RecordsError,
+    read_episodes,
+    read_turns,
+    turn_schema,
+    write_table,
+)
 from manyturn.envs.contract.keys import generator
 from manyturn.report import document as documents
 from manyturn.report.document import document_of
@@ -23,7 +30,7 @@ from manyturn.report.selection import quotas, spread_order, whole_groups
 from manyturn.report.write import write_report
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 MAZE = "manyturn/Maze-v0"
 HOSTILE = ("\x00\x1b[31m\u202e", "</script><script>alert(1)</script>", "\u2028\ud7ff\U0010ffff", "", "漢" * 20_000)

@@ -9,10 +9,10 @@ from collections import Counter
 import pytest
 from report_format import checked, names_of
 
-from manyturn.agents.compare import CompareError, compare, read_evaluation
-from manyturn.agents.evaluate import evaluate
-from manyturn.agents.records import EPISODES, read_episodes, read_turns, turn_schema, write_table
-from manyturn.agents.scripted import Scripted
+from manyturn.agents.evaluation.evaluate import evaluate
+from manyturn.agents.evaluation.paired_comparison import CompareError, compare, read_evaluation
+from manyturn.agents.play.scripted import Scripted
+from manyturn.agents.records.episode_rows import EPISODES, read_episodes, read_turns, turn_schema, write_table
 from manyturn.envs.contract.panel import Panel, make_panel
 from manyturn.envs.hosting.seats import open_seats
 from manyturn.report import document as documents

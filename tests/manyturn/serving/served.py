@@ -69,7 +69,7 @@ def process(env: str, wire: str, *words: str) -> Iterator[tuple[str, subprocess.
 async def serving(env: str, wire: str, token: str | None = None, **served: Any) -> AsyncIterator[tuple[str, Any]]:
     """A server in this event loop: its address, and its episodes."""
     from manyturn.serving.server import Listening, Served, serve
-    from manyturn.serving.wires import wire_of
+    from manyturn.serving.wires.registry import wire_of
 
     chosen, held, address = wire_of(wire), [], asyncio.get_running_loop().create_future()
 

@@ -1,4 +1,4 @@
-"""Environments on NeMo Gym's wire, request by request; tests/manyturn/hosts has the tests with its own agent."""
+"""Environments on NeMo Gym's wire, request by request; tests/manyturn/integrations has the tests with its own agent."""
 
 import asyncio
 import json

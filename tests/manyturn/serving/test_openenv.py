@@ -1,4 +1,4 @@
-"""Environments on OpenEnv's wire, message by message; tests/manyturn/hosts has the tests with its own client."""
+"""Environments on OpenEnv's wire, message by message; tests/manyturn/integrations has the tests with its own client."""
 
 import asyncio
 from importlib.util import find_spec

@@ -13,11 +13,11 @@ from pydantic import ValidationError
 from test_credit_properties import METHODS
 
 from manyturn.trainers.credit.advantages.spo import SpoConfig, spo, task_weights
+from manyturn.trainers.credit.batch.reply_tokens import places_in_episode, token_rewards, whitened
+from manyturn.trainers.credit.batch.timeline import Timeline
+from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.pipeline import Credit, CreditConfig, credit
-from manyturn.trainers.credit.reply_tokens import places_in_episode, token_rewards, whitened
 from manyturn.trainers.credit.stages import ADVANTAGES, MODULATIONS
-from manyturn.trainers.credit.timeline import Timeline
-from manyturn.trainers.credit.turn_batch import TurnBatch
 
 GAE = [
     {"name": "gae", "gamma": 0.9, "lam": 0.8},

@@ -9,8 +9,8 @@ from credit_batches import advantage, batches, quick, rewards, rows, with_reward
 from hypothesis import given
 from hypothesis import strategies as st
 
+from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
-from manyturn.trainers.credit.turn_batch import TurnBatch
 
 GRPO = [{"name": "grpo"}, {"name": "grpo", "std": False}, {"name": "grpo", "stats_over": "rows"}]
 RLOO = [{"name": "rloo"}, {"name": "rloo", "stats_over": "rows"}]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from short_runs import short_run
 
 from manyturn.recipes import load_recipe
-from manyturn.trainers.credit.turn_batch import TurnBatch
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.credit.batch.turn_batch import TurnBatch
+from manyturn.trainers.run.loop.loop import train
 
 JOINT = {"name": "igpo", "baseline": "joint"}
 SEPARATE = {"name": "igpo", "baseline": "separate"}

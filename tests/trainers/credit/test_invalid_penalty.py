@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.pipeline import credit
-from manyturn.trainers.credit.turn_batch import TurnBatch
 
 PENALTY = {"name": "invalid_penalty", "coef": 0.1}
 BOTH = ("format_valid", "understood")

@@ -8,9 +8,9 @@ from credit_batches import advantage, batches, quick
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
 from manyturn.trainers.credit.stages import MODULATIONS
-from manyturn.trainers.credit.turn_batch import TurnBatch
 
 MODULATED = [{"name": "empg", "k": 2.0}, {"name": "entropy_weight", "a": -0.5}]
 

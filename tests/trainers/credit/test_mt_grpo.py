@@ -8,8 +8,8 @@ from credit_batches import advantage, batches, quick
 from hypothesis import given
 from hypothesis import strategies as st
 
+from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
-from manyturn.trainers.credit.turn_batch import TurnBatch
 
 
 @quick

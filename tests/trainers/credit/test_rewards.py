@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyturn.envs.contract.options import ConfigError
-from manyturn.trainers.credit.episode_sums import last_K
+from manyturn.trainers.credit.batch.episode_sums import last_K
+from manyturn.trainers.credit.batch.reward_parts import PATIENCE
+from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
-from manyturn.trainers.credit.reward_parts import PATIENCE
 from manyturn.trainers.credit.rewards.gated import GatedConfig
 from manyturn.trainers.credit.rewards.igpo import IgpoRewardConfig
 from manyturn.trainers.credit.rewards.overlong import OverlongConfig
 from manyturn.trainers.credit.rewards.spa import SpaConfig
 from manyturn.trainers.credit.rewards.tiers import TiersConfig
 from manyturn.trainers.credit.stages import REWARDS, Rewarded, StageConfig
-from manyturn.trainers.credit.turn_batch import TurnBatch
 
 GATES = [{"threshold": 0.5}, {"part": "step", "threshold": -0.25}]
 STAGES = [

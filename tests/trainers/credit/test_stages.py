@@ -14,15 +14,15 @@ import tomli_w
 from pydantic import ValidationError
 
 from manyturn.envs.contract.options import Options
+from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
 from manyturn.trainers.credit.stages import ADVANTAGES, MODULATIONS, REWARDS, StageConfig
-from manyturn.trainers.credit.turn_batch import TurnBatch
-from manyturn.trainers.learn.objective import OBJECTIVES
-from manyturn.trainers.play.pool import CURRICULA
+from manyturn.trainers.learn.objective.objective import OBJECTIVES
+from manyturn.trainers.play.tasks.pool import CURRICULA
 
 PLUGIN = """
 from typing import Literal
-from manyturn.trainers.credit.groups import deviation, score_statistics
+from manyturn.trainers.credit.groups.group_statistics import deviation, score_statistics
 from manyturn.trainers.credit.stages import ADVANTAGES, StageConfig
 
 class CentredConfig(StageConfig):
@@ -266,7 +266,7 @@ def test_recipes_are_checked_without_torch():
     code = """if True:
         import sys
         from manyturn.trainers.credit.pipeline import CreditConfig
-        from manyturn.trainers.learn.objective import OBJECTIVES
+        from manyturn.trainers.learn.objective.objective import OBJECTIVES
         CreditConfig(rewards=("invalid_penalty",), advantage="gigpo")
         OBJECTIVES.parse({"name": "clip", "kl": {"coef": 0.01}})
         sys.exit("torch" in sys.modules)

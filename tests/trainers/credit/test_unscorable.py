@@ -2,12 +2,12 @@
 
 import asyncio
 
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.gather import gather
-from manyturn.agents.scripted import Scripted
+from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.play.scripted import Scripted
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.seats import open_seats
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
-from manyturn.trainers.play.rollouts import describe, turn_batch
+from manyturn.trainers.play.rollout.rollouts import describe, turn_batch
 
 
 def test_a_reward_that_nobody_can_know_is_neither_zero_nor_an_error(tmp_path):

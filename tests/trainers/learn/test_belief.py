@@ -9,15 +9,15 @@ import torch
 from learning import learns
 from played_guesses import MOST_TURNS, guess_model, played, resumed_to_the_bit, short_guesses
 
-from manyturn.agents.agent import AgentConfig
-from manyturn.agents.episode import Episode
-from manyturn.agents.language_model import LanguageModel
-from manyturn.agents.recorded import episode_from_plain, episode_to_plain
+from manyturn.agents.model.language_model import LanguageModel
+from manyturn.agents.play.agent import AgentConfig
+from manyturn.agents.play.episode import Episode
+from manyturn.agents.records.plain_episode import episode_from_plain, episode_to_plain
 from manyturn.envs.hosting.host import Host
-from manyturn.trainers.learn.belief import Forced, Questions, believed
-from manyturn.trainers.learn.pass_budget import PassBudget
+from manyturn.trainers.learn.passes.pass_budget import PassBudget
+from manyturn.trainers.learn.reading.belief import Forced, Questions, believed
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 AGENTS = {
     "whole": AgentConfig(),

@@ -13,22 +13,22 @@ import tomli_w
 import torch
 from played_guesses import guess_model, played
 
-from manyturn.agents.agent import Agent, AgentConfig
-from manyturn.agents.engine import Sampling
-from manyturn.agents.records import read_turns
-from manyturn.agents.transformers_engine import TransformersEngine
+from manyturn.agents.engine.engine import Sampling
+from manyturn.agents.engine.transformers_engine import TransformersEngine
+from manyturn.agents.play.agent import Agent, AgentConfig
+from manyturn.agents.records.episode_rows import read_turns
 from manyturn.envs.contract.options import ConfigError
-from manyturn.trainers.learn.column import COLUMNS, ColumnConfig, PlayedStep, with_columns
-from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.objectives.clip import ClipConfig
-from manyturn.trainers.learn.samples import samples_of
-from manyturn.trainers.play.rollouts import turn_batch
+from manyturn.trainers.learn.learner.column import COLUMNS, ColumnConfig, PlayedStep, with_columns
+from manyturn.trainers.learn.learner.learner import Learner
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
+from manyturn.trainers.learn.passes.samples import samples_of
+from manyturn.trainers.play.rollout.rollouts import turn_batch
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.checkpoint import newest_checkpoint, read_state
 from manyturn.trainers.record.metrics import METRICS, define
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 EIGHT = f"{Path(__file__).parents[1] / 'eight.py'}:Eight"
 SIZES: dict[str, Any] = {
@@ -55,7 +55,7 @@ SURPRISE = '''
 from typing import ClassVar, Literal
 import numpy as np
 from manyturn.trainers.credit.stages import ADVANTAGES, StageConfig
-from manyturn.trainers.learn.column import COLUMNS, ColumnConfig, Supplied
+from manyturn.trainers.learn.learner.column import COLUMNS, ColumnConfig, Supplied
 from manyturn.trainers.record.checkpoint import newest_checkpoint, read_state
 from manyturn.trainers.record.metrics import METRICS, define
 

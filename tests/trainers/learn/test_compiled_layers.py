@@ -11,13 +11,13 @@ import torch
 from learner_steps import learn
 from torch._dynamo.utils import counters
 
-from manyturn.agents.language_model import build_tiny
+from manyturn.agents.model.language_model import build_tiny
 from manyturn.envs.contract.keys import generator
-from manyturn.trainers.learn.compiled_layers import check_compiles
-from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.objective import OBJECTIVES
-from manyturn.trainers.learn.samples import Sample
+from manyturn.trainers.learn.learner.learner import Learner
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.objective.objective import OBJECTIVES
+from manyturn.trainers.learn.passes.compiled_layers import check_compiles
+from manyturn.trainers.learn.passes.samples import Sample
 
 pytestmark = pytest.mark.skipif(
     shutil.which("g++") is None and shutil.which("clang++") is None, reason="compiling needs g++ or clang++"
@@ -75,7 +75,7 @@ def test_compiled_layers_compute_the_same_and_are_compiled_a_few_times_for_all_l
 def test_what_is_missing_is_said_before_a_run_begins():
     """In a process of its own, since PyTorch remembers the compiler that it found."""
     program = (
-        "import torch\nfrom manyturn.trainers.learn.compiled_layers import check_compiles\n"
+        "import torch\nfrom manyturn.trainers.learn.passes.compiled_layers import check_compiles\n"
         "from manyturn.envs.contract.options import ConfigError\n"
         "try:\n    check_compiles(torch.device('cpu'))\nexcept ConfigError as error:\n    print(error)\n"
     )

@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from played_guesses import guess_model, played, resumed_to_the_bit, short_guesses
 
-from manyturn.agents.agent import AgentConfig
-from manyturn.agents.episode import Episode
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.ledger import Ledger
+from manyturn.agents.play.agent import AgentConfig
+from manyturn.agents.play.episode import Episode
+from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.agents.tokens.ledger import Ledger
 from manyturn.envs.contract.task import Task
 from manyturn.trainers.learn.columns.drift import drifts, visited
-from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.objectives.clip import ClipConfig
+from manyturn.trainers.learn.learner.learner import Learner
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
 from manyturn.trainers.record.run_folder import read_metrics
 
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from short_runs import short_run
 
 from manyturn.envs.contract.options import ConfigError
-from manyturn.trainers.learn.epo import EpoConfig
-from manyturn.trainers.learn.objective_memory import ObjectiveMemory
-from manyturn.trainers.learn.objectives.clip import ClipConfig
+from manyturn.trainers.learn.objective.epo import EpoConfig
+from manyturn.trainers.learn.objective.objective_memory import ObjectiveMemory
+from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 BRIEF = {"warmup": {"episodes": 0}, "rollout": {"cut_share": 1.0}, "evaluation": {"limit": 1}, "checkpoint_every": 9}
 

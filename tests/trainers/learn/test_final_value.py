@@ -10,19 +10,19 @@ import torch
 from played_guesses import guess_model, played
 from short_runs import figures, short_run
 
-from manyturn.agents.agent import Agent, AgentConfig
-from manyturn.agents.engine import Sampling
-from manyturn.agents.transformers_engine import TransformersEngine
+from manyturn.agents.engine.engine import Sampling
+from manyturn.agents.engine.transformers_engine import TransformersEngine
+from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.recipes import load_recipe
-from manyturn.trainers.learn.column import COLUMNS, PlayedStep, with_columns
-from manyturn.trainers.learn.head_config import ValueHeadConfig
-from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.objectives.clip import ClipConfig
-from manyturn.trainers.learn.samples import samples_of
-from manyturn.trainers.play.rollouts import turn_batch
+from manyturn.trainers.learn.heads.head_config import ValueHeadConfig
+from manyturn.trainers.learn.learner.column import COLUMNS, PlayedStep, with_columns
+from manyturn.trainers.learn.learner.learner import Learner
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
+from manyturn.trainers.learn.passes.samples import samples_of
+from manyturn.trainers.play.rollout.rollouts import turn_batch
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 ODD = f"{Path(__file__).parents[1].joinpath('odd_replies.py')}:OddReplies"
 CONTEXTS = [{}, {"context": {"name": "window", "turns": 1}}]

@@ -13,21 +13,21 @@ from hypothesis import strategies as st
 from learner_steps import CPU, episodes_of, learn
 from safetensors.torch import load_file
 
-from manyturn.agents.agent import AgentConfig
-from manyturn.agents.language_model import LanguageModel, build_tiny, load_pretrained
-from manyturn.agents.torch_models import layers_of
-from manyturn.agents.vocabulary import texts_of
+from manyturn.agents.model.language_model import LanguageModel, build_tiny, load_pretrained
+from manyturn.agents.model.torch_models import layers_of
+from manyturn.agents.play.agent import AgentConfig
+from manyturn.agents.play.vocabulary import texts_of
 from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.hosting.seats import InlineSeats
-from manyturn.trainers.learn.adapters import add_adapters
-from manyturn.trainers.learn.head_config import HeadConfig, ProgressHeadConfig, ValueHeadConfig
-from manyturn.trainers.learn.imitation import imitate
-from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.objective import OBJECTIVES
-from manyturn.trainers.learn.samples import Sample, at_said
+from manyturn.trainers.learn.heads.head_config import HeadConfig, ProgressHeadConfig, ValueHeadConfig
+from manyturn.trainers.learn.learner.adapters import add_adapters
+from manyturn.trainers.learn.learner.imitation import imitate
+from manyturn.trainers.learn.learner.learner import Learner
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.objective.objective import OBJECTIVES
+from manyturn.trainers.learn.passes.samples import Sample, at_said
 from manyturn.trainers.recipe.config import parse_config
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 DEEP = 4
 HEADS: dict[str, Sequence[HeadConfig]] = {

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from manyturn.envs.contract.keys import generator
-from manyturn.trainers.learn.head_config import ProgressHeadConfig, ValueHeadConfig
-from manyturn.trainers.learn.head_fits import GradientFit, LeastSquaresFit, fit_of, with_one
-from manyturn.trainers.learn.heads import ProgressHead
+from manyturn.trainers.learn.heads.head_config import ProgressHeadConfig, ValueHeadConfig
+from manyturn.trainers.learn.heads.head_fits import GradientFit, LeastSquaresFit, fit_of, with_one
+from manyturn.trainers.learn.heads.heads import ProgressHead
 
 LIKE, D = torch.zeros(1), 8
 

@@ -9,14 +9,15 @@ import pytest
 import torch
 from learner_steps import earned, episodes_of, equal, learn, learner, weights
 
-from manyturn.agents.episode import Episode
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.ledger import Ledger
+from manyturn.agents.play.episode import Episode
+from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.agents.tokens.ledger import Ledger
 from manyturn.envs.contract.task import Task
-from manyturn.trainers.learn import forward, heads
-from manyturn.trainers.learn.head_config import ProgressHeadConfig, ValueHeadConfig
-from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.learn.samples import Sample, at_said, on_said, samples_of
+from manyturn.trainers.learn.heads import heads
+from manyturn.trainers.learn.heads.head_config import ProgressHeadConfig, ValueHeadConfig
+from manyturn.trainers.learn.learner.learner import Learner
+from manyturn.trainers.learn.passes import forward
+from manyturn.trainers.learn.passes.samples import Sample, at_said, on_said, samples_of
 
 CRITIC, ESTIMATOR = ValueHeadConfig(lr=0.05), ProgressHeadConfig(lr=0.05)
 EVERYTHING = {

@@ -3,7 +3,7 @@
 import pytest
 from learning import learns, often
 
-from manyturn.trainers.learn.objective import OBJECTIVES
+from manyturn.trainers.learn.objective.objective import OBJECTIVES
 
 
 @pytest.mark.parametrize("name", often(sorted({*OBJECTIVES.names()} - {"clip"})))

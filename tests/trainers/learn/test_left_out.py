@@ -13,9 +13,9 @@ from short_runs import figures, short_run
 
 from manyturn.recipes import load_recipe
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
-from manyturn.trainers.learn.samples import at_said
+from manyturn.trainers.learn.passes.samples import at_said
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 ODD = f"{Path(__file__).parents[1].joinpath('odd_replies.py')}:OddReplies"
 QUICK = {"env": {"id": ODD}, "evaluation": {"limit": 1}, "warmup": {"episodes": 0}}

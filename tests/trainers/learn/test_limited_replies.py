@@ -9,25 +9,25 @@ import numpy as np
 import pytest
 import torch
 
-from manyturn.agents.agent import Agent, AgentConfig, Demonstrator
-from manyturn.agents.engine import Sampling
-from manyturn.agents.episode import Episode
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.formats.tagged import TaggedConfig
-from manyturn.agents.gather import Patience, gather
-from manyturn.agents.language_model import LanguageModel, build_tiny
-from manyturn.agents.recorded import episode_from_plain, episode_to_plain
-from manyturn.agents.scripted import Scripted
-from manyturn.agents.transformers_engine import TransformersEngine
-from manyturn.agents.vocabulary import texts_of
+from manyturn.agents.engine.engine import Sampling
+from manyturn.agents.engine.transformers_engine import TransformersEngine
+from manyturn.agents.model.language_model import LanguageModel, build_tiny
+from manyturn.agents.play.agent import Agent, AgentConfig, Demonstrator
+from manyturn.agents.play.concurrent_episodes import Patience, gather
+from manyturn.agents.play.episode import Episode
+from manyturn.agents.play.scripted import Scripted
+from manyturn.agents.play.vocabulary import texts_of
+from manyturn.agents.records.plain_episode import episode_from_plain, episode_to_plain
+from manyturn.agents.text.formats.tagged import TaggedConfig
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.hosting.seats import open_seats
 from manyturn.trainers.learn.columns.drift import drifts, visited
-from manyturn.trainers.learn.imitation import imitate
-from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.objective import OBJECTIVES
-from manyturn.trainers.learn.samples import Sample, at_said, samples_of
-from manyturn.trainers.learn.step_reading import StepReading
+from manyturn.trainers.learn.learner.imitation import imitate
+from manyturn.trainers.learn.learner.learner import Learner
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.objective.objective import OBJECTIVES
+from manyturn.trainers.learn.passes.samples import Sample, at_said, samples_of
+from manyturn.trainers.learn.reading.step_reading import StepReading
 
 LAMPS = f"{Path(__file__).parents[1] / 'lamps.py'}:Lamps"
 CONFIG = AgentConfig(only_admissible=True, instructions=False, format=TaggedConfig())

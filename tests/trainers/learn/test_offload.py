@@ -10,22 +10,22 @@ import torch
 from learner_steps import episodes_of, equal, learn, learner, model, weights
 from pretended_gpu import pretended
 
-from manyturn.agents.decoding.memory import _beside
-from manyturn.agents.engine_config import EngineContext
+from manyturn.agents.engine.decoding.memory import _beside
+from manyturn.agents.engine.engine_config import EngineContext
 from manyturn.envs.contract.layers import overlay
 from manyturn.envs.contract.options import ConfigError
 from manyturn.recipes import load_recipe
-from manyturn.trainers.learn import pass_memory
-from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.objective import OBJECTIVES
-from manyturn.trainers.learn.pass_memory import check_fits, update_memory
+from manyturn.trainers.learn.learner import pass_memory
+from manyturn.trainers.learn.learner.learner import Learner
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.learner.pass_memory import check_fits, update_memory
+from manyturn.trainers.learn.objective.objective import OBJECTIVES
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.checkpoint import weights_hash
 from manyturn.trainers.record.run_folder import RunFolder
-from manyturn.trainers.record.state import State
-from manyturn.trainers.run.run import open_run
-from manyturn.trainers.run.step import train_step
+from manyturn.trainers.record.run_state import State
+from manyturn.trainers.run.setup.run import open_run
+from manyturn.trainers.run.step.step import train_step
 
 DECAYS: dict[str, Any] = {"weight_decay": 0.1, "minibatch": 2, "epochs": 2}
 SMALL: dict[str, Any] = {

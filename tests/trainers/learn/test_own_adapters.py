@@ -9,14 +9,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from manyturn.agents.agent import AgentConfig
-from manyturn.agents.language_model import build_tiny
-from manyturn.agents.vocabulary import texts_of
+from manyturn.agents.model.language_model import build_tiny
+from manyturn.agents.play.agent import AgentConfig
+from manyturn.agents.play.vocabulary import texts_of
 from manyturn.envs.hosting.seats import InlineSeats
 from manyturn.trainers.recipe.config import RunConfig, parse_config
 from manyturn.trainers.record.checkpoint import read_tensors
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 CHANCES = f"{Path(__file__).parents[1] / 'chances.py'}:Chances"
 RANK, STEPS, LINEAR = 2, 2, 7 * 2  # of each of two layers: four of attention, three of its gated feed-forward part

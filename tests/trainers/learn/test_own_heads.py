@@ -9,13 +9,13 @@ import torch
 from learner_steps import earned, episodes_of, equal, learn, learner, model, weights
 
 from manyturn.envs.contract.keys import generator
-from manyturn.trainers.learn.head_choice import head_of
-from manyturn.trainers.learn.head_config import OwnCriticConfig, ProgressHeadConfig, ValueHeadConfig
-from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.own_body import OwnBody
-from manyturn.trainers.learn.own_heads import FixedEstimator
-from manyturn.trainers.learn.pass_budget import PassBudget
-from manyturn.trainers.learn.samples import Sample, at_said
+from manyturn.trainers.learn.heads.head_config import OwnCriticConfig, ProgressHeadConfig, ValueHeadConfig
+from manyturn.trainers.learn.heads.own_body import OwnBody
+from manyturn.trainers.learn.heads.own_heads import FixedEstimator
+from manyturn.trainers.learn.learner.head_choice import head_of
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.passes.pass_budget import PassBudget
+from manyturn.trainers.learn.passes.samples import Sample, at_said
 
 CRITIC = ValueHeadConfig(body="own", own=OwnCriticConfig(lr=1e-2, clip=None))
 PRECISE = {"body": "own", "exploration": {"lr": 1e-2, "hidden": 16}}

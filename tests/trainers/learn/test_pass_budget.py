@@ -6,11 +6,10 @@ import pytest
 import torch
 from learner_steps import earned, episodes_of, learn, learner, weights
 
-from manyturn.trainers.learn.head_config import HeadConfig, ProgressHeadConfig, ValueHeadConfig
-from manyturn.trainers.learn.imitation import imitate
-from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.learn.pass_budget import PassBudget
-from manyturn.trainers.learn.policy_optimizer import LearningFailed
+from manyturn.trainers.learn.heads.head_config import HeadConfig, ProgressHeadConfig, ValueHeadConfig
+from manyturn.trainers.learn.learner.imitation import imitate
+from manyturn.trainers.learn.learner.learner import Learner
+from manyturn.trainers.learn.passes.pass_budget import LearningFailed, PassBudget
 
 HEADS: list[tuple[HeadConfig, ...]] = [
     (),

@@ -9,18 +9,18 @@ import torch
 from learner_steps import earned, episodes_of, learner
 from short_runs import short_run
 
-from manyturn.agents.decoding import memory as engine_memory
-from manyturn.agents.language_model import LanguageModel, build_tiny
+from manyturn.agents.engine.decoding import memory as engine_memory
+from manyturn.agents.model.language_model import LanguageModel, build_tiny
 from manyturn.envs.contract.options import ConfigError
-from manyturn.trainers.learn.adapters import add_adapters
-from manyturn.trainers.learn.head_config import ValueHeadConfig
-from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.objectives.clip import ClipConfig
-from manyturn.trainers.learn.pass_memory import _Alive, check_fits, update_memory
-from manyturn.trainers.learn.samples import Sample
-from manyturn.trainers.run.loop import train
-from manyturn.trainers.run.run import open_run
+from manyturn.trainers.learn.heads.head_config import ValueHeadConfig
+from manyturn.trainers.learn.learner.adapters import add_adapters
+from manyturn.trainers.learn.learner.learner import Learner
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.learner.pass_memory import _Alive, check_fits, update_memory
+from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
+from manyturn.trainers.learn.passes.samples import Sample
+from manyturn.trainers.run.loop.loop import train
+from manyturn.trainers.run.setup.run import open_run
 
 ROWS, LENGTH = 8, 128
 

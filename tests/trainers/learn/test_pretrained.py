@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 import torch
 
-from manyturn.agents import language_model
-from manyturn.agents.agent import AgentConfig
-from manyturn.agents.language_model import ModelError, build_tiny, load_pretrained
-from manyturn.agents.template import TemplateError
-from manyturn.agents.vocabulary import texts_of
+from manyturn.agents.model import language_model
+from manyturn.agents.model.language_model import ModelError, build_tiny, load_pretrained
+from manyturn.agents.play.agent import AgentConfig
+from manyturn.agents.play.vocabulary import texts_of
+from manyturn.agents.text.template import TemplateError
 from manyturn.envs.hosting.seats import InlineSeats
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.checkpoint import newest_checkpoint, weights_hash
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 CPU = torch.device("cpu")
 
@@ -148,11 +148,11 @@ def test_settings_that_cannot_learn_are_refused(model_folder):
 
 def test_gradient_checkpointing_is_really_on(model_folder):
     """Models are loaded in evaluation mode, in which transformers leaves checkpointing out without a word."""
-    from manyturn.trainers.learn.imitation import imitate
-    from manyturn.trainers.learn.learner import Learner
-    from manyturn.trainers.learn.learner_config import LearnerConfig
-    from manyturn.trainers.learn.objectives.clip import ClipConfig
-    from manyturn.trainers.learn.samples import Sample
+    from manyturn.trainers.learn.learner.imitation import imitate
+    from manyturn.trainers.learn.learner.learner import Learner
+    from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+    from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
+    from manyturn.trainers.learn.passes.samples import Sample
 
     language = load_pretrained(str(model_folder), CPU)
     learner = Learner(language, LearnerConfig(gradient_checkpointing=True), ClipConfig(), 1.0)

@@ -11,11 +11,11 @@ from short_runs import figures, short_run
 
 from manyturn.envs.contract.options import ConfigError
 from manyturn.recipes import load_recipe
-from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.rate_schedule import rate_share, warmup_steps
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.learner.rate_schedule import rate_share, warmup_steps
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 
 def shares(steps, **options):

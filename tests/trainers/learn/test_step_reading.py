@@ -14,17 +14,17 @@ import torch
 from played_guesses import guess_model, played
 from transformers import LlamaModel
 
-from manyturn.agents.agent import AgentConfig
+from manyturn.agents.play.agent import AgentConfig
 from manyturn.recipes import load_recipe, names
 from manyturn.recipes.stack import stacked
-from manyturn.trainers.learn.head_config import ProgressHeadConfig, ValueHeadConfig
-from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.objectives.clip import ClipConfig
-from manyturn.trainers.learn.reference import Reference
-from manyturn.trainers.learn.samples import samples_of
+from manyturn.trainers.learn.heads.head_config import ProgressHeadConfig, ValueHeadConfig
+from manyturn.trainers.learn.learner.learner import Learner
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.objective.objectives.clip import ClipConfig
+from manyturn.trainers.learn.passes.samples import samples_of
+from manyturn.trainers.learn.reading.reference import Reference
 from manyturn.trainers.recipe.config import RunConfig, configure
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 EIGHT = {"env": {"id": f"{Path(__file__).parents[1] / 'eight.py'}:Eight", "args": {}, "workers": 0}}
 KINDS = {"env": {"id": "manyturn/Household-v0", "args": {"difficulty": "easy", "max_turns": 4}}}

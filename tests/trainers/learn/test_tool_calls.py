@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from short_runs import short_run
 
-from manyturn.agents.records import read_turns
+from manyturn.agents.records.episode_rows import read_turns
 from manyturn.envs.hosting.seats import InlineSeats
 from manyturn.envs.tools.calls import call_text
 from manyturn.recipes import load_recipe
 from manyturn.trainers.learn.columns.tool_calls import ToolCallsConfig, called
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 ROOM = f"{Path(__file__).parents[1].joinpath('searches.py')}:Searches"
 

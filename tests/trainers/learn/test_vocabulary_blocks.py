@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from learner_steps import episodes_of, learn, learner, weights
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from manyturn.trainers.learn import token_scores, vocabulary_blocks
-from manyturn.trainers.learn.token_scores import free_scores
-from manyturn.trainers.learn.vocabulary_blocks import blockwise_scores
+from manyturn.trainers.learn.passes import token_scores, vocabulary_blocks
+from manyturn.trainers.learn.passes.token_scores import free_scores
+from manyturn.trainers.learn.passes.vocabulary_blocks import blockwise_scores
 
 Slopes = list[torch.Tensor]
 

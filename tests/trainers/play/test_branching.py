@@ -10,21 +10,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from short_runs import figures, short_run
 
-from manyturn.agents.engine import EngineError
-from manyturn.agents.episode import Ending, Episode, TurnRecord
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.ledger import Ledger
-from manyturn.agents.recorded import episode_to_plain
-from manyturn.agents.records import read_turns
+from manyturn.agents.engine.engine import EngineError
+from manyturn.agents.play.episode import Ending, Episode, TurnRecord
+from manyturn.agents.records.episode_rows import read_turns
+from manyturn.agents.records.plain_episode import episode_to_plain
+from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.agents.tokens.ledger import Ledger
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.task import Task
-from manyturn.trainers.play.branching import Branching, branch_score, drawn_tokens, repeats, start_entropy, starts
-from manyturn.trainers.play.rollouts import plan_groups
+from manyturn.trainers.play.rollout.branching import (
+    Branching,
+    branch_score,
+    drawn_tokens,
+    repeats,
+    start_entropy,
+    starts,
+)
+from manyturn.trainers.play.rollout.rollouts import plan_groups
 from manyturn.trainers.record.run_folder import RunFolder, read_metrics
-from manyturn.trainers.run import playing
-from manyturn.trainers.run.loop import train
-from manyturn.trainers.run.playing import play_groups, starts_of
-from manyturn.trainers.run.run import open_run
+from manyturn.trainers.run.loop.loop import train
+from manyturn.trainers.run.setup.run import open_run
+from manyturn.trainers.run.step import step_episodes
+from manyturn.trainers.run.step.step_episodes import play_groups, starts_of
 
 VOCABULARY = 16
 TASKS = [Task(name, "train", {}) for name in ("a", "b", "a")]  # one comes twice
@@ -210,13 +217,13 @@ def test_a_killed_step_counts_entirely_or_is_played_again_to_the_same_bits_where
 
 def test_errors_are_allowed_as_a_share_of_the_step_not_of_a_round(tmp_path, monkeypatch):
     """A round of few branches would stop a run at the second error."""
-    allowed, gather = [], playing.gather
+    allowed, gather = [], step_episodes.gather
 
     async def noting(seats, policy, plan, **given):
         allowed.append(given["patience"].error_share * len(plan))
         return await gather(seats, policy, plan, **given)
 
-    monkeypatch.setattr(playing, "gather", noting)
+    monkeypatch.setattr(step_episodes, "gather", noting)
     with RunFolder(tmp_path / "run", resume=False) as folder:
         asyncio.run(one_step(folder, branching_run()))
     assert len(allowed) > 1 and allowed == pytest.approx([1.2] * len(allowed))
@@ -243,14 +250,14 @@ class Leaving(mt.TextEnv):
 
 
 def test_a_branch_that_cannot_follow_its_parent_is_an_error_and_no_success(tmp_path, monkeypatch):
-    gather = playing.gather
+    gather = step_episodes.gather
 
     async def changing(*given, **told):
         episodes = await gather(*given, **told)
         monkeypatch.setenv("CHANGED", "1")
         return episodes
 
-    monkeypatch.setattr(playing, "gather", changing)
+    monkeypatch.setattr(step_episodes, "gather", changing)
     file = tmp_path / "leaving.py"
     file.write_text(LEAVING)
     rollout = {"tasks": 2, "group": 6, "branching": {"initial": 2, "threshold": 1.0}, "error_share": 1.0}

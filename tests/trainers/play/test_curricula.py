@@ -11,21 +11,21 @@ from credit_batches import quick
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyturn.agents.episode import Ending, Episode, TurnRecord
-from manyturn.agents.episode_key import EpisodeKey
+from manyturn.agents.play.episode import Ending, Episode, TurnRecord
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.task import GeneratedTasks, Task
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
-from manyturn.trainers.play import task_memory
-from manyturn.trainers.play.curricula.band import BandConfig
-from manyturn.trainers.play.curricula.spo_weights import SpoWeightsConfig
-from manyturn.trainers.play.feedback import findings
-from manyturn.trainers.play.horizon import Horizon, turn_limit
-from manyturn.trainers.play.pool import CURRICULA, TaskFeedback, TaskPool, label_of
-from manyturn.trainers.play.refill import Refill
-from manyturn.trainers.play.rollouts import learnable, turn_batch
-from manyturn.trainers.play.task_draws import CANDIDATES, distinct
+from manyturn.trainers.play.rollout.feedback import findings
+from manyturn.trainers.play.rollout.horizon import Horizon, turn_limit
+from manyturn.trainers.play.rollout.refill import Refill
+from manyturn.trainers.play.rollout.rollouts import learnable, turn_batch
+from manyturn.trainers.play.tasks import task_memory
+from manyturn.trainers.play.tasks.curricula.band import BandConfig
+from manyturn.trainers.play.tasks.curricula.spo_weights import SpoWeightsConfig
+from manyturn.trainers.play.tasks.pool import CURRICULA, TaskFeedback, TaskPool, label_of
+from manyturn.trainers.play.tasks.task_draws import CANDIDATES, distinct
 
 LEVELS = ("easy", "medium", "hard")
 every_curriculum = pytest.mark.parametrize("name", CURRICULA.names())

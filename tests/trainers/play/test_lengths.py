@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manyturn.envs.contract.keys import generator
-from manyturn.trainers.play.lengths import counted, mean_length
+from manyturn.trainers.play.order.lengths import counted, mean_length
 
 
 @pytest.mark.parametrize("patience", [4.0, 8.0, 16.0])

@@ -3,13 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyturn.agents.episode import Ending, Episode, TurnRecord
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.usage import Usage
+from manyturn.agents.play.episode import Ending, Episode, TurnRecord
+from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.agents.tokens.usage import Usage
 from manyturn.envs.contract.task import GeneratedTasks, Task
-from manyturn.trainers.play.curricula.uniform import UniformConfig, uniform
-from manyturn.trainers.play.pool import TaskPool
-from manyturn.trainers.play.rollouts import describe, plan_groups
+from manyturn.trainers.play.rollout.rollouts import describe, plan_groups
+from manyturn.trainers.play.tasks.curricula.uniform import UniformConfig, uniform
+from manyturn.trainers.play.tasks.pool import TaskPool
 from manyturn.trainers.record.metrics import checked
 
 

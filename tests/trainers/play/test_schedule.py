@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.trainers.play.schedule import Consume, EpisodePlace, Schedule
-from manyturn.trainers.play.simulation import Simulated, Workload, simulate
+from manyturn.trainers.play.order.schedule import Consume, EpisodePlace, Schedule
+from manyturn.trainers.play.order.simulation import Simulated, Workload, simulate
 
 WORKLOADS = 1000
 ORDERS = ("drawn", "any", "drop")

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from short_runs import short_run
 
-from manyturn.agents.gather import gather
-from manyturn.agents.scripted import Scripted
+from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.play.scripted import Scripted
 from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.hosting.seats import open_seats
 from manyturn.recipes import load_recipe
-from manyturn.trainers.credit.situations import anchor_groups
-from manyturn.trainers.play.rollouts import plan_groups, turn_batch
+from manyturn.trainers.credit.groups.situations import anchor_groups
+from manyturn.trainers.play.rollout.rollouts import plan_groups, turn_batch
 from manyturn.trainers.recipe.config import configure
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 # The visitor's steps are counted aloud, so that no situation ever comes back in the same words.
 MUSEUM = """

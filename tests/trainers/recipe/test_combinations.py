@@ -24,10 +24,10 @@ from manyturn.envs.contract.refusals import options_in, refuse_unfit
 from manyturn.envs.hosting.seats import InlineSeats
 from manyturn.recipes import load_recipe
 from manyturn.recipes.stack import stacked
+from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
 from manyturn.trainers.credit.rewards.spa import SpaConfig, spa
 from manyturn.trainers.credit.stages import ADVANTAGES, StageConfig
-from manyturn.trainers.credit.turn_batch import TurnBatch
 from manyturn.trainers.recipe.config import RunConfig, configure, parse_config
 
 ROOT = Path(__file__).parents[3]

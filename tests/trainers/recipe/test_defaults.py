@@ -12,17 +12,17 @@ from chat_model import save_chat_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.gather import gather
+from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.layers import overlay
 from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.hosting.seats import InlineSeats
-from manyturn.overrides import parse_overrides
 from manyturn.recipes import load_recipe
 from manyturn.recipes.stack import stacked
+from manyturn.terminal.overrides import parse_overrides
 from manyturn.trainers.recipe.config import configure, parse_config, to_toml
-from manyturn.trainers.run.loop import train
-from manyturn.trainers.run.run import open_run
+from manyturn.trainers.run.loop.loop import train
+from manyturn.trainers.run.setup.run import open_run
 
 MAZE = {"env": {"id": "manyturn/Maze-v0"}}
 # Values that go together whichever of them are given: parts by name alone, their options with and without the name.

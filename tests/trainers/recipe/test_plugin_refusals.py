@@ -9,15 +9,15 @@ import plugin_package
 import pytest
 
 from manyturn.trainers.credit.stages import ADVANTAGES, MODULATIONS, REWARDS
-from manyturn.trainers.learn.objective import OBJECTIVES
-from manyturn.trainers.play.pool import CURRICULA
+from manyturn.trainers.learn.objective.objective import OBJECTIVES
+from manyturn.trainers.play.tasks.pool import CURRICULA
 
 ROOT = Path(__file__).parents[3]
 STAGES = '''
 from typing import Annotated, Literal
 from manyturn.envs.contract.options import OnlyWith
 from manyturn.trainers.credit.stages import ADVANTAGES, REWARDS, StageConfig
-from manyturn.trainers.learn.objective import OBJECTIVES, ObjectiveConfig
+from manyturn.trainers.learn.objective.objective import OBJECTIVES, ObjectiveConfig
 
 class FlatConfig(StageConfig):
     name: Literal["flat"] = "flat"
@@ -96,11 +96,11 @@ REFUSED = {
 }
 EACH = """
 import json, sys
-from manyturn import cli
+from manyturn.cli import app
 for number, line in enumerate(json.loads(sys.argv[1])):
     sys.argv = ["manyturn", "train", "manyturn/GuessNumber-v0", "--out", f"run{number}", *line]
     try:
-        cli.main()
+        app.main()
     except SystemExit as end:
         print("ended", end.code, file=sys.stderr)
 """

@@ -4,7 +4,7 @@ import json
 
 from short_runs import short_run
 
-from manyturn.trainers.record.edits import edits_since, plain
+from manyturn.trainers.record.config_edits import edits_since, plain
 
 
 def stored(folder, config, without=(), **more):

@@ -15,7 +15,7 @@ from manyturn.recipes.stack import stacked
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.recipe.logger import LOGGERS, Logger
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 heard: list[tuple] = []
 

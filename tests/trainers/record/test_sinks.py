@@ -15,8 +15,8 @@ from short_runs import short_run
 from manyturn.envs.contract.options import ConfigError
 from manyturn.trainers.recipe.config import configure, to_toml
 from manyturn.trainers.record.run_folder import read_config, read_metrics
-from manyturn.trainers.record.sink_names import named
-from manyturn.trainers.record.turn_sample import turn_table, watched
+from manyturn.trainers.record.trackers.tracker_names import named
+from manyturn.trainers.record.trackers.turn_sample import turn_table, watched
 
 DOORS = (Path(__file__).parents[1] / "doors.py").read_text(encoding="utf-8")
 SMALL = [
@@ -65,7 +65,9 @@ def weights(run: Path) -> str:
 def test_a_tracker_that_fails_is_named_once_and_the_run_comes_to_the_same_weights(world, calm, forked):
     (world / "broken").mkdir()
     (world / "broken" / "wandb.py").write_text(BROKEN)
-    script = "import sys; sys.path.insert(0, 'broken'); from manyturn.cli import main; sys.argv[0] = 'manyturn'; main()"
+    script = (
+        "import sys; sys.path.insert(0, 'broken'); from manyturn.cli.app import main; sys.argv[0] = 'manyturn'; main()"
+    )
     (world / "watched.py").write_text(script)
     words = ["train", "doors.py:Doors", *SMALL, "--loggers", '["wandb"]', "--out", "watched"]
     ended = forked("watched.py", *words, cwd=world)

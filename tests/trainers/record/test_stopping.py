@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from manyturn.trainers.record.stopping import Stopped, Stopping
+from manyturn.trainers.record.stop_signal import Stopped, Stopping
 
 
 def _stopped(work, order, drain):

@@ -3,8 +3,8 @@
 import os
 import sys
 
-from manyturn.agents.decoding import memory
-from manyturn.cli import main
+from manyturn.agents.engine.decoding import memory
+from manyturn.cli.app import main
 
 os.environ["LOCAL_WORLD_SIZE"] = "1"
 most = float(sys.argv.pop(1))

@@ -17,20 +17,20 @@ from safetensors.torch import load_file
 from short_runs import ended, episode_keys, finish, left_behind, short_run, start
 from transformers import AutoModelForCausalLM
 
-from manyturn.agents.breaker import TooManyErrors
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.journal import JournalError
-from manyturn.agents.records import read_turns
-from manyturn.agents.trajectories.kept_tokens import read_ledgers
+from manyturn.agents.play.error_limit import TooManyErrors
+from manyturn.agents.records.episode_rows import read_turns
+from manyturn.agents.records.journal import JournalError
+from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.agents.trajectories.token_files import read_ledgers
 from manyturn.report.run import run_head
-from manyturn.trainers.play.schedule import EpisodePlace, Past
+from manyturn.trainers.play.order.schedule import EpisodePlace, Past
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.record.run_folder import RunFolder, read_metrics, step_ledgers
-from manyturn.trainers.record.state import State
-from manyturn.trainers.run.ahead import Ahead
-from manyturn.trainers.run.journals import Journals
-from manyturn.trainers.run.loop import train
-from manyturn.trainers.run.run import open_run
+from manyturn.trainers.record.run_state import State
+from manyturn.trainers.run.loop.loop import train
+from manyturn.trainers.run.setup.run import open_run
+from manyturn.trainers.run.step.asynchronous import Ahead
+from manyturn.trainers.run.step.journals import Journals
 
 ERRANDS = f"{Path(__file__).parents[3] / 'benchmarks/scale_out_world.py'}:Errands"
 COUNT = 9  # episodes of a step

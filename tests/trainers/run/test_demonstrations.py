@@ -8,7 +8,7 @@ import pytest
 from short_runs import short_run
 
 from manyturn.envs.contract.options import ConfigError
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 CALENDAR = f"{Path(__file__).parents[1] / 'appointments.py'}:Calendar"
 TEA = """

@@ -9,9 +9,9 @@ import pytest
 from short_runs import short_run
 
 from manyturn.envs.contract.options import ConfigError
-from manyturn.trainers.run.disk_room import checkpoint_bytes
-from manyturn.trainers.run.loop import train
-from manyturn.trainers.run.run import open_run
+from manyturn.trainers.run.loop.disk_space import checkpoint_bytes
+from manyturn.trainers.run.loop.loop import train
+from manyturn.trainers.run.setup.run import open_run
 
 
 class Usage(NamedTuple):

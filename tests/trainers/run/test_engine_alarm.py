@@ -8,10 +8,10 @@ import faulty_engine  # noqa: F401  registers an engine
 import pytest
 
 from manyturn.envs.contract.layers import overlay
-from manyturn.trainers.learn.policy_optimizer import LearningFailed
+from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 RECIPE: dict[str, Any] = {
     "env": {"id": "manyturn/Maze-v0", "args": {"max_turns": 8}},

@@ -11,11 +11,11 @@ import torch
 from short_runs import ended, figures, left_behind, short_run, start
 
 from manyturn.envs.contract.options import ConfigError
-from manyturn.trainers.learn.policy_optimizer import LearningFailed
+from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.recipe.config import RunConfig, configure
 from manyturn.trainers.record.checkpoint import read_tensors
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 CHANCES = {"id": f"{Path(__file__).parents[1] / 'chances.py'}:Chances"}
 EPISODES, STEPS, A_STEP = 36, 2, 9

@@ -8,13 +8,13 @@ import pytest
 import torch
 from short_runs import short_run
 
-from manyturn.agents.agent import AgentConfig
-from manyturn.agents.language_model import build_tiny
-from manyturn.agents.vocabulary import texts_of
+from manyturn.agents.model.language_model import build_tiny
+from manyturn.agents.play.agent import AgentConfig
+from manyturn.agents.play.vocabulary import texts_of
 from manyturn.envs.hosting.seats import InlineSeats
-from manyturn.trainers.learn.policy_optimizer import LearningFailed
+from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 DOORS = Path(__file__).parents[1] / "doors.py"
 

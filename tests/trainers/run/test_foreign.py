@@ -3,7 +3,7 @@
 import asyncio
 
 from manyturn.trainers.recipe.config import parse_config
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 FOREIGN = '''
 import gymnasium

@@ -23,7 +23,7 @@ from short_runs import ended, episode_keys, figures, left_behind, missing_and_do
 
 from manyturn.envs.contract.options import ConfigError
 from manyturn.trainers.recipe.config import RunConfig
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 PAGE = Path(__file__).parents[3] / "docs" / "many-machines.md"
 

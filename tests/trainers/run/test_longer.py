@@ -9,7 +9,7 @@ from short_runs import figures, short_run
 
 from manyturn.envs.contract.options import ConfigError
 from manyturn.trainers.record.run_folder import read_config, read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 LEVEL = {"minibatch": 3, "lr_end": 1.0}
 UNTIMED = {"learner": LEVEL, "steps": 2, "evaluation": {"limit": 3}, "checkpoint_every": 3}

@@ -7,7 +7,7 @@ import scarce_engine  # noqa: F401  registers an engine
 from short_runs import figures, short_run
 
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 BRIEF = {"steps": 2, "checkpoint_every": 1, "evaluation": {"limit": 2}}
 

@@ -10,9 +10,9 @@ from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.refusals import refuse_unfit
 from manyturn.envs.hosting.seats import InlineSeats
 from manyturn.recipes import load_recipe
-from manyturn.trainers.credit.longest import longest
+from manyturn.trainers.credit.batch.longest import longest
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 ODD = f"{Path(__file__).parents[1].joinpath('odd_replies.py')}:OddReplies"
 

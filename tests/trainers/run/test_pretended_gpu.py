@@ -13,9 +13,9 @@ from manyturn.envs.contract.layers import overlay
 from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import RunConfig, parse_config
 from manyturn.trainers.record.run_folder import RunFolder
-from manyturn.trainers.record.state import State
-from manyturn.trainers.run.run import open_run
-from manyturn.trainers.run.step import train_step
+from manyturn.trainers.record.run_state import State
+from manyturn.trainers.run.setup.run import open_run
+from manyturn.trainers.run.step.step import train_step
 
 SMALL: dict[str, Any] = {
     "env": {"id": "manyturn/Maze-v0", "args": {"max_turns": 3}},

@@ -8,18 +8,18 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from manyturn.agents.episode import Episode
-from manyturn.agents.episode_key import EpisodeKey
-from manyturn.agents.gather import gather
-from manyturn.agents.scripted import Scripted
+from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.play.episode import Episode
+from manyturn.agents.play.scripted import Scripted
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.registry import Named
 from manyturn.envs.contract.turn_reward import WRAPPERS, TurnReward
 from manyturn.envs.hosting.seats import open_seats
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.pipeline import credit
-from manyturn.trainers.play.rollouts import turn_batch
+from manyturn.trainers.play.rollout.rollouts import turn_batch
 from manyturn.trainers.recipe.config import configure
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 LAMPS = f"{Path(__file__).parents[1] / 'lamps.py'}:Lamps"
 GRPO, GIGPO = {"name": "grpo", "std": False}, {"name": "gigpo", "gamma": 1.0}

@@ -26,7 +26,7 @@ from two_steps import ROUNDING
 
 from manyturn.envs.hosting.hosted_seats import HostsLost
 from manyturn.trainers.recipe.config import RunConfig, configure
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 PAGE = Path(__file__).parents[3] / "docs" / "ranks.md"
 GOES_ON = "go on from the last checkpoint with manyturn train --resume RUN; placement.learners"

@@ -22,7 +22,7 @@ from short_runs import ended, episode_keys, figures, left_behind, missing_and_do
 
 from manyturn.envs.hosting.hosted_seats import HostsLost
 from manyturn.trainers.recipe.config import RunConfig
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -11,12 +11,12 @@ import torch
 from learner_steps import learner
 from short_runs import short_run
 
-from manyturn.trainers.learn.imitation import imitate
-from manyturn.trainers.learn.samples import Sample
+from manyturn.trainers.learn.learner.imitation import imitate
+from manyturn.trainers.learn.passes.samples import Sample
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.demonstrations import Demonstrations, demonstrations
-from manyturn.trainers.run.loop import train
-from manyturn.trainers.run.run import open_run
+from manyturn.trainers.run.loop.loop import train
+from manyturn.trainers.run.setup.run import open_run
+from manyturn.trainers.run.warmup.demonstrations import Demonstrations, demonstrations
 
 DOORS = f"{Path(__file__).parents[1] / 'wide_doors.py'}:WideDoors"
 TAUGHT = {"episodes": 8, "noise": 0.0, "must_succeed": False, "max_updates": 1, "check_every": 1, "check_episodes": 1}

@@ -12,7 +12,7 @@ from manyturn.envs.contract.options import ConfigError
 from manyturn.trainers.record.checkpoint import newest_checkpoint
 from manyturn.trainers.record.metrics import METRICS
 from manyturn.trainers.record.run_folder import RunFolder, RunFolderError, read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def test_training_tasks_are_remembered_for_the_held_out_guard(calm):
 
 
 def test_training_tasks_are_never_reported_as_held_out(tmp_path):
-    from manyturn.agents.evaluate import NotHeldOut
+    from manyturn.agents.evaluation.evaluate import NotHeldOut
 
     config = short_run()
     told = config.evaluation.model_copy(update={"split": "train", "limit": 50})

@@ -14,8 +14,8 @@ from short_runs import episode_keys, figures, left_behind, short_run
 
 from manyturn.trainers.record import peak_memory
 from manyturn.trainers.record.run_folder import DiskFull
-from manyturn.trainers.run.loop import train
-from manyturn.trainers.run.run import open_run
+from manyturn.trainers.run.loop.loop import train
+from manyturn.trainers.run.setup.run import open_run
 
 EVERY = {"checkpoint_every": 1, "keep_checkpoints": 9, "evaluation": {"limit": 4}, "steps": 4}
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manyturn.agents.records import read_turns
-from manyturn.candidate import find_policy
+from manyturn.agents.records.episode_rows import read_turns
+from manyturn.api.named_policy import find_policy
 from manyturn.envs.contract.options import ConfigError
 from manyturn.report.run import run_head
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.checkpoint import newest_checkpoint, read_tensors
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 DUET = f"{Path(__file__).parents[1] / 'duet.py'}:Duet"
 OWN = {"caller": "truth", "liar": "lies"}
@@ -108,10 +108,10 @@ def test_an_evaluation_plays_the_cast_that_was_trained(tmp_path):
 
 def test_rounds_keep_a_group_in_which_one_agents_returns_differ(tmp_path):
     """What both earn together may be the same in every episode of a game in which one's gain is the other's loss."""
-    from manyturn.agents.episode import Ending, Episode, TurnRecord
-    from manyturn.agents.episode_key import EpisodeKey
+    from manyturn.agents.play.episode import Ending, Episode, TurnRecord
+    from manyturn.agents.tokens.episode_key import EpisodeKey
     from manyturn.envs.contract.task import Task
-    from manyturn.trainers.play.refill import Refill
+    from manyturn.trainers.play.rollout.refill import Refill
 
     def zero_sum(member, x):
         parts = {"a.outcome": x, "b.outcome": -x}

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from short_runs import short_run
 
-from manyturn.agents.evaluate import NotHeldOut
+from manyturn.agents.evaluation.evaluate import NotHeldOut
 from manyturn.envs.contract.options import ConfigError
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 ENV = """
 from collections.abc import Sequence

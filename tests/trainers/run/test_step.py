@@ -7,9 +7,9 @@ import pytest
 from short_runs import short_run
 
 from manyturn.trainers.record.run_folder import RunFolder
-from manyturn.trainers.record.state import State
-from manyturn.trainers.run.run import open_run
-from manyturn.trainers.run.step import train_step
+from manyturn.trainers.record.run_state import State
+from manyturn.trainers.run.setup.run import open_run
+from manyturn.trainers.run.step.step import train_step
 
 
 async def _two_steps(folder: Path, waits_for: str | None, monkeypatch: pytest.MonkeyPatch) -> str:

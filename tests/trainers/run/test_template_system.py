@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from chat_model import CHATML, save_chat_model
 
-from manyturn.agents.agent import AgentConfig
-from manyturn.agents.endpoint.options import EndpointSampling
-from manyturn.agents.openai_policy import OpenAIPolicy
-from manyturn.candidate import find_policy
+from manyturn.agents.play.agent import AgentConfig
+from manyturn.agents.play.endpoint.options import EndpointSampling
+from manyturn.agents.play.openai_policy import OpenAIPolicy
+from manyturn.api.named_policy import find_policy
 from manyturn.envs.contract.options import ConfigError
 from manyturn.trainers.recipe.config import RunConfig, parse_config
-from manyturn.trainers.run.loop import train
-from manyturn.trainers.run.run import open_run
+from manyturn.trainers.run.loop.loop import train
+from manyturn.trainers.run.setup.run import open_run
 
 DOORS = f"{Path(__file__).parents[1] / 'doors.py'}:Doors"
 OWN = "{% if messages[0]['role'] != 'system' %}{{ '<|im_start|>system\nBe helpful.<|im_end|>\n' }}{% endif %}"

@@ -6,8 +6,8 @@ import json
 import pytest
 from short_runs import short_run
 
-from manyturn.agents.records import read_episodes, read_turns
-from manyturn.trainers.run.loop import train
+from manyturn.agents.records.episode_rows import read_episodes, read_turns
+from manyturn.trainers.run.loop.loop import train
 
 TAGGED = {"name": "tagged"}
 FREE = {"name": "free_text"}

@@ -11,11 +11,11 @@ from learner_steps import episodes_of, equal, learner, weights
 from short_runs import short_run
 
 from manyturn.envs.contract.options import ConfigError
-from manyturn.trainers.learn.imitation import imitate
-from manyturn.trainers.learn.policy_optimizer import LearningFailed
+from manyturn.trainers.learn.learner.imitation import imitate
+from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.record.stopping import Stopped
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.record.stop_signal import Stopped
+from manyturn.trainers.run.loop.loop import train
 
 HOPELESS = """
 import manyturn as mt

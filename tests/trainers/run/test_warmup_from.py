@@ -12,7 +12,7 @@ from short_runs import short_run
 from manyturn.envs.contract.options import ConfigError
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
+from manyturn.trainers.run.loop.loop import train
 
 BRIEF = {"steps": 2, "checkpoint_every": 1, "keep_checkpoints": 1, "evaluation": {"limit": 3}}
 TAUGHT = {"episodes": 12, "must_succeed": False, "batch": 4, "max_updates": 4, "check_every": 4, "check_episodes": 2}

@@ -11,11 +11,11 @@ from short_runs import short_run
 import manyturn as mt
 from manyturn.agents.trajectories.files import read_any
 from manyturn.agents.trajectories.folder import write_folder
+from manyturn.api.trajectories import export
 from manyturn.envs.contract.options import ConfigError
 from manyturn.recipes.stack import stacked
 from manyturn.trainers.record.run_folder import read_metrics
-from manyturn.trainers.run.loop import train
-from manyturn.trajectories import export
+from manyturn.trainers.run.loop.loop import train
 
 DOORS = f"{Path(__file__).parents[1] / 'doors.py'}:Doors"
 WARMUP = {"episodes": 40, "must_succeed": False, "batch": 8, "max_updates": 3, "check_episodes": 2}

@@ -32,11 +32,11 @@ import numpy as np
 from pydantic import Field
 
 from manyturn.trainers.credit.advantages.turn_gae import over_turns
-from manyturn.trainers.credit.reply_tokens import places_in_reply, replies, turn_means, whitened
+from manyturn.trainers.credit.batch.reply_tokens import places_in_reply, replies, turn_means, whitened
+from manyturn.trainers.credit.batch.timeline import Timeline
+from manyturn.trainers.credit.batch.turn_batch import TurnBatch
+from manyturn.trainers.credit.groups.values import ValueConfig, estimate, known_values
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
-from manyturn.trainers.credit.timeline import Timeline
-from manyturn.trainers.credit.turn_batch import TurnBatch
-from manyturn.trainers.credit.values import ValueConfig, estimate, known_values
 
 
 class BilevelGaeConfig(ValueConfig):

@@ -36,12 +36,12 @@ import numpy as np
 from pydantic import Field
 
 from manyturn.envs.contract.options import OnlyWith
-from manyturn.trainers.credit.anchors import anchor_diagnostics
-from manyturn.trainers.credit.situation_graph import node_means
-from manyturn.trainers.credit.situations import next_row, situations
+from manyturn.trainers.credit.batch.turn_batch import FloatK, IntK, TurnBatch
+from manyturn.trainers.credit.groups.anchors import anchor_diagnostics
+from manyturn.trainers.credit.groups.situation_graph import node_means
+from manyturn.trainers.credit.groups.situations import next_row, situations
+from manyturn.trainers.credit.groups.two_levels import TwoLevelConfig, episode_level, norm
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
-from manyturn.trainers.credit.turn_batch import FloatK, IntK, TurnBatch
-from manyturn.trainers.credit.two_levels import TwoLevelConfig, episode_level, norm
 
 
 class G2poConfig(TwoLevelConfig):

@@ -27,11 +27,11 @@ high.
 
 from typing import ClassVar, Literal
 
-from manyturn.trainers.credit.reply_tokens import places_in_episode, token_rewards, turn_means, whitened
+from manyturn.trainers.credit.batch.reply_tokens import places_in_episode, token_rewards, turn_means, whitened
+from manyturn.trainers.credit.batch.timeline import Timeline
+from manyturn.trainers.credit.batch.turn_batch import TurnBatch
+from manyturn.trainers.credit.groups.values import ValueConfig, after_end, estimate, known_values
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
-from manyturn.trainers.credit.timeline import Timeline
-from manyturn.trainers.credit.turn_batch import TurnBatch
-from manyturn.trainers.credit.values import ValueConfig, after_end, estimate, known_values
 
 
 class GaeConfig(ValueConfig):

@@ -36,11 +36,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from manyturn.envs.contract.options import OnlyWith
-from manyturn.trainers.credit.anchors import anchor_diagnostics
-from manyturn.trainers.credit.situations import situations
+from manyturn.trainers.credit.batch.turn_batch import TurnBatch
+from manyturn.trainers.credit.groups.anchors import anchor_diagnostics
+from manyturn.trainers.credit.groups.situations import situations
+from manyturn.trainers.credit.groups.two_levels import TwoLevelConfig, two_levels
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
-from manyturn.trainers.credit.turn_batch import TurnBatch
-from manyturn.trainers.credit.two_levels import TwoLevelConfig, two_levels
 
 GAMMA = 0.95
 

@@ -38,12 +38,12 @@ from pydantic import Field
 
 from manyturn.envs.contract.options import OnlyWith
 from manyturn.envs.contract.turn import OUTCOME
-from manyturn.trainers.credit.anchors import anchor_diagnostics
-from manyturn.trainers.credit.situation_graph import distances, reached_goal
-from manyturn.trainers.credit.situations import situations
+from manyturn.trainers.credit.batch.turn_batch import TurnBatch
+from manyturn.trainers.credit.groups.anchors import anchor_diagnostics
+from manyturn.trainers.credit.groups.situation_graph import distances, reached_goal
+from manyturn.trainers.credit.groups.situations import situations
+from manyturn.trainers.credit.groups.two_levels import TwoLevelConfig, two_levels
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
-from manyturn.trainers.credit.turn_batch import TurnBatch
-from manyturn.trainers.credit.two_levels import TwoLevelConfig, two_levels
 
 
 class GraphgpoConfig(TwoLevelConfig):

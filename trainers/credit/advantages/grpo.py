@@ -27,9 +27,16 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from manyturn.envs.contract.options import OnlyWith
-from manyturn.trainers.credit.groups import EPS, FlatStd, GroupConfig, deviation, score_statistics, standardised
+from manyturn.trainers.credit.batch.turn_batch import FloatK, TurnBatch
+from manyturn.trainers.credit.groups.group_statistics import (
+    EPS,
+    FlatStd,
+    GroupConfig,
+    deviation,
+    score_statistics,
+    standardised,
+)
 from manyturn.trainers.credit.stages import ADVANTAGES
-from manyturn.trainers.credit.turn_batch import FloatK, TurnBatch
 
 
 class GrpoConfig(GroupConfig):

@@ -34,8 +34,9 @@ import numpy as np
 from pydantic import Field
 
 from manyturn.envs.contract.options import OnlyWith
-from manyturn.trainers.credit.anchors import anchor_diagnostics
-from manyturn.trainers.credit.groups import (
+from manyturn.trainers.credit.batch.turn_batch import FloatK, IntK, TurnBatch
+from manyturn.trainers.credit.groups.anchors import anchor_diagnostics
+from manyturn.trainers.credit.groups.group_statistics import (
     EPS,
     GroupConfig,
     Singleton,
@@ -45,9 +46,8 @@ from manyturn.trainers.credit.groups import (
     score_statistics,
     standardised,
 )
-from manyturn.trainers.credit.situations import anchor_groups, paired, previous_row
+from manyturn.trainers.credit.groups.situations import anchor_groups, paired, previous_row
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
-from manyturn.trainers.credit.turn_batch import FloatK, IntK, TurnBatch
 
 ROUNDING = 1e-9  # share of a return below which a difference from the mean is none
 

@@ -41,12 +41,12 @@ import numpy as np
 
 from manyturn.envs.contract.options import OnlyWith
 from manyturn.envs.contract.turn import OUTCOME
-from manyturn.trainers.credit.anchors import equal_anchors
-from manyturn.trainers.credit.episode_sums import last_K
-from manyturn.trainers.credit.groups import FlatStd, counted
+from manyturn.trainers.credit.batch.episode_sums import last_K
+from manyturn.trainers.credit.batch.turn_batch import FloatK, TurnBatch
+from manyturn.trainers.credit.groups.anchors import equal_anchors
+from manyturn.trainers.credit.groups.group_statistics import FlatStd, counted
+from manyturn.trainers.credit.groups.turn_levels import TurnLevelConfig, normalised, normalised_to_go, two_levels_to_go
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
-from manyturn.trainers.credit.turn_batch import FloatK, TurnBatch
-from manyturn.trainers.credit.turn_levels import TurnLevelConfig, normalised, normalised_to_go, two_levels_to_go
 
 
 class IgpoConfig(TurnLevelConfig):

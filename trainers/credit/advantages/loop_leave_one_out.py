@@ -28,9 +28,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from manyturn.trainers.credit.groups import GroupConfig, deviation, score_statistics
+from manyturn.trainers.credit.batch.turn_batch import TurnBatch
+from manyturn.trainers.credit.groups.group_statistics import GroupConfig, deviation, score_statistics
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
-from manyturn.trainers.credit.turn_batch import TurnBatch
 
 STD_FLOOR = 1e-7
 

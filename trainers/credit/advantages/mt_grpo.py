@@ -26,9 +26,9 @@ from typing import Literal
 
 import numpy as np
 
+from manyturn.trainers.credit.batch.turn_batch import FloatK, TurnBatch
+from manyturn.trainers.credit.groups.turn_levels import TurnLevelConfig, normalised, turn_rewards, with_outcome
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
-from manyturn.trainers.credit.turn_batch import FloatK, TurnBatch
-from manyturn.trainers.credit.turn_levels import TurnLevelConfig, normalised, turn_rewards, with_outcome
 
 
 class MtGrpoConfig(TurnLevelConfig):

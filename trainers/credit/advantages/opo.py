@@ -24,9 +24,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from manyturn.trainers.credit.groups import Singleton, counted, deviation, group_statistics
+from manyturn.trainers.credit.batch.turn_batch import FloatK, TurnBatch
+from manyturn.trainers.credit.groups.group_statistics import Singleton, counted, deviation, group_statistics
 from manyturn.trainers.credit.stages import ADVANTAGES, StageConfig
-from manyturn.trainers.credit.turn_batch import FloatK, TurnBatch
 
 
 class OpoConfig(StageConfig):

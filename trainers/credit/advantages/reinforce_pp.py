@@ -25,10 +25,10 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from manyturn.trainers.credit.reply_tokens import places_in_episode, token_rewards, turn_means, whitened
+from manyturn.trainers.credit.batch.reply_tokens import places_in_episode, token_rewards, turn_means, whitened
+from manyturn.trainers.credit.batch.timeline import Timeline
+from manyturn.trainers.credit.batch.turn_batch import FloatT, TurnBatch
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage, StageConfig
-from manyturn.trainers.credit.timeline import Timeline
-from manyturn.trainers.credit.turn_batch import FloatT, TurnBatch
 
 
 class ReinforcePpConfig(StageConfig):

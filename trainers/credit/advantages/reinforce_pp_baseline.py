@@ -22,10 +22,10 @@ learn from less evidence at the same ``advantage_std``.
 
 from typing import ClassVar, Literal
 
-from manyturn.trainers.credit.groups import GroupConfig, deviation, score_statistics
-from manyturn.trainers.credit.reply_tokens import whitened
+from manyturn.trainers.credit.batch.reply_tokens import whitened
+from manyturn.trainers.credit.batch.turn_batch import FloatK, TurnBatch
+from manyturn.trainers.credit.groups.group_statistics import GroupConfig, deviation, score_statistics
 from manyturn.trainers.credit.stages import ADVANTAGES
-from manyturn.trainers.credit.turn_batch import FloatK, TurnBatch
 
 
 class ReinforcePpBaselineConfig(GroupConfig):

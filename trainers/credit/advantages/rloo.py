@@ -25,9 +25,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from manyturn.trainers.credit.groups import GroupConfig, deviation, score_statistics
+from manyturn.trainers.credit.batch.turn_batch import FloatK, TurnBatch
+from manyturn.trainers.credit.groups.group_statistics import GroupConfig, deviation, score_statistics
 from manyturn.trainers.credit.stages import ADVANTAGES
-from manyturn.trainers.credit.turn_batch import FloatK, TurnBatch
 
 
 class RlooConfig(GroupConfig):

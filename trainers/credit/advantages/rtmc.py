@@ -33,12 +33,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from manyturn.trainers.credit.anchors import anchor_diagnostics, equal_anchors
-from manyturn.trainers.credit.groups import counted, group_statistics
-from manyturn.trainers.credit.situation_graph import node_means
-from manyturn.trainers.credit.situations import SituationConfig, paired, situations
+from manyturn.trainers.credit.batch.turn_batch import BoolK, FloatK, IntK, TurnBatch
+from manyturn.trainers.credit.groups.anchors import anchor_diagnostics, equal_anchors
+from manyturn.trainers.credit.groups.group_statistics import counted, group_statistics
+from manyturn.trainers.credit.groups.situation_graph import node_means
+from manyturn.trainers.credit.groups.situations import SituationConfig, paired, situations
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
-from manyturn.trainers.credit.turn_batch import BoolK, FloatK, IntK, TurnBatch
 
 ROUNDING = 1e-8  # spread below which all advantages of a task are the same
 

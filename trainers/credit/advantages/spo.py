@@ -35,9 +35,9 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from manyturn.envs.contract.options import OnlyWith
-from manyturn.trainers.credit.groups import counted, group_statistics, standardised
+from manyturn.trainers.credit.batch.turn_batch import FloatK, TurnBatch
+from manyturn.trainers.credit.groups.group_statistics import counted, group_statistics, standardised
 from manyturn.trainers.credit.stages import ADVANTAGES, StageConfig
-from manyturn.trainers.credit.turn_batch import FloatK, TurnBatch
 
 EPS_STD = 1e-8
 HALF = 0.06

@@ -30,10 +30,10 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field, field_validator
 
-from manyturn.trainers.credit.anchors import equal_anchors
-from manyturn.trainers.credit.groups import EPS, GroupConfig, score_statistics, standardised
+from manyturn.trainers.credit.batch.turn_batch import IntK, TurnBatch
+from manyturn.trainers.credit.groups.anchors import equal_anchors
+from manyturn.trainers.credit.groups.group_statistics import EPS, GroupConfig, score_statistics, standardised
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
-from manyturn.trainers.credit.turn_batch import IntK, TurnBatch
 
 
 class StratifiedConfig(GroupConfig):

@@ -32,11 +32,11 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from manyturn.trainers.credit.reply_tokens import Replies, replies, token_rewards, whitened
+from manyturn.trainers.credit.batch.reply_tokens import Replies, replies, token_rewards, whitened
+from manyturn.trainers.credit.batch.timeline import FloatP, Timeline
+from manyturn.trainers.credit.batch.turn_batch import TurnBatch
+from manyturn.trainers.credit.groups.values import ValueConfig, after_end, estimate, known_values
 from manyturn.trainers.credit.stages import ADVANTAGES, Advantage
-from manyturn.trainers.credit.timeline import FloatP, Timeline
-from manyturn.trainers.credit.turn_batch import TurnBatch
-from manyturn.trainers.credit.values import ValueConfig, after_end, estimate, known_values
 
 
 class TurnGaeConfig(ValueConfig):

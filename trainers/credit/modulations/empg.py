@@ -26,10 +26,10 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from manyturn.trainers.credit.batch.timeline import Timeline
+from manyturn.trainers.credit.batch.turn_batch import FloatK, TurnBatch
+from manyturn.trainers.credit.batch.turn_entropy import turn_entropies
 from manyturn.trainers.credit.stages import MODULATIONS, StageConfig
-from manyturn.trainers.credit.timeline import Timeline
-from manyturn.trainers.credit.turn_batch import FloatK, TurnBatch
-from manyturn.trainers.credit.turn_entropy import turn_entropies
 
 EPS = 1e-8
 

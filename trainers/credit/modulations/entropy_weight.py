@@ -23,10 +23,10 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from manyturn.trainers.credit.groups import group_statistics
+from manyturn.trainers.credit.batch.turn_batch import FloatK, TurnBatch
+from manyturn.trainers.credit.batch.turn_entropy import turn_entropies
+from manyturn.trainers.credit.groups.group_statistics import group_statistics
 from manyturn.trainers.credit.stages import MODULATIONS, StageConfig
-from manyturn.trainers.credit.turn_batch import FloatK, TurnBatch
-from manyturn.trainers.credit.turn_entropy import turn_entropies
 
 EPS = 1e-8  # equal entropies of replies of different length differ by rounding, which must not become a weight
 

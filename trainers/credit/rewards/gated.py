@@ -33,10 +33,10 @@ from pydantic import Field, model_validator
 
 from manyturn.envs.contract.options import Options
 from manyturn.envs.contract.turn import OUTCOME
-from manyturn.trainers.credit.episode_sums import episode_sum_K
-from manyturn.trainers.credit.reward_parts import note_parts, part_K
+from manyturn.trainers.credit.batch.episode_sums import episode_sum_K
+from manyturn.trainers.credit.batch.reward_parts import note_parts, part_K
+from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.stages import REWARDS, Rewarded, StageConfig
-from manyturn.trainers.credit.turn_batch import TurnBatch
 
 ROUNDING = 1e-9  # share of a threshold below which a difference is none
 

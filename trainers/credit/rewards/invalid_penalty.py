@@ -30,8 +30,8 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
+from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.stages import REWARDS, StageConfig
-from manyturn.trainers.credit.turn_batch import TurnBatch
 
 
 class InvalidPenaltyConfig(StageConfig):

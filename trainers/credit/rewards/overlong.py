@@ -29,11 +29,11 @@ from pydantic import Field, model_validator
 
 from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import OnlyWith
-from manyturn.trainers.credit.episode_sums import episode_sum_K, last_K
-from manyturn.trainers.credit.longest import Extent, longest
-from manyturn.trainers.credit.reward_parts import with_part
+from manyturn.trainers.credit.batch.episode_sums import episode_sum_K, last_K
+from manyturn.trainers.credit.batch.longest import Extent, longest
+from manyturn.trainers.credit.batch.reward_parts import with_part
+from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.stages import REWARDS, Rewarded, StageConfig
-from manyturn.trainers.credit.turn_batch import TurnBatch
 
 _BY_SHARE = OnlyWith("max_tokens", None)
 

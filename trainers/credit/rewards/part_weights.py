@@ -19,9 +19,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from manyturn.trainers.credit.reward_parts import note_parts
+from manyturn.trainers.credit.batch.reward_parts import note_parts
+from manyturn.trainers.credit.batch.turn_batch import TurnBatch
 from manyturn.trainers.credit.stages import REWARDS, StageConfig
-from manyturn.trainers.credit.turn_batch import TurnBatch
 
 
 class PartWeightsConfig(StageConfig):

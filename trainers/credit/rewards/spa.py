@@ -40,10 +40,10 @@ from pydantic import Field
 from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import OnlyWith
 from manyturn.envs.contract.turn import OUTCOME
-from manyturn.trainers.credit.episode_sums import episode_sum_K, last_K
-from manyturn.trainers.credit.reward_parts import part_K, with_part
+from manyturn.trainers.credit.batch.episode_sums import episode_sum_K, last_K
+from manyturn.trainers.credit.batch.reward_parts import part_K, with_part
+from manyturn.trainers.credit.batch.turn_batch import FloatK, TurnBatch
 from manyturn.trainers.credit.stages import ADVANTAGES, REWARDS, StageConfig
-from manyturn.trainers.credit.turn_batch import FloatK, TurnBatch
 
 
 class SpaConfig(StageConfig):

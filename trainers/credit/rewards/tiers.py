@@ -26,10 +26,10 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from manyturn.trainers.credit.episode_sums import before_K, last_K, last_known_K
-from manyturn.trainers.credit.reward_parts import with_part
+from manyturn.trainers.credit.batch.episode_sums import before_K, last_K, last_known_K
+from manyturn.trainers.credit.batch.reward_parts import with_part
+from manyturn.trainers.credit.batch.turn_batch import FloatK, TurnBatch
 from manyturn.trainers.credit.stages import REWARDS, StageConfig
-from manyturn.trainers.credit.turn_batch import FloatK, TurnBatch
 
 
 class TiersConfig(StageConfig):

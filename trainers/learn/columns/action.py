@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from manyturn.trainers.credit.turn_batch import ids_of
-from manyturn.trainers.learn.column import COLUMNS, ColumnConfig, PlayedStep, Supplied
+from manyturn.trainers.credit.batch.turn_batch import ids_of
+from manyturn.trainers.learn.learner.column import COLUMNS, ColumnConfig, PlayedStep, Supplied
 
 
 class ActionConfig(ColumnConfig):

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 
 from manyturn.envs.contract.facts import EnvFacts
-from manyturn.trainers.credit.turn_batch import FloatK
-from manyturn.trainers.learn.column import COLUMNS, ColumnConfig, PlayedStep, Supplied
+from manyturn.trainers.credit.batch.turn_batch import FloatK
+from manyturn.trainers.learn.learner.column import COLUMNS, ColumnConfig, PlayedStep, Supplied
 
 
 class BeliefConfig(ColumnConfig):
@@ -52,7 +52,11 @@ def belief(step: PlayedStep, config: BeliefConfig) -> Supplied:
 
 def _asked(step: PlayedStep) -> list[FloatK]:
     """The probability of the true answer before each reply, one array for each episode."""
-    from manyturn.trainers.learn.belief import Forced, Questions, believed  # torch, which a recipe is checked without
+    from manyturn.trainers.learn.reading.belief import (  # torch, which a recipe is checked without
+        Forced,
+        Questions,
+        believed,
+    )
 
     agent, reader, rows, owners = step.agent, step.reading.reader, list[Questions](), list[int]()
     asked = [np.full(len(episode.turns), np.nan) for episode in step.episodes]

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from manyturn.trainers.learn.column import COLUMNS, ColumnConfig, PlayedStep, Supplied
+from manyturn.trainers.learn.learner.column import COLUMNS, ColumnConfig, PlayedStep, Supplied
 
 if TYPE_CHECKING:
-    from manyturn.agents.episode import Episode
-    from manyturn.trainers.learn.samples import Sample
-    from manyturn.trainers.learn.step_reading import StepReading
+    from manyturn.agents.play.episode import Episode
+    from manyturn.trainers.learn.passes.samples import Sample
+    from manyturn.trainers.learn.reading.step_reading import StepReading
 
 # Its ids, the places of those that were said, their log-probabilities when drawn, and what was possible at some places.
 Branch = Sequence[Any]
@@ -86,7 +86,7 @@ def visited(visits: Visits, episodes: "Sequence[Episode]", most: int) -> dict[st
 
 
 def _sample(branch: Branch) -> "Sample":
-    from manyturn.trainers.learn.samples import Sample  # torch, which a configuration is checked without
+    from manyturn.trainers.learn.passes.samples import Sample  # torch, which a configuration is checked without
 
     ids, places, logprobs, allowed = branch
     said, drawn = np.zeros(len(ids), bool), np.zeros(len(ids))

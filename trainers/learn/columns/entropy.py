@@ -4,7 +4,7 @@ from typing import Literal
 
 import numpy as np
 
-from manyturn.trainers.learn.column import COLUMNS, ColumnConfig, PlayedStep, Supplied
+from manyturn.trainers.learn.learner.column import COLUMNS, ColumnConfig, PlayedStep, Supplied
 
 
 class EntropyColumnConfig(ColumnConfig):

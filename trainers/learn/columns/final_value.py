@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from manyturn.trainers.learn.column import COLUMNS, ColumnConfig, PlayedStep, Supplied
+from manyturn.trainers.learn.learner.column import COLUMNS, ColumnConfig, PlayedStep, Supplied
 
 
 class FinalValueConfig(ColumnConfig):
@@ -20,7 +20,7 @@ class FinalValueConfig(ColumnConfig):
 @COLUMNS.register(FinalValueConfig)
 def final_value(step: PlayedStep, config: FinalValueConfig) -> Supplied:
     """Of each turn's episode, and the mean of those that there are."""
-    from manyturn.trainers.learn.samples import Sample  # torch, which a configuration is checked without
+    from manyturn.trainers.learn.passes.samples import Sample  # torch, which a configuration is checked without
 
     asked, samples = list[int](), list[Sample]()
     for number, (episode, truncated) in enumerate(zip(step.episodes, step.batch.truncated_E, strict=True)):

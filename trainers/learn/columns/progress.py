@@ -5,7 +5,7 @@ from typing import Any, Literal
 import numpy as np
 
 from manyturn.envs.contract.facts import EnvFacts
-from manyturn.trainers.learn.column import COLUMNS, ColumnConfig, PlayedStep, Supplied
+from manyturn.trainers.learn.learner.column import COLUMNS, ColumnConfig, PlayedStep, Supplied
 
 
 class ProgressColumnConfig(ColumnConfig):

@@ -9,8 +9,8 @@ more.
 from typing import Any, Literal
 
 from manyturn.envs.contract.facts import EnvFacts
-from manyturn.trainers.learn.column import COLUMNS, ColumnConfig, PlayedStep, Supplied
-from manyturn.trainers.learn.kl import kl
+from manyturn.trainers.learn.learner.column import COLUMNS, ColumnConfig, PlayedStep, Supplied
+from manyturn.trainers.learn.objective.kl import kl
 
 
 class RewardColumnConfig(ColumnConfig):

@@ -13,7 +13,7 @@ from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import unknown
 from manyturn.envs.tools.calls import BadCall, read_calls
 from manyturn.envs.tools.told import taken_out
-from manyturn.trainers.learn.column import COLUMNS, ColumnConfig, PlayedStep, Supplied
+from manyturn.trainers.learn.learner.column import COLUMNS, ColumnConfig, PlayedStep, Supplied
 
 
 class ToolCallsConfig(ColumnConfig):

@@ -19,8 +19,8 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from manyturn.envs.hosting.watchdog import SIGNALS
-from manyturn.trainers.learn.ranks.meeting import RESUME, Meeting
 from manyturn.trainers.learn.ranks.message import RankMessage
+from manyturn.trainers.learn.ranks.rendezvous import RESUME, Meeting
 
 RANKS_DRAIN_SECONDS = 10.0  # for episodes after a signal: torchrun kills what has not ended after 30 s
 _WAITING = timedelta(days=30)  # for what rank 0 says next; of a rank that ends the others hear immediately

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from safetensors.torch import load, save
 
-from manyturn.trainers.learn.samples import Rows, Sample
+from manyturn.trainers.learn.passes.samples import Rows, Sample
 
 _PLAIN = "plain"
 _ROWS = ("ids", "said", "engine_logprob", "reply")

@@ -13,21 +13,21 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from manyturn.agents.shard_files import own_slices, write_shard
-from manyturn.trainers.learn.before_update import BeforeUpdate
-from manyturn.trainers.learn.epo import EntropyRange
-from manyturn.trainers.learn.forward import Reader, recompute_activations
-from manyturn.trainers.learn.heads import SharedHead
-from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.objective import ObjectiveConfig, RegulariserState
-from manyturn.trainers.learn.policy_optimizer import PolicyOptimizer
+from manyturn.agents.model.shard_files import own_slices, write_shard
+from manyturn.trainers.learn.heads.heads import SharedHead
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.learner.policy_optimizer import PolicyOptimizer
+from manyturn.trainers.learn.learner.updates import Updates
+from manyturn.trainers.learn.objective.epo import EntropyRange
+from manyturn.trainers.learn.objective.objective import ObjectiveConfig, RegulariserState
+from manyturn.trainers.learn.passes.forward import Reader, recompute_activations
+from manyturn.trainers.learn.passes.samples import Rows
 from manyturn.trainers.learn.ranks.group import Ranks
 from manyturn.trainers.learn.ranks.message import RankMessage
-from manyturn.trainers.learn.ranks.sharing import Sharded, SharedPasses, spread
-from manyturn.trainers.learn.reference import Reference
-from manyturn.trainers.learn.samples import Rows
-from manyturn.trainers.learn.step_reading import watch_called
-from manyturn.trainers.learn.updates import Updates
+from manyturn.trainers.learn.ranks.sharded_passes import Sharded, SharedPasses, spread
+from manyturn.trainers.learn.reading.before_update import BeforeUpdate
+from manyturn.trainers.learn.reading.reference import Reference
+from manyturn.trainers.learn.reading.step_reading import watch_called
 
 _ROWS = ("advantage", "old", "kept", "reference", "weight")
 

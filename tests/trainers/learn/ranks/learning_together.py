@@ -16,21 +16,21 @@ import torch
 from branching import sample_of
 from learner_steps import episodes_of, learn, model
 
-from manyturn.agents.language_model import LanguageModel
-from manyturn.trainers.learn.adapters import add_adapters
-from manyturn.trainers.learn.forward import Reader
-from manyturn.trainers.learn.head_choice import head_of
-from manyturn.trainers.learn.head_config import HeadConfig, OwnCriticConfig, ProgressHeadConfig, ValueHeadConfig
-from manyturn.trainers.learn.heads import SharedHead
-from manyturn.trainers.learn.imitation import imitate
-from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.objective import OBJECTIVES
-from manyturn.trainers.learn.pass_budget import PassBudget
+from manyturn.agents.model.language_model import LanguageModel
+from manyturn.trainers.learn.heads.head_config import HeadConfig, OwnCriticConfig, ProgressHeadConfig, ValueHeadConfig
+from manyturn.trainers.learn.heads.heads import SharedHead
+from manyturn.trainers.learn.learner.adapters import add_adapters
+from manyturn.trainers.learn.learner.head_choice import head_of
+from manyturn.trainers.learn.learner.imitation import imitate
+from manyturn.trainers.learn.learner.learner import Learner
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.objective.objective import OBJECTIVES
+from manyturn.trainers.learn.passes.forward import Reader
+from manyturn.trainers.learn.passes.pass_budget import PassBudget
+from manyturn.trainers.learn.passes.samples import Sample, at_said
 from manyturn.trainers.learn.ranks.group import Ranks
-from manyturn.trainers.learn.ranks.leading import Leading
 from manyturn.trainers.learn.ranks.rank_learner import RankLearner
-from manyturn.trainers.learn.samples import Sample, at_said
+from manyturn.trainers.learn.ranks.rank_zero import Leading
 
 CPU = torch.device("cpu")
 CRITIC = ValueHeadConfig(into_policy=0.5, hidden=4)

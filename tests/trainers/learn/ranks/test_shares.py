@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.trainers.learn.ranks.shares import shares
-from manyturn.trainers.learn.trie.tree import Tree
+from manyturn.trainers.learn.passes.trie.tree import Tree
+from manyturn.trainers.learn.ranks.row_shares import shares
 
 ROWS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=12).map(np.array), min_size=1, max_size=12)
 

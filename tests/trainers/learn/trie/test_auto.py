@@ -5,7 +5,7 @@ import pytest
 from learner_steps import learn, learner
 
 from manyturn.envs.contract.keys import generator
-from manyturn.trainers.learn.samples import Sample
+from manyturn.trainers.learn.passes.samples import Sample
 
 
 def rows(alike: int, lengths: list[int]) -> list[Sample]:

@@ -18,12 +18,12 @@ from transformers import (
     Qwen3Model,
 )
 
-from manyturn.agents.language_model import ModelError
-from manyturn.trainers.learn.forward import BodyReader, Reader, encoded, recompute_activations
-from manyturn.trainers.learn.pass_budget import PassBudget
-from manyturn.trainers.learn.samples import Sample
-from manyturn.trainers.learn.trie.attention import NAME, attend_by_tree
-from manyturn.trainers.learn.trie.packing import LEAST
+from manyturn.agents.model.language_model import ModelError
+from manyturn.trainers.learn.passes.forward import BodyReader, Reader, encoded, recompute_activations
+from manyturn.trainers.learn.passes.pass_budget import PassBudget
+from manyturn.trainers.learn.passes.samples import Sample
+from manyturn.trainers.learn.passes.trie.attention import NAME, attend_by_tree
+from manyturn.trainers.learn.passes.trie.packing import LEAST
 
 FEW = settings(deadline=None, max_examples=8, suppress_health_check=list(HealthCheck))
 EXACT = {torch.float64: 1e-9, torch.float32: 1e-5}

@@ -7,7 +7,7 @@ import json
 
 from played_guesses import resumed_to_the_bit, short_guesses
 
-from manyturn.trainers.learn.trie.packing import LEAST
+from manyturn.trainers.learn.passes.trie.packing import LEAST
 
 
 def test_a_run_with_shared_tokens_says_how_many_and_goes_on_to_the_bit_after_a_kill(tmp_path, monkeypatch):

@@ -15,21 +15,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from learner_steps import CPU, in_double
 
-from manyturn.agents.language_model import build_tiny
+from manyturn.agents.model.language_model import build_tiny
 from manyturn.envs.contract.keys import generator
-from manyturn.trainers.learn import token_scores, vocabulary_blocks
-from manyturn.trainers.learn.adapters import add_adapters
-from manyturn.trainers.learn.head_config import (
+from manyturn.trainers.learn.heads.head_config import (
     ExplorationConfig,
     HeadConfig,
     OwnCriticConfig,
     ProgressHeadConfig,
     ValueHeadConfig,
 )
-from manyturn.trainers.learn.learner import Learner
-from manyturn.trainers.learn.learner_config import LearnerConfig
-from manyturn.trainers.learn.objective import OBJECTIVES
-from manyturn.trainers.learn.samples import Sample, at_said
+from manyturn.trainers.learn.learner.adapters import add_adapters
+from manyturn.trainers.learn.learner.learner import Learner
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.objective.objective import OBJECTIVES
+from manyturn.trainers.learn.passes import token_scores, vocabulary_blocks
+from manyturn.trainers.learn.passes.samples import Sample, at_said
 
 HEADS: dict[str, Sequence[HeadConfig]] = {
     "none": (),

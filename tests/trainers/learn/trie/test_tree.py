@@ -9,10 +9,10 @@ from branching import steps
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyturn.trainers.learn.trie import passes as passes_module
-from manyturn.trainers.learn.trie import tree as tree_module
-from manyturn.trainers.learn.trie.passes import passes
-from manyturn.trainers.learn.trie.tree import Tree
+from manyturn.trainers.learn.passes.trie import passes as passes_module
+from manyturn.trainers.learn.passes.trie import tree as tree_module
+from manyturn.trainers.learn.passes.trie.passes import passes
+from manyturn.trainers.learn.passes.trie.tree import Tree
 
 ROWS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=6).map(np.array), min_size=1, max_size=7)
 

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from learner_steps import learn, learner, weights
 
 from manyturn.envs.contract.keys import generator
-from manyturn.trainers.learn.head_config import OwnCriticConfig, ProgressHeadConfig, ValueHeadConfig
-from manyturn.trainers.learn.imitation import imitate
-from manyturn.trainers.learn.objective import OBJECTIVES
-from manyturn.trainers.learn.samples import Sample, at_said
+from manyturn.trainers.learn.heads.head_config import OwnCriticConfig, ProgressHeadConfig, ValueHeadConfig
+from manyturn.trainers.learn.learner.imitation import imitate
+from manyturn.trainers.learn.objective.objective import OBJECTIVES
+from manyturn.trainers.learn.passes.samples import Sample, at_said
 
 FEW = settings(deadline=None, max_examples=2, suppress_health_check=list(HealthCheck))
 ALONE = {"correction": {"level": "sequence"}, "reject": [{"divergence": "k2", "upper": 0.5}]}

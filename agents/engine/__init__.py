@@ -1,0 +1,1 @@
+"""Engines, which draw the tokens of replies."""

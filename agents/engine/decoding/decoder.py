@@ -1,0 +1,141 @@
+"""Computes replies pass by pass: every pass takes each row one token further, or reads a part of its prompt."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from transformers import PreTrainedModel
+
+from manyturn.agents.engine.decoding.page_pool import PagePool
+from manyturn.agents.engine.decoding.pass_plan import NAME, PassPlan
+from manyturn.agents.engine.decoding.row import Row
+from manyturn.agents.engine.decoding.sampling import sample
+from manyturn.agents.engine.engine import EngineError
+from manyturn.agents.model.torch_models import allowed_logits, output_head
+
+_PASS_TOKENS = 4096  # new tokens of a pass, at most, unless more rows than that are drawing
+_CPU_PASS_BYTES, _FEW_TOKENS = 2**24, 512  # for what a pass computes on a CPU, unless that makes it very short
+_MASK_ENTRIES = 2**24  # of a row that goes on reading, which bounds the memory that a long prompt takes
+_LEAST_TOKENS = 32
+# Where each layer looks up its attention function; the library's own way to set it goes through all modules.
+_ATTENTION = "_attn_implementation"
+_CPU_WORKSPACE, _GPU_WORKSPACE = 2**20, 2**28  # bytes; on a CPU a piece stays in its cache
+
+
+class Decoder:
+    """Computes with one model.
+
+    Args:
+        model: any transformers causal language model with full attention and a plain output head.
+        end_ids: tokens that end a reply.
+        pool: where keys and values are.
+
+    Attributes:
+        read_seconds, draw_seconds: of all passes; one that reads prompts and draws is shared out by tokens.
+    """
+
+    def __init__(self, model: PreTrainedModel, end_ids: frozenset[int], pool: PagePool):
+        self.model, self._ends, self._pool = model, end_ids, pool
+        config = model.config.get_text_config()
+        self._groups: int = config.num_attention_heads // pool.shape.heads
+        on_cpu = model.device.type == "cpu"
+        self._workspace = _CPU_WORKSPACE if on_cpu else _GPU_WORKSPACE
+        # A layer holds about eight vectors of the hidden size for a token, and three of the size between.
+        between = getattr(config, "intermediate_size", None) or 4 * config.hidden_size
+        token_bytes = (8 * config.hidden_size + 3 * between) * model.dtype.itemsize
+        fit = _CPU_PASS_BYTES // token_bytes if on_cpu else _PASS_TOKENS
+        self.pass_tokens = min(_PASS_TOKENS, max(_FEW_TOKENS, fit))
+        self.read_seconds = self.draw_seconds = 0.0
+
+    def advance(self, rows: Sequence[Row]) -> list[Row]:
+        """Make one pass. A row's reply does not depend on the others, save for rounding.
+
+        Returns:
+            The rows that ended.
+
+        Raises:
+            EngineError: the model computes NaN.
+        """
+        began = time.perf_counter()
+        self._pool.hold(self.model.dtype)
+        with _drawing(self.model):
+            plan = self._plan(rows)
+            body = self.model.get_decoder()
+            hidden = body(
+                input_ids=plan.ids[None], position_ids=plan.positions[None], past_key_values=plan, use_cache=True
+            ).last_hidden_state[0]
+            for row, count in zip(plan.rows, plan.counts, strict=True):
+                row.computed += count
+            ready = [place for place, row in enumerate(plan.rows) if row.computed == row.length]
+            ended = self._draw([plan.rows[place] for place in ready], hidden[plan.ends[ready]]) if ready else []
+        reading = sum(count for count in plan.counts if count > 1) / sum(plan.counts)
+        seconds = time.perf_counter() - began
+        self.read_seconds += reading * seconds
+        self.draw_seconds += (1 - reading) * seconds
+        return ended
+
+    def read_less(self) -> bool:
+        """Read prompts in pieces half as long from now on; False if they are short already."""
+        self.pass_tokens //= 2
+        return self.pass_tokens >= _LEAST_TOKENS
+
+    def _plan(self, rows: Sequence[Row]) -> PassPlan:
+        """Rows that draw take one token each; those that read share what is left, the first ones first."""
+        left = max(self.pass_tokens - sum(row.length - row.computed == 1 for row in rows), 1)
+        taking, counts = list[Row](), list[int]()
+        for row in rows:
+            count = row.length - row.computed
+            if count > 1:
+                piece = _MASK_ENTRIES // (row.length * self._groups) if row.computed else count
+                count = min(count, max(piece, 16), left)
+                left -= count
+            if count:
+                taking.append(row)
+                counts.append(count)
+        return PassPlan(self._pool, taking, counts, self._groups, self._workspace, self.model.dtype, self.model.device)
+
+    def _draw(self, rows: list[Row], hidden: torch.Tensor) -> list[Row]:
+        """Draw the next token of each row from its hidden state (rows, D); returns the rows that ended."""
+        choosing = [place for place, row in enumerate(rows) if row.allowed is not None]
+        if 0 < len(choosing) < len(rows):
+            others = [place for place, row in enumerate(rows) if row.allowed is None]
+            parts = ((choosing, hidden[choosing]), (others, hidden[others]))
+            return [row for places, part in parts for row in self._draw([rows[place] for place in places], part)]
+        head = output_head(self.model)
+        if choosing:
+            words, logits, possible = allowed_logits(head, hidden, [row.allowed or () for row in rows])
+        else:
+            words, logits, possible = None, head(hidden).float(), None
+        noise = torch.tensor([row.noise[len(row.ids)] for row in rows], dtype=torch.float64, device=logits.device)
+        heat = torch.tensor([row.temperature for row in rows], device=logits.device)
+        tokens, scores, entropies = sample(logits, noise, heat)
+        sound = (logits.isfinite() if possible is None else logits.isfinite() | ~possible).all(-1)
+        tokens = tokens if words is None else words[tokens]
+        # The pass's only wait for the device.
+        drawn = torch.stack([tokens.double(), scores.double(), entropies.double(), sound.double()]).tolist()
+        if not all(drawn[3]):
+            raise EngineError(
+                "the model computed NaN or infinite logits: its weights are damaged (a learning rate too high?)"
+            )
+        for row, token, score, entropy in zip(rows, *drawn[:3], strict=True):
+            row.say(int(token), score, entropy)
+        return [row for row in rows if row.ids[-1] in self._ends or row.is_full]
+
+
+@contextmanager
+def _drawing(model: PreTrainedModel) -> Iterator[None]:
+    """A model as it is while it draws; a learner that shares it finds it as it was."""
+    config = model.config.get_text_config()
+    was_training, attention = model.training, getattr(config, _ATTENTION)
+    if was_training:
+        model.eval()
+    setattr(config, _ATTENTION, NAME)
+    try:
+        # The model runs in float32 or its own type, under any autocast of the caller.
+        with torch.inference_mode(), torch.autocast(model.device.type, enabled=False):
+            yield
+    finally:
+        setattr(config, _ATTENTION, attention)
+        if was_training:
+            model.train()

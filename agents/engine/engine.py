@@ -1,0 +1,182 @@
+"""The contract between an agent and anything that computes the next tokens: ids in, ids and log-probabilities out."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+from pydantic import Field
+
+from manyturn.agents.engine.weights import Weights
+from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.agents.tokens.usage import Usage
+from manyturn.envs.contract.facts import EnvFacts
+from manyturn.envs.contract.options import Options
+
+if TYPE_CHECKING:
+    from manyturn.agents.text.choices import Choices
+
+
+class EngineError(RuntimeError):
+    """The engine failed or answered nonsense. It is never a reward.
+
+    Attributes:
+        usage: what it took all the same, where it was counted.
+    """
+
+    usage: Usage | None = None
+
+
+class EngineRefused(EngineError):
+    """The engine will not compute this reply, however often it is asked: the episode is not tried again."""
+
+
+class EngineLost(RuntimeError):
+    """Nothing draws any more, for no episode: the run cannot go on, and can be resumed."""
+
+
+class Sampling(Options):
+    """How replies are drawn. There is no top-p or top-k: they would make the engine's log-probabilities differ from
+    the learner's."""
+
+    temperature: float = Field(default=1.0, ge=0)
+    """Divides the logits; 0 takes the most likely token."""
+    max_tokens: int = Field(default=16, ge=1)
+    """Longest reply, its end token included."""
+
+    def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        if self.temperature > 0:
+            return None
+        return "sampling.temperature = 0 draws all episodes of a task alike, with nothing to learn from: set it to 1"
+
+
+def check_fits(choices: "Choices", sampling: Sampling) -> None:
+    """Raises EngineError where a choice is longer than a reply may be."""
+    if choices.longest > sampling.max_tokens:
+        raise EngineError(f"a choice of {choices.longest} tokens, where a reply has at most {sampling.max_tokens}")
+
+
+class Reply(NamedTuple):
+    """What the engine drew.
+
+    Attributes:
+        ids: T token ids; the end token is among them if the reply ended by itself.
+        logprobs: T natural log-probabilities at the sampling temperature (at temperature 0: of the logits as they are);
+            of a choice, those of the distribution over what is possible.
+        finish: "stop" if the reply ended by itself, "length" if it was cut.
+        version: policy version of the weights that drew it.
+        entropies: T entropies, in nats, of the distributions that the tokens were drawn from, if the engine knows them.
+    """
+
+    ids: list[int]
+    logprobs: list[float]
+    finish: Literal["stop", "length"]
+    version: int
+    entropies: list[float] | None = None
+
+
+class Capabilities(NamedTuple):
+    """What an engine can do. What a run needs and its engine cannot do is refused before the run begins.
+
+    Attributes:
+        keeps_bits: the same episodes give the same log-probabilities to the bit, however long their environments take.
+        entropy: replies come with their entropies.
+        lora: ``load`` takes the weights of a model with adapters.
+        choices: there is ``choose``.
+        own_weights: it can draw while a learner changes the model that it was made for, and takes new weights by
+            ``load`` while episodes are open, as the asynchronous order asks.
+    """
+
+    keeps_bits: bool = False
+    entropy: bool = False
+    lora: bool = False
+    choices: bool = False
+    own_weights: bool = False
+
+
+class Engine(Protocol):
+    """Computes replies; many requests are in flight together, each awaited by the coroutine of its episode.
+
+    A subclass writes ``generate`` and ``load``, and sets the attributes; the defaults here do for the rest. Any
+    exception of ``generate`` ends its episode as an error; one of another method ends the run.
+
+    Attributes:
+        vocabulary: token ids are 0..vocabulary-1; a model may have more than its tokenizer, padded to a round size.
+        version: policy version of the weights that were loaded last; 0 before the first ``load``.
+        capabilities: the same as its configuration's.
+        precision: type that it computes in where the learner computes in float32.
+        batch_limit: most replies that it computes together, where that may come to less because memory ran out; a run
+            that is resumed sets it to what it had come to.
+    """
+
+    vocabulary: int
+    version: int
+    capabilities: Capabilities
+    precision: str = "float32"
+    batch_limit: int | None = None
+
+    async def ready(self) -> None:
+        """Find out that it can draw, before anything is played or learnt.
+
+        Raises:
+            EngineLost, ConfigError: it cannot.
+        """
+        return None
+
+    def open(self, key: EpisodeKey) -> None:
+        """An episode begins: it may ask from now on, so that an engine knows how many may still ask."""
+        return None
+
+    async def generate(self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling) -> Reply:
+        """Draw the reply to a prompt.
+
+        All randomness comes from ``key.noise_seed(turn)``, so that what is drawn depends on nothing else.
+
+        Args:
+            key: of an open episode, which waits for no other reply of this engine.
+            turn: number of the turn. Its prompt begins with the one before and its reply where the agent's context
+                is the full conversation, and need not where it is not.
+
+        Raises:
+            EngineError: there is no reply; the episode is tried again.
+            EngineLost: nor is there to any other request; the run ends.
+        """
+        ...
+
+    async def choose(
+        self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling, choices: "Choices"
+    ) -> Reply:
+        """Draw one of several replies: as ``generate``, with each token drawn among those that are possible there.
+
+        Log-probabilities and entropies are those of the distribution over the possible tokens, 0 for a forced one.
+
+        Args:
+            choices: replies of at most ``sampling.max_tokens``, each with its end token.
+        """
+        raise EngineError("this engine cannot choose among given replies: leave agent.only_admissible out")
+
+    def close(self, key: EpisodeKey) -> None:
+        """The episode ended; what was kept for it can go. A request of it that still runs has been cancelled."""
+        return None
+
+    async def load(self, weights: Weights, version: int) -> None:
+        """Draw with other weights from now on, and forget what was computed with the old ones.
+
+        All or nothing: no reply mixes two versions, and each is labelled with its own. After a load that raised or was
+        cancelled every request ends in EngineError until a load succeeds. It may be called while the engine sleeps.
+        """
+        ...
+
+    async def sleep(self) -> None:
+        """No request comes until ``wake``: leave the device's memory to the learner. Does nothing if already asleep."""
+        return None
+
+    async def wake(self) -> None:
+        """Be ready to draw, with the weights that were loaded last. Awake already, it does nothing."""
+        return None
+
+    def figures(self) -> Mapping[str, float]:
+        """What is worth a line in the metrics, since this was asked last; each name has its meaning there."""
+        return {}
+
+    async def shutdown(self) -> None:
+        """No more requests come: end threads, processes and connections."""
+        return None

@@ -1,0 +1,120 @@
+"""Inference by vLLM next to the learner: tokens in, tokens and log-probabilities out.
+
+Requests are in flight as soon as an episode asks; there is no barrier. vLLM starts when it is first needed, with the
+weights that were loaded last, and again after its process died. It shares nothing with the learner but a folder, and
+after each transfer the checksum of what it read must be that of what was written.
+"""
+
+import asyncio
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from manyturn.agents.engine.engine import EngineError
+from manyturn.agents.engine.vllm.copying_engine import CopyingEngine, Drawer
+from manyturn.agents.engine.vllm.process import Process
+from manyturn.agents.tokens.episode_key import EpisodeKey
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from manyturn.agents.engine.vllm.options import VllmConfig
+
+
+class VllmEngine(CopyingEngine):
+    """Draws replies with vLLM; see ``CopyingEngine``."""
+
+    def __init__(self, model: "PreTrainedModel", end_ids: frozenset[int], config: "VllmConfig"):
+        self._cuda = model.device.type == "cuda"
+        super().__init__(model, end_ids, config, config.precision(self._cuda))
+        self._start = partial(Process, self._folder.path, config, self.precision, self._rank, self._cuda)
+        self._process: Process | None = None
+        self._starting = asyncio.Lock()
+        self._ending: list[asyncio.Future[None]] = []
+
+    async def _drawer(self, key: EpisodeKey) -> Drawer:
+        return await self._running()
+
+    def _failed(self, drawer: Drawer, error: Exception) -> None:
+        if self._process is drawer:
+            self._living()
+
+    async def _before_load(self) -> None:
+        if (process := self._living()) is not None:
+            await (process.forget() if self._awake else process.wake_weights())
+
+    async def _after_load(self, old: Path | None) -> None:
+        if self._process is None:
+            return
+        if self._folder.adapters is None:
+            self._check(await self._process.reload(self._folder.file))
+        else:
+            await self._process.take_adapters(self._folder.adapters, old)
+
+    def _load_failed(self) -> None:
+        # What draws next starts from the folder, which holds one version.
+        self._drop()
+
+    async def sleep(self) -> None:
+        if self._awake and (process := self._living()) is not None:
+            await process.sleep()
+        self._awake = False
+
+    async def wake(self) -> None:
+        if not self._awake and (process := self._living()) is not None:
+            await process.wake()
+        await self._running()
+        self._awake = True
+
+    async def shutdown(self) -> None:
+        self._drop()
+        await self._ended()
+        self._folder.remove()
+
+    # ---- vLLM's processes ---------------------------------------------------------------------------------------
+
+    def _living(self) -> Process | None:
+        """vLLM, if it runs; one that died is started again when it is needed."""
+        if self._process is not None and self._process.is_dead:
+            self._drop()
+        return self._process
+
+    async def _running(self) -> Process:
+        """vLLM, which is started if it does not run."""
+        async with self._starting:
+            if self._process is None:
+                await self._ended()
+                self._process = await self._started()
+            return self._process
+
+    async def _started(self) -> Process:
+        # In a thread, for it takes half a minute; one that nobody waits for any more is ended when it is there.
+        coming = asyncio.ensure_future(asyncio.to_thread(self._start))
+        try:
+            process = await asyncio.shield(coming)
+        except asyncio.CancelledError:
+            coming.add_done_callback(lambda done: done.exception() or done.result().end())
+            raise
+        except Exception as error:
+            raise EngineError(f"vLLM does not start: {type(error).__name__}: {error}") from error
+        try:
+            self._check(await process.reload(self._folder.file))  # what it started with is held to the checksum too
+            if self._folder.adapters is not None:
+                await process.take_adapters(self._folder.adapters, None)
+        except BaseException:
+            self._end(process)
+            raise
+        return process
+
+    def _drop(self) -> None:
+        """Have the processes end, whatever state they are in."""
+        if self._process is not None:
+            self._end(self._process)
+        self._process = None
+
+    def _end(self, process: Process) -> None:
+        self._ending.append(asyncio.get_running_loop().run_in_executor(None, process.end))
+
+    async def _ended(self) -> None:
+        while self._ending:
+            await self._ending.pop()

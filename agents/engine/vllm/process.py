@@ -1,0 +1,179 @@
+"""Process of vLLM's own engine: start, requests, end. Only this file and ``choice_processor.py`` import vLLM."""
+
+import asyncio
+import os
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from manyturn.agents.engine.engine import EngineError, Sampling
+from manyturn.agents.engine.vllm.choice_limits import PROCESSOR, limits
+from manyturn.agents.engine.vllm.copying_engine import Drawn
+from manyturn.agents.engine.vllm.worker import EXTENSION
+from manyturn.agents.text.choices import Choices
+
+if TYPE_CHECKING:
+    from manyturn.agents.engine.vllm.options import VllmConfig
+
+T = TypeVar("T")
+
+_LOOK = 0.5  # seconds between two looks at whether vLLM is still there
+_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM has room for
+
+
+class Process:
+    """vLLM with one model, in processes of its own. Its methods raise whatever vLLM raises, and EngineError.
+
+    Args:
+        folder: the model.
+        rank: of adapters; 0 without.
+        cuda: whether the model is on a GPU.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        config: "VllmConfig",
+        dtype: str,
+        rank: int,
+        cuda: bool,
+    ):
+        settle()
+        from vllm.engine.arg_utils import AsyncEngineArgs  # pyright: ignore[reportMissingImports]
+        from vllm.v1.engine.async_llm import AsyncLLM  # pyright: ignore[reportMissingImports]
+
+        adapters = {"enable_lora": True, "max_loras": 1, "max_lora_rank": room_for(rank)} if rank else {}
+        args = AsyncEngineArgs(
+            model=str(folder),
+            skip_tokenizer_init=True,
+            dtype=dtype,
+            max_model_len=-1,  # as long as there is room for keys and values
+            logprobs_mode="processed_logprobs",
+            enable_prefix_caching=True,
+            kv_cache_memory_bytes=int(config.kv_gib * 2**30),
+            max_num_seqs=config.max_batch,
+            worker_extension_cls=EXTENSION,
+            logits_processors=[PROCESSOR],
+            generation_config="vllm",
+            enforce_eager=not cuda,
+            # The build for CPUs dies of a prompt that is read in pieces while others are drawn with seeds of their own.
+            enable_chunked_prefill=cuda,
+            enable_sleep_mode=cuda,
+            disable_log_stats=True,
+            use_tqdm_on_load=False,
+            seed=0,  # of requests that have none
+            **adapters,
+        )
+        self._llm = AsyncLLM.from_engine_args(args)
+        self._asked = 0
+
+    @property
+    def is_dead(self) -> bool:
+        return self._llm.errored
+
+    async def draw(
+        self,
+        prompt: Sequence[int],
+        sampling: Sampling,
+        seed: int,
+        ends: frozenset[int],
+        salt: str,
+        adapters: Path | None,
+        choices: Choices | None = None,
+    ) -> Drawn:
+        """A reply; see ``Drawer``."""
+        from vllm.sampling_params import RequestOutputKind, SamplingParams  # pyright: ignore[reportMissingImports]
+
+        self._asked += 1
+        params = SamplingParams(
+            temperature=sampling.temperature,
+            max_tokens=sampling.max_tokens,
+            seed=seed,
+            logprobs=0,
+            ignore_eos=True,  # the template says what ends a reply, and the model's own configuration may differ
+            stop_token_ids=sorted(ends),
+            detokenize=False,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+            **limits(choices),
+        )
+        asked: Any = {"prompt_token_ids": list(prompt), "cache_salt": salt}
+        last = None
+        async for output in self._llm.generate(asked, params, f"{self._asked}", lora_request=_request(adapters)):
+            last = output
+        if last is None or not last.outputs or last.outputs[0].finish_reason not in ("stop", "length"):
+            raise EngineError("vLLM broke the reply off")
+        if list(last.prompt_token_ids) != asked["prompt_token_ids"]:
+            raise EngineError("vLLM computed another prompt than was sent, so its template is not ours")
+        reply = last.outputs[0]
+        logprobs = [float(step[token].logprob) for token, step in zip(reply.token_ids, reply.logprobs, strict=True)]
+        return Drawn(list(reply.token_ids), logprobs, last.num_cached_tokens or 0)
+
+    async def reload(self, file: Path) -> list[str]:
+        """Load the weights of a file; returns the checksums of what each worker read."""
+        return await self._call(self._llm.collective_rpc("load_checked", args=(str(file),)))
+
+    async def take_adapters(self, adapters: Path, old: Path | None) -> None:
+        """Draw with other adapters. Raises EngineError if vLLM does not take them."""
+        request = _request(adapters)
+        added = await self._call(self._llm.add_lora(request))
+        if not added or request.lora_int_id not in await self._call(self._llm.list_loras()):
+            raise EngineError(f"vLLM did not take the adapters of {adapters}")
+        if old is not None:
+            await self._call(self._llm.remove_lora(_request(old).lora_int_id))
+
+    async def forget(self) -> None:
+        """Break off what is being drawn, and forget keys and values."""
+        await self._call(self._llm.pause_generation(mode="abort", clear_cache=True))
+        await self._call(self._llm.resume_generation())
+
+    async def sleep(self) -> None:
+        await self._call(self._llm.sleep(level=1))
+
+    async def wake_weights(self) -> None:
+        """Be ready for new weights, without room for keys and values."""
+        await self._call(self._llm.wake_up(tags=["weights"]))
+
+    async def wake(self) -> None:
+        await self._call(self._llm.wake_up())
+
+    async def _call(self, call: Coroutine[Any, Any, T]) -> T:
+        """What vLLM answers. It answers nothing to a call under which its process dies, so that is looked after."""
+        asked = asyncio.ensure_future(call)
+        try:
+            while not (await asyncio.wait([asked], timeout=_LOOK))[0]:
+                if self.is_dead:
+                    raise EngineError("vLLM's process died")
+            return asked.result()
+        finally:
+            asked.cancel()
+
+    def end(self) -> None:
+        self._llm.shutdown()
+
+
+def _request(adapters: Path | None) -> Any:
+    """vLLM's name for the adapters of a folder, whose own name ends in a number."""
+    if adapters is None:
+        return None
+    from vllm.lora.request import LoRARequest  # pyright: ignore[reportMissingImports]
+
+    return LoRARequest(adapters.name, int(adapters.name.rpartition("-")[2]), str(adapters))
+
+
+def room_for(rank: int) -> int:
+    """The smallest room of vLLM's that holds adapters of this rank."""
+    return next(room for room in _RANKS if room >= rank)
+
+
+def settle() -> None:
+    """Keep vLLM's log to errors, off the standard output, and its report on usage at home, unless somebody chose.
+
+    The first model runner is the CPU build's; ``choice_processor.py`` is written for it, and not for the second.
+    """
+    for name, value in (
+        ("VLLM_LOGGING_LEVEL", "ERROR"),
+        ("VLLM_LOGGING_STREAM", "ext://sys.stderr"),
+        ("VLLM_NO_USAGE_STATS", "1"),
+        ("VLLM_USE_V2_MODEL_RUNNER", "0"),
+    ):
+        os.environ.setdefault(name, value)

@@ -1,0 +1,296 @@
+"""Policies against each other on the same tasks: differences, p-values, and which tasks became worse."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from manyturn.agents.evaluation.remarks import is_limited
+from manyturn.agents.evaluation.statistics import (
+    Interval,
+    Values,
+    detectable_difference,
+    holm,
+    is_share,
+    mean_interval,
+    paired_difference,
+    sign_flip_p,
+)
+from manyturn.agents.evaluation.summary import part_names, replies_of, scored_rows
+from manyturn.agents.play.episode import Ending
+from manyturn.agents.records.episode_rows import Row, read_episodes
+from manyturn.agents.records.folder_suggestion import near_folder
+from manyturn.agents.records.tables import table_in
+from manyturn.envs.contract.panel import Panel, PanelError, portable_name
+
+SCHEMA_VERSION = 2
+METRICS = ("success", "success_errors_as_failures", "return")
+_ERRORS = frozenset(ending.value for ending in Ending if ending.is_error)
+_SAID = ("seed", "repeats", "max_turns", "args", "sampling")
+
+
+class CompareError(ValueError):
+    """The evaluations cannot be compared; the text says how to fix it."""
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """An evaluation that was read from its folder.
+
+    Attributes:
+        folder: where it is.
+        panel: N tasks.
+        rows: E rows of ``records.EPISODES``, all of tasks of the panel.
+        summary: plain values, see ``summary.summarise``.
+    """
+
+    folder: Path
+    panel: Panel
+    rows: list[Row]
+    summary: Mapping[str, Any]
+
+
+def read_evaluation(path: Path) -> Evaluated:
+    """Read what ``evaluate`` wrote.
+
+    Args:
+        path: the folder of an evaluation, or of a run, whose ``evaluation`` is meant then.
+
+    Raises:
+        CompareError: there is none, it is not finished, or its files do not belong together.
+    """
+    places = [folder for folder in (path, path / "evaluation") if folder.is_dir()]
+    whole = [folder for folder in places if (folder / "summary.json").is_file() and (folder / "panel.json").is_file()]
+    if not whole:
+        if any((folder / "episodes.jsonl").is_file() for folder in places):
+            raise CompareError(f"the evaluation in {path} is not finished: the command that began it continues it")
+        if not path.exists() and (near := near_folder(path)):
+            raise CompareError(f"there is no folder {path}: did you mean {near}?")
+        raise CompareError(f"{path} holds no evaluation: make one with manyturn evaluate POLICY --out {path}")
+    folder = whole[0]
+    try:
+        panel = Panel.from_json((folder / "panel.json").read_text(encoding="utf-8"))
+        summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+        rows = read_episodes(table_in(folder, "episodes"))
+        fits = summary["panel"]["hash"] == panel.hash and {row["content"] for row in rows} == set(panel.contents)
+    except PanelError as error:
+        raise CompareError(f"{folder}/panel.json: {error}") from None
+    except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+        raise CompareError(f"{folder} holds no complete evaluation: {type(error).__name__}: {error}") from error
+    if not fits:
+        raise CompareError(f"{folder}: summary, panel and episodes are of different tasks: evaluate again")
+    return Evaluated(folder, panel, rows, summary)
+
+
+def same_tasks(evaluations: Sequence[Evaluated], shared: bool = False) -> dict[str, str]:
+    """Content -> id of the tasks to compare over, in the order and with the ids of the first.
+
+    Args:
+        shared: take the tasks that all have, where panels differ.
+
+    Raises:
+        CompareError: the environments or their users differ; or the panels do, and ``shared`` is not asked for or
+            they have nothing in common.
+    """
+    first = evaluations[0].panel
+    common = dict(zip(first.contents, first.tasks, strict=True))
+    for other in evaluations[1:]:
+        if portable_name(other.panel.env) != portable_name(first.env):
+            raise CompareError(
+                f"{evaluations[0].folder} is of {first.env}, {other.folder} of {other.panel.env}: "
+                "evaluate both on one environment"
+            )
+        talked_to = [each.summary.get("user") for each in (evaluations[0], other)]
+        if talked_to[0] != talked_to[1]:
+            raise CompareError(
+                f"{evaluations[0].folder} talks to {talked_to[0]}, {other.folder} to {talked_to[1]}: evaluate both "
+                "with one user"
+            )
+        theirs = set(other.panel.contents)
+        common = {content: task for content, task in common.items() if content in theirs}
+    odd = next((other for other in evaluations[1:] if other.panel.hash != first.hash), None)
+    if odd is None or (shared and common):
+        return common
+    told = f"{first.id} (hash {first.hash[:8]}) and {odd.panel.id} (hash {odd.panel.hash[:8]}) are different panels"
+    if not common:
+        raise CompareError(f"{told} without a common task: evaluate again on one panel, with --panel")
+    shown = ", ".join(map(repr, list(common.values())[:3])) + (" …" if len(common) > 3 else "")
+    raise CompareError(
+        f"{told}: {len(common)} tasks are in all of them ({shown}); --shared compares over those, or evaluate again "
+        "on one panel, with --panel"
+    )
+
+
+def values_over(rows: Sequence[Row], metric: str, tasks: Mapping[str, str]) -> dict[str, list[float]]:
+    """Task id -> its episodes' values; errors are left out, or count as failures where the metric's name says so.
+
+    Args:
+        metric: one of ``METRICS``.
+        tasks: content -> id, as ``same_tasks`` gives them.
+    """
+    column = metric.removesuffix("_errors_as_failures")
+    # An environment that does not report success has no failures either.
+    told = all(row["success"] is not None or row["ending"] in _ERRORS for row in rows)
+    values: dict[str, list[float]] = {}
+    for row in rows:
+        value = row[column]
+        if metric != column and told and row["ending"] in _ERRORS:
+            value = False
+        if value is not None and row["content"] in tasks:
+            values.setdefault(tasks[row["content"]], []).append(float(value))
+    return values
+
+
+def part_values(rows: Sequence[Row], part: str, tasks: Mapping[str, str]) -> dict[str, list[float]]:
+    """The same of a reward part's sums; an episode that does not have the part earned nothing by it."""
+    values: dict[str, list[float]] = {}
+    for row in rows:
+        value = None if row["ending"] in _ERRORS else row["parts"].get(part, 0.0)
+        if value is not None and row["content"] in tasks:
+            values.setdefault(tasks[row["content"]], []).append(float(value))
+    return values
+
+
+def compare(evaluations: Sequence[Evaluated], shared: bool = False) -> dict[str, Any]:
+    """Each evaluation against the first, as plain values for JSON.
+
+    A comparison holds for each metric the ``difference`` (of task means, this one minus the first) with its
+    95 % interval paired by task, ``p`` of the sign-flip test and ``p_holm``, adjusted for the number of comparisons;
+    ``wins``, ``losses`` and ``ties`` count tasks by their means; ``detectable`` is the smallest true difference that
+    these tasks would show in four of five times. The test never calls alike policies different more often than it says,
+    which makes it cautious where most tasks are ties; the interval comes closer (benchmarks/coverage.py).
+    ``regressions`` are all tasks with a loss, worst first, by success or, where success is not known, by return.
+    ``left_out`` names tasks on which one side had nothing but errors. ``parts`` holds the same of each reward part.
+
+    Raises:
+        CompareError: see ``same_tasks``.
+    """
+    if len(evaluations) < 2:
+        raise CompareError("a comparison takes two evaluations at least")
+    tasks = same_tasks(evaluations, shared)
+    first, *others = evaluations
+    parts = sorted(part_names(row for evaluation in evaluations for row in evaluation.rows))
+    comparisons = [_compare(first, other, tasks, parts) for other in others]
+    for metric in METRICS:
+        _adjust([found[metric] for found in comparisons])
+    for part in parts:
+        _adjust([found["parts"][part] for found in comparisons])
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "env": first.panel.env,
+        "panels": [{"id": e.panel.id, "hash": e.panel.hash, "n_tasks": len(e.panel)} for e in evaluations],
+        "n_tasks": len(tasks),
+        "shared": any(e.panel.hash != first.panel.hash for e in others),
+        "notes": _notes(evaluations),
+        "policies": [_policy(evaluation, tasks, parts) for evaluation in evaluations],
+        "comparisons": comparisons,
+    }
+
+
+def _adjust(tests: Sequence[dict[str, Any]]) -> None:
+    """Holm's adjustment of the p-values of one metric in several comparisons."""
+    adjusted = holm([_nan(found["p"]) for found in tests])
+    for found, p in zip(tests, adjusted, strict=True):
+        found["p_holm"] = _known(p)
+
+
+def _policy(evaluation: Evaluated, tasks: Mapping[str, str], parts: Sequence[str]) -> dict[str, Any]:
+    """What one evaluation found on the tasks that are compared."""
+    rows = [row for row in evaluation.rows if row["content"] in tasks]
+    values = {metric: values_over(rows, metric, tasks) for metric in METRICS}
+    found: dict[str, Any] = {
+        metric: _interval(mean_interval(of, proportion=metric != "return" or is_share(of)))
+        for metric, of in values.items()
+    }
+    earned = {part: part_values(rows, part, tasks) for part in parts}
+    found["parts"] = {part: _interval(mean_interval(of, proportion=is_share(of))) for part, of in earned.items()}
+    said = {name: evaluation.summary.get(name) for name in _SAID}
+    errors = sum(row["ending"] in _ERRORS for row in rows)
+    folder, policy = str(evaluation.folder), evaluation.summary["policy"]
+    counts = {"n_episodes": len(rows), "errors": errors, **replies_of(scored_rows(rows))}
+    return {"folder": folder, "policy": policy, **said, **counts, **found}
+
+
+def _compare(first: Evaluated, other: Evaluated, tasks: Mapping[str, str], parts: Sequence[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {"folder": str(other.folder), "against": str(first.folder), "parts": {}}
+    scored = {}
+    for metric in METRICS:
+        scored[metric] = a, b = _both(*(values_over(side.rows, metric, tasks) for side in (first, other)))
+        found[metric] = _paired(a, b, proportion=metric != "return" or is_share(a, b))
+    for part in parts:
+        a, b = _both(*(part_values(side.rows, part, tasks) for side in (first, other)))
+        found["parts"][part] = _paired(a, b, proportion=is_share(a, b))
+    worst = "success" if scored["success"][0] else "return"
+    a, b = scored[worst]
+    return {
+        **found,
+        "regressions": [
+            {"task": task, "before": _mean(a[task]), "after": _mean(b[task])}
+            for task in sorted(a, key=lambda task: (_mean(b[task]) - _mean(a[task]), task))
+            if _mean(b[task]) < _mean(a[task]) - 1e-9
+        ],
+        "regressions_by": worst,
+        "left_out": [task for task in tasks.values() if task not in a],
+    }
+
+
+def _both(a: Values, b: Values) -> tuple[Values, Values]:
+    """Of each side the tasks that both have."""
+    both = sorted(a.keys() & b.keys())
+    return {task: a[task] for task in both}, {task: b[task] for task in both}
+
+
+def _paired(a: Values, b: Values, proportion: bool) -> dict[str, Any]:
+    """B minus A, over tasks that both have."""
+    difference = paired_difference(b, a, proportion=proportion)
+    differences = [_mean(b[task]) - _mean(a[task]) for task in a]
+    wins, losses = sum(d > 1e-9 for d in differences), sum(d < -1e-9 for d in differences)
+    return {
+        "difference": _known(difference.mean),
+        "ci_low": _known(difference.low),
+        "ci_high": _known(difference.high),
+        "p": _known(sign_flip_p(a, b)),
+        "detectable": _known(detectable_difference(a, b)),
+        "n_tasks": difference.n_tasks,
+        "wins": wins,
+        "losses": losses,
+        "ties": len(differences) - wins - losses,
+    }
+
+
+def _notes(evaluations: Sequence[Evaluated]) -> list[str]:
+    """In what the evaluations differ besides their policies."""
+    notes = list[str]()
+    if any(is_limited(evaluation.summary) for evaluation in evaluations):
+        notes.append("replies that were possible: " + ", ".join(_possible(one.summary) for one in evaluations))
+    for name in _SAID:
+        told = [evaluation.summary.get(name) for evaluation in evaluations]
+        known = [value for value in told if value is not None]
+        if any(value != known[0] for value in known[1:]):
+            notes.append(f"{name} differs: " + ", ".join("–" if v is None else json.dumps(v) for v in told))
+    return notes
+
+
+def _possible(summary: Mapping[str, Any]) -> str:
+    if is_limited(summary):
+        return "admissible commands alone"
+    return "–" if summary.get("agent") is None else "any"
+
+
+def _interval(found: Interval) -> dict[str, Any]:
+    ends = {"mean": _known(found.mean), "ci_low": _known(found.low), "ci_high": _known(found.high)}
+    return {**ends, "n_tasks": found.n_tasks, "n_episodes": found.n_episodes}
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _nan(value: float | None) -> float:
+    return math.nan if value is None else value

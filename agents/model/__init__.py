@@ -1,0 +1,1 @@
+"""Language models: configuration, loading, weights on disk."""

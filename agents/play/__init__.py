@@ -1,0 +1,1 @@
+"""Episodes, and the policies that play them."""

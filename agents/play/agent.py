@@ -1,0 +1,309 @@
+"""The language-model agent: reply format, context and engine put together."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+
+from manyturn.agents.engine.engine import Engine, EngineRefused, Reply, Sampling
+from manyturn.agents.engine.reply_check import Checked
+from manyturn.agents.play.episode import Act, ContextFull, Policy
+from manyturn.agents.play.scripted import Mistake
+from manyturn.agents.text.choices import Allowed, Choices, NoChoice, ReplyChoices
+from manyturn.agents.text.context import CONTEXTS, Memory
+from manyturn.agents.text.contexts.whole import WholeConfig
+from manyturn.agents.text.formats.free_text import FreeTextConfig
+from manyturn.agents.text.reply_format import FORMATS, ReplyFormat
+from manyturn.agents.text.template import ChatTemplate
+from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.agents.tokens.ledger import ON_PURPOSE, LastPrompt, Ledger
+from manyturn.agents.tokens.usage import Usage
+from manyturn.envs.contract.facts import EnvFacts
+from manyturn.envs.contract.options import Options
+from manyturn.envs.hosting.host import Answer, EnvError
+from manyturn.envs.hosting.seats import Seat
+
+
+class AgentConfig(Options):
+    """How a language model is made to act."""
+
+    format: Annotated[Any, FORMATS.field] = FreeTextConfig()
+    """How a reply says which action is meant: free_text, tagged, tool_call, native_tools (of endpoints), or a
+    plugin's."""
+    context: Annotated[Any, CONTEXTS.field] = WholeConfig()
+    """How much of the past is shown: whole, window, or a plugin's."""
+    system: str = ""
+    """Text of your own that the agent is given first, before the environment's instructions. It takes the place of a
+    system text that the model's chat template puts there where it is given none."""
+    template_system: Literal["keep", "remove"] = "keep"
+    """Whether that text of the template's own stays where the agent is given no system text; remove leaves it out."""
+    instructions: bool = True
+    """Give the agent the environment's instructions; a model trained on one environment alone can do without."""
+    show_admissible: bool = False
+    """List the admissible commands below each observation."""
+    only_admissible: bool = False
+    """Choice decoding: a reply is one of the turn's admissible commands. Each token is drawn among those that lead to
+    one, and log-probabilities, entropies and gradients are of that distribution."""
+    max_context: int = Field(default=2048, ge=16)
+    """Longest prompt and reply together, in tokens; an episode that outgrows it is truncated."""
+
+    @field_validator("instructions", mode="before")
+    @classmethod
+    def _no_text(cls, given: Any) -> Any:
+        if isinstance(given, str):
+            raise ValueError("true or false: are the environment's given? A text of your own is agent.system")
+        return given
+
+    @property
+    def reply_format(self) -> ReplyFormat:
+        """The format that the options of ``format`` describe."""
+        return FORMATS.apply(self.format)
+
+    @property
+    def room(self) -> int | None:
+        """Tokens of all prompts and replies of an episode together; None where the context drops some of its past."""
+        return self.max_context if CONTEXTS.apply(self.context).appends else None
+
+    def system_text(self, instructions: str) -> str:
+        """The text that the agent is given once."""
+        told = instructions if self.instructions else ""
+        return "\n\n".join(part for part in (self.system, told, self.reply_format.hint()) if part)
+
+    def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        return self._unused_template_system(env) or self.fault_of_choices(env)
+
+    def _unused_template_system(self, env: EnvFacts | None) -> str | None:
+        text = self.system_text("" if env is None else env.instructions)
+        if self.template_system == "keep" or not text:
+            return None
+        return (
+            f"agent.template_system has no effect: the agent is given a system text, {text!r:.60}, and the template "
+            "adds none of its own; leave it out"
+        )
+
+    def fault_of_choices(self, env: EnvFacts | None) -> str | None:
+        """Why replies cannot be limited to admissible commands, if they are to be."""
+        if not self.only_admissible:
+            return None
+        if self.reply_format.thinks:
+            return (
+                "agent.only_admissible leaves no room for the reasoning that agent.format.think asks for: set "
+                "agent.format.think = false"
+            )
+        if env is None or env.has_admissible:
+            return None
+        return (
+            f"agent.only_admissible chooses among admissible commands, which {env.name} does not list: override "
+            "admissible() in the environment, or leave the option out"
+        )
+
+    def check_text(self) -> None:
+        """Raise ValueError where replies are more than text, which only an endpoint's are."""
+        if self.reply_format.by_request:
+            raise ValueError(
+                f"agent.format = {self.format.name} is for endpoints, openai:MODEL: set agent.format to tool_call"
+            )
+
+    def view(self, step: Answer) -> str:
+        """The text that the agent reads at a turn."""
+        if self.show_admissible and step.admissible:
+            return f"{step.observation}\n\nAdmissible commands: {'; '.join(step.admissible)}"
+        return step.observation
+
+
+class Agent:
+    """A policy that asks an engine.
+
+    Args:
+        config: format and context.
+        template: the model's chat template.
+        engine: computes the replies.
+        sampling: how they are drawn.
+        name: for tables.
+    """
+
+    def __init__(
+        self, config: AgentConfig, template: ChatTemplate, engine: Engine, sampling: Sampling, name: str = "model"
+    ):
+        config.check_text()
+        if config.only_admissible and not engine.capabilities.choices:
+            raise ValueError(
+                "agent.only_admissible limits replies token by token, which this engine cannot: take one that does, "
+                "such as engine.name = 'transformers', or leave it out"
+            )
+        if fault := config.fault_of_choices(None):
+            raise ValueError(fault)
+        self.format, self.context = config.reply_format, CONTEXTS.apply(config.context)
+        if config.template_system == "remove":
+            template = template.without_own_system()
+        self.context.check(template)
+        self.config, self.template, self.sampling, self.name = config, template, sampling, name
+        self.engine = Checked(engine, template)
+        self._commands = ReplyChoices(self.format, template) if config.only_admissible else None
+
+    def player(self, key: EpisodeKey, instructions: str) -> "AgentPlayer":
+        return self.join(key, instructions, Ledger())
+
+    def join(self, key: EpisodeKey, instructions: str, ledger: Ledger) -> "AgentPlayer":
+        """Begin an episode whose other turns are others', all in one ledger."""
+        return AgentPlayer(self, key, instructions, ledger)
+
+    def choices(self, step: Answer, seat: Seat) -> Choices | None:
+        """The replies that are possible at a turn; None if any is. Raises EnvError where there are none."""
+        if self._commands is None:
+            return None
+        try:
+            return self._commands.of(step.admissible)
+        except NoChoice as error:
+            raise EnvError(f"{seat.name} {error}") from error
+
+
+class Memories(dict[str, Memory]):
+    """What each agent of an episode remembers: what it saw and said itself."""
+
+    def __init__(self, policy: Agent, instructions: str):
+        self._policy, self._instructions = policy, instructions
+
+    def __missing__(self, role: str) -> Memory:
+        policy = self._policy
+        self[role] = policy.context.start(policy.template, policy.config.system_text(self._instructions))
+        return self[role]
+
+
+class AgentPlayer:
+    """The policy within one episode, for every agent whose turn it is asked for."""
+
+    def __init__(self, agent: Agent, key: EpisodeKey, instructions: str, ledger: Ledger):
+        self._agent, self._key = agent, key
+        self._memories = Memories(agent, instructions)
+        self.ledger = ledger
+        agent.engine.open(key)
+
+    async def act(self, step: Answer, seat: Seat) -> Act:
+        agent, prompt = self._agent, self.prompt(step)
+        if len(prompt) + agent.sampling.max_tokens > agent.config.max_context:
+            self.ledger.unanswered = LastPrompt(list(prompt), step.role)
+            raise ContextFull(
+                f"{len(prompt)} prompt tokens and a reply of up to {agent.sampling.max_tokens} exceed "
+                f"agent.max_context = {agent.config.max_context}"
+            )
+        choices = self.choices(step, seat)
+        if choices is not None and choices.longest > agent.sampling.max_tokens:
+            raise EngineRefused(
+                f"an admissible command takes {choices.longest} tokens as a reply, more than sampling.max_tokens = "
+                f"{agent.sampling.max_tokens}: give --sampling.max-tokens {choices.longest}"
+            )
+        reply = await agent.engine.generate(self._key, len(self.ledger.spans), prompt, agent.sampling, choices)
+        return self.take_down(step, prompt, reply, choices)
+
+    def choices(self, step: Answer, seat: Seat) -> Choices | None:
+        """The replies that are possible; see ``Agent.choices``."""
+        return self._agent.choices(step, seat)
+
+    def look(self, step: Answer) -> None:
+        self.ledger.unanswered = LastPrompt(list(self.prompt(step)), step.role)
+
+    def prompt(self, step: Answer) -> list[int]:
+        """What the agent sees before it answers."""
+        return self._memories[step.role].prompt(self._agent.config.view(step))
+
+    def take_down(self, step: Answer, prompt: list[int], reply: Reply, choices: Choices | None) -> Act:
+        """What a reply means; it is recorded as said by the agent, wherever it comes from.
+
+        Raises:
+            EnvError: it is none of the choices.
+        """
+        agent, text = self._agent, self._agent.template.decode(reply.ids)
+        allowed = _allowed(choices, reply.ids, text)
+        self.ledger.record(prompt, reply.ids, reply.logprobs, reply.version, reply.entropies, step.role, allowed)
+        self._memories[step.role].said(prompt, reply.ids, text)
+        action, format_valid = agent.format.parse(text)
+        usage = Usage(len(prompt), len(reply.ids), cut=reply.finish == "length")
+        return Act(text, action, format_valid, agent.template.pieces(reply.ids), usage)
+
+    def leave(self) -> None:
+        self._agent.engine.close(self._key)
+
+
+def _allowed(choices: Choices | None, ids: Sequence[int], text: str) -> Sequence[Allowed]:
+    """What was possible at each token of a reply; nothing if everything was. Raises EnvError for one that was not."""
+    if choices is None:
+        return ()
+    if (allowed := choices.along(ids)) is None:
+        raise EnvError(
+            f"{text!r:.80} is none of the {len(choices.replies)} admissible commands of its turn, which "
+            "agent.only_admissible chooses from: have admissible() list all that expert() says"
+        )
+    return allowed
+
+
+class Demonstrator:
+    """Another policy's play, recorded as if this agent had said it: what supervised warm-up learns from.
+
+    Args:
+        agent: gives format, context and template; its engine is not asked.
+        teacher: the policy that is imitated.
+    """
+
+    def __init__(self, agent: Agent, teacher: Policy):
+        self.agent, self.teacher, self.name = agent, teacher, teacher.name
+
+    def player(self, key: EpisodeKey, instructions: str) -> "DemonstratorPlayer":
+        return self.join(key, instructions, Ledger())
+
+    def join(self, key: EpisodeKey, instructions: str, ledger: Ledger) -> "DemonstratorPlayer":
+        """Begin an episode whose other turns are others', all in one ledger."""
+        return DemonstratorPlayer(self, key, instructions, ledger)
+
+
+class DemonstratorPlayer:
+    """The demonstrator within one episode."""
+
+    def __init__(self, demonstrator: Demonstrator, key: EpisodeKey, instructions: str, ledger: Ledger):
+        self._agent, self.ledger = demonstrator.agent, ledger
+        self._transcript = Transcript(demonstrator.agent, instructions, ledger)
+        self._teacher = demonstrator.teacher.player(key, instructions)
+
+    async def act(self, step: Answer, seat: Seat) -> Act:
+        act = await self._teacher.act(step, seat)
+        choices = None if isinstance(act, Mistake) else self._agent.choices(step, seat)
+        return self._transcript.take_down(step, act, choices)
+
+    def leave(self) -> None:
+        self._teacher.leave()
+
+
+class Transcript:
+    """What others said in an episode, recorded as if this agent had said it."""
+
+    def __init__(self, agent: Agent, instructions: str, ledger: Ledger):
+        self._config, self._template, self._format = agent.config, agent.template, agent.format
+        self._memories = Memories(agent, instructions)
+        self.ledger = ledger
+
+    def take_down(self, step: Answer, act: Act, choices: Choices | None = None) -> Act:
+        """A turn as the agent would have had it. A reply from which its format reads the action stays as it is.
+
+        Raises:
+            ContextFull: the agent could not read or say so much.
+            EnvError: what was said is none of the choices.
+        """
+        prompt = self._memories[step.role].prompt(self._config.view(step))
+        wrong = isinstance(act, Mistake)
+        as_it_is = self._format.parse(act.reply) == (act.action, True)
+        text, action, kept = act.reply if as_it_is else self._format.render(act.action), act.action, True
+        if wrong:
+            text = self._format.render(act.action) if act.format_valid else act.reply
+            action, kept = self._format.parse(text)
+        ids = self._template.reply(text)
+        if len(prompt) + len(ids) > self._config.max_context:
+            raise ContextFull(
+                f"a demonstration of {len(prompt) + len(ids)} tokens exceeds agent.max_context = "
+                f"{self._config.max_context}"
+            )
+        version = ON_PURPOSE if wrong else 0
+        allowed = _allowed(choices, ids, text)
+        self.ledger.record(prompt, ids, [0.0] * len(ids), version, role=step.role, allowed=allowed)
+        self._memories[step.role].said(prompt, ids, text)
+        usage = Usage(len(prompt), len(ids), cut=False)
+        return Act(text, action, kept, pieces=self._template.pieces(ids), usage=usage)

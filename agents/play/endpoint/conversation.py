@@ -1,0 +1,79 @@
+"""An episode as messages, for one role: what was seen and said, and what of it the context shows."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from manyturn.agents.play.endpoint.completion import Completion
+from manyturn.agents.play.endpoint.tool_calls import reply_text, results, said_again, with_ids
+from manyturn.agents.text.context import Context, Exchange
+
+Message = dict[str, Any]
+
+
+class Conversation:
+    """What one role of an episode has seen and said.
+
+    Args:
+        system: what it is told once.
+        context: what it is shown of the past.
+
+    Attributes:
+        last: its last reply.
+    """
+
+    def __init__(self, system: str, context: Context):
+        self._system, self._context = system, context
+        self._past: list[Exchange] = []
+        self._replies: list[Completion] = []
+        self._calls = 0
+
+    @property
+    def last(self) -> Completion | None:
+        return self._replies[-1] if self._replies else None
+
+    def messages(self, view: str) -> list[Message]:
+        """The messages of the next request.
+
+        Args:
+            view: what there is to answer. It is the result of the calls before, if the reply before made any.
+        """
+        shown, now = self._context.shown(self._past, view)
+        told: list[Message] = [{"role": "system", "content": self._system}] if self._system else []
+        before: Completion | None = None
+        for (observation, said), reply in zip(shown, self._replies_of(shown), strict=True):
+            told += _answer(before, observation)
+            told.append(_said(reply, said))
+            before = reply
+        return told + _answer(before, now)
+
+    def said(self, view: str, reply: Completion) -> str:
+        """Take down what was answered to a view; gives its text."""
+        reply = reply._replace(calls=with_ids(reply.calls, self._calls))
+        self._calls += len(reply.calls)
+        text = reply_text(reply.text, reply.calls)
+        self._past.append((view, text))
+        self._replies.append(reply)
+        return text
+
+    def _replies_of(self, shown: Sequence[Exchange]) -> list[Completion | None]:
+        """The replies that a context shows as they were; None for words of its own."""
+        places = range(len(self._past) - len(shown), len(self._past))
+        return [
+            self._replies[place] if place >= 0 and self._past[place][1] == said else None
+            for place, (_, said) in zip(places, shown, strict=True)
+        ]
+
+
+def _said(reply: Completion | None, text: str) -> Message:
+    if reply is None or not reply.calls:
+        return {"role": "assistant", "content": text}
+    # Templates of some servers print a content that is null.
+    content = {"content": reply.text} if reply.text else {}
+    return {"role": "assistant", **content, "tool_calls": said_again(reply.calls)}
+
+
+def _answer(before: Completion | None, observation: str) -> list[Message]:
+    """What was seen after a reply: its calls' results, or words of the other side."""
+    if before is not None and before.calls:
+        return results(before.calls, observation)
+    return [{"role": "user", "content": observation}]

@@ -1,0 +1,185 @@
+"""Asking until an answer comes: what is tried again, how long, and what ends an evaluation at once.
+
+The first request goes alone. Until it is answered nothing shows that there is an endpoint, so that a wrong address, a
+wrong key or an entry that the server refuses ends everything within seconds, with what to do about it.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from manyturn.agents.engine.engine import EngineError, EngineRefused
+from manyturn.agents.play.endpoint.client import Client, NoAnswer, Response, TooSlow, Unreachable
+from manyturn.agents.play.endpoint.completion import Completion, NoCompletion, Unreadable, read_completion
+from manyturn.agents.play.endpoint.options import Endpoint
+from manyturn.agents.play.endpoint.refusals import (
+    asked_wait,
+    is_page,
+    is_too_long,
+    may_pass,
+    reserves_too_much,
+    way_out,
+)
+from manyturn.agents.play.endpoint.tokens import TokenCount, total
+from manyturn.agents.play.episode import ContextFull
+
+_FIRST_ATTEMPTS = 4  # of the request that shows whether there is an endpoint
+_SILENCE = 30.0  # seconds between two lines about waiting, once the endpoint has answered
+_LONG = 15.0  # seconds after which it is said that the first answer is still waited for
+_NOT_THERE = "start the server, or give its address with OPENAI_BASE_URL or --endpoint.base-url"
+_UNTRUSTED = (
+    "if the server is yours, name the file of its certificate, or of the authority that signed it, in SSL_CERT_FILE, "
+    "and write the address with a name that the certificate has"
+)
+_OTHER_PROTOCOL = (
+    "is this where chat completions are served? OPENAI_BASE_URL or --endpoint.base-url takes the address up to and "
+    "without /chat/completions, which mostly ends in /v1"
+)
+
+
+class EndpointError(RuntimeError):
+    """There is no endpoint that would answer; the text says what to do about it."""
+
+
+class _TryAgain(Exception):
+    """A fault that may pass.
+
+    Args:
+        wait: what the endpoint asks for, in seconds.
+        advice: what to do about it if it does not pass.
+    """
+
+    def __init__(self, text: str, wait: float = 0.0, counted: TokenCount | None = None, advice: str = ""):
+        super().__init__(text)
+        self.wait, self.counted, self.advice = wait, counted, advice
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+class Asking:
+    """Asks an endpoint with patience.
+
+    Attributes:
+        tell: shows a line to the user; by default on standard error.
+    """
+
+    def __init__(self, client: Client, options: Endpoint):
+        self.client, self.options = client, options
+        self.tell: Callable[[str], None] = _tell
+        self._answered = False
+        self._told = -_SILENCE
+        self._first: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
+
+    async def ask(self, body: Mapping[str, Any], spread: Callable[[int], float]) -> Completion:
+        """The answer to a request.
+
+        Args:
+            body: of the request.
+            spread: attempt -> a number in [0, 1) that differs from episode to episode.
+
+        Raises:
+            ContextFull: the conversation is longer than the endpoint reads.
+            EndpointError: the first request of all was not answered.
+            EngineRefused: the endpoint says no to this request.
+            EngineError: all attempts failed.
+        """
+        if not self._answered:
+            async with self._alone():
+                if not self._answered:
+                    return await self._ask_first(body, spread)
+        return await self._ask(body, spread, self.options.attempts)
+
+    async def _ask_first(self, body: Mapping[str, Any], spread: Callable[[int], float]) -> Completion:
+        slow = f"{self.client.where}: no answer yet after {_LONG:g} s; it has {self.options.timeout:g} s"
+        reminder = asyncio.get_running_loop().call_later(_LONG, lambda: self.tell(slow))
+        try:
+            completion = await self._ask(body, spread, min(self.options.attempts, _FIRST_ATTEMPTS))
+        except EngineError as error:
+            raise EndpointError(str(error)) from error
+        except ContextFull:
+            self._answered = True
+            raise
+        finally:
+            reminder.cancel()
+        self._answered = True
+        return completion
+
+    async def _ask(self, body: Mapping[str, Any], spread: Callable[[int], float], attempts: int) -> Completion:
+        charged: TokenCount | None = None
+        for attempt in range(1, attempts + 1):
+            try:
+                completion = await self._once(body)
+                return completion._replace(charged=total(charged, completion.counted))
+            except _TryAgain as fault:
+                charged = total(charged, fault.counted)
+                if attempt == attempts:
+                    made = f"{attempts} attempt{'s' * (attempts > 1)}"
+                    said = f"{self.client.where}: {fault} ({made})"
+                    given_up = EngineError(f"{said}: {fault.advice}" if fault.advice else said)
+                    given_up.usage = self.options.usage(charged)
+                    raise given_up from fault
+                wait = self.options.first_wait * 2 ** (attempt - 1)
+                # At least half of the wait, so that many episodes that failed together do not come back together.
+                wait = min(max(wait * (0.5 + 0.5 * spread(attempt)), fault.wait), self.options.longest_wait)
+                self._say_wait(f"{fault}; attempt {attempt + 1} of {attempts} in {wait:.2g} s")
+                await asyncio.sleep(wait)
+        raise AssertionError("attempts are at least one")
+
+    async def _once(self, body: Mapping[str, Any]) -> Completion:
+        try:
+            reply = await self.client.post(body)
+        except Unreachable as fault:
+            if not self._answered:
+                fix = _NOT_THERE
+                if "CERTIFICATE_VERIFY_FAILED" in str(fault):
+                    fix = _UNTRUSTED
+                elif self.client.url.scheme == "https" and "SSL" in str(fault):
+                    plain = self.client.where.replace("https", "http", 1)
+                    fix = f"if the server has no TLS, write {plain}; or {fix}"
+                raise EngineRefused(f"{self.client.where} cannot be reached: {fault}: {fix}") from fault
+            raise _TryAgain(str(fault)) from fault
+        except TooSlow as fault:
+            if not self._answered:
+                raise EngineRefused(f"{self.client.where}: {fault}: give --endpoint.timeout more") from fault
+            raise _TryAgain(str(fault)) from fault
+        except NoAnswer as fault:
+            raise _TryAgain(str(fault)) from fault
+        text = self.client.short(reply.raw)
+        if reply.status != 200:
+            raise self._fault(reply, body, text)
+        try:
+            return read_completion(reply.raw, bool(body.get("tools")))
+        except Unreadable as fault:
+            if not self._answered and is_page(reply.headers, reply.raw):
+                raise EngineRefused(f"{self.client.where} answers with a web page: {_NOT_THERE}") from fault
+            advice = _OTHER_PROTOCOL if not self._answered and isinstance(fault, NoCompletion) else ""
+            raise _TryAgain(f"{fault}: {text}", counted=fault.counted, advice=advice) from fault
+
+    def _fault(self, reply: Response, body: Mapping[str, Any], text: str) -> Exception:
+        """What a status other than 200 means."""
+        status, where = reply.status, self.client.where
+        if may_pass(status, reply.raw):
+            return _TryAgain(f"status {status}: {text}", asked_wait(reply.headers))
+        # Where not even the first request fits, no episode could begin.
+        if is_too_long(status, reply.raw) and (self._answered or not reserves_too_much(reply.raw)):
+            return ContextFull(f"the endpoint says: {text}")
+        advice = way_out(status, reply.raw, body, where, self.client.has_key)
+        said = "; ".join(part for part in (text, advice) if part)
+        return EngineRefused(f"{where} refused with status {status}: {said}")
+
+    def _say_wait(self, line: str) -> None:
+        now = time.monotonic()
+        if not self._answered or now - self._told >= _SILENCE:
+            self._told = now
+            self.tell(f"{self.client.where}: {line}")
+
+    def _alone(self) -> asyncio.Lock:
+        # A lock belongs to an event loop, while a policy may be used in several, one after the other.
+        loop = asyncio.get_running_loop()
+        if self._first is None or self._first[0] is not loop:
+            self._first = (loop, asyncio.Lock())
+        return self._first[1]

@@ -1,0 +1,264 @@
+"""Episodes: one attempt at a task, what was said and rewarded at each turn, and how it ended."""
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol, runtime_checkable
+
+from manyturn.agents.engine.engine import EngineError, EngineRefused
+from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.agents.tokens.ledger import Ledger
+from manyturn.agents.tokens.usage import Usage
+from manyturn.envs.contract.place import show_if_debugging
+from manyturn.envs.contract.roles import ONE_ROLE
+from manyturn.envs.contract.task import Task
+from manyturn.envs.hosting.host import Answer, EnvError, PlaceLost
+from manyturn.envs.hosting.seats import Seat, WorkerError
+
+
+class Ending(StrEnum):
+    """Every episode ends in exactly one of these."""
+
+    COMPLETED = "completed"
+    TRUNCATED = "truncated"
+    TAMPERED = "tampered"  # the environment found its result forged
+    ENV_ERROR = "env_error"
+    INFRA_ERROR = "infra_error"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_error(self) -> bool:
+        return self in (Ending.ENV_ERROR, Ending.INFRA_ERROR, Ending.CANCELLED)
+
+
+class ContextFull(RuntimeError):
+    """The prompt has outgrown what the policy can read; the episode is truncated, not failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What a policy does at a turn.
+
+    Attributes:
+        reply: the text of its reply.
+        action: what it means.
+        format_valid: whether the reply format found an action in it.
+        pieces: the reply token by token; empty for policies without tokens.
+        usage: what the reply took, if it was counted.
+    """
+
+    reply: str
+    action: str
+    format_valid: bool = True
+    pieces: tuple[str, ...] = ()
+    usage: Usage | None = None
+
+
+class Player(Protocol):
+    """A policy within one episode."""
+
+    @property
+    def ledger(self) -> Ledger | None:
+        """The tokens of the turns so far; None for policies without tokens."""
+        ...
+
+    async def act(self, step: Answer, seat: Seat) -> Act:
+        """Answer the observation of ``step``."""
+        ...
+
+    def leave(self) -> None:
+        """The episode is over."""
+
+
+@runtime_checkable
+class Onlooker(Protocol):
+    """A player that reads the observation at which a limit of turns cut the episode off; nobody answers it."""
+
+    def look(self, step: Answer) -> None: ...
+
+
+class Policy(Protocol):
+    """Anything that can play: a language model, an expert, a random policy.
+
+    No more episodes are open together than get on, so that each comes to its end soon and an interruption costs few.
+    One that can answer only so many at a time says so in an attribute ``concurrency``; one that never waits, and keeps
+    everything else waiting while it answers, in an attribute ``blocks`` that is True.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name of the policy in tables."""
+        ...
+
+    def player(self, key: EpisodeKey, instructions: str) -> Player:
+        """Begin an episode."""
+        ...
+
+
+def most_open(policy: Policy, processes: int) -> int | None:
+    """How many episodes of a policy get on together; None without a limit.
+
+    Args:
+        processes: how many host environments.
+    """
+    concurrency = getattr(policy, "concurrency", None)
+    return processes if concurrency is None and getattr(policy, "blocks", False) else concurrency
+
+
+@dataclass(slots=True)
+class TurnRecord:
+    """One turn: what was seen, what was said, what it brought.
+
+    Attributes:
+        format_valid: whether an action could be read from the reply, by the reply format and by the environment.
+        understood: whether the action meant anything to the environment.
+        anchor: hash of the situation in which the policy acted.
+        progress: the environment's progress after the turn, if it reports any.
+        seconds: (policy, environment) time.
+        pieces: the reply's T tokens as text, for those who read; empty for policies without tokens.
+        role: who acted, in an episode of several roles.
+        usage: what the reply took, if it was counted.
+        choices: how many admissible commands there were, if the environment lists them.
+        anchor_text: the situation in which the policy acted as text, if there is one.
+    """
+
+    observation: str
+    reply: str
+    action: str
+    format_valid: bool
+    understood: bool
+    reward: float
+    parts: dict[str, float]
+    anchor: str
+    progress: float | None
+    seconds: tuple[float, float]
+    pieces: tuple[str, ...] = ()
+    role: str = ONE_ROLE
+    usage: Usage | None = None
+    choices: int | None = None
+    anchor_text: str | None = None
+
+    @property
+    def valid(self) -> bool:
+        """Whether both the format was kept and the action was understood."""
+        return self.format_valid and self.understood
+
+
+@dataclass
+class Episode:
+    """One attempt at a task.
+
+    Attributes:
+        turns: K turns.
+        ending: how it ended; errors are not failures and have no return.
+        cause: the limit that truncated it ("turns" or "context"), or the error's text, after how many attempts
+            were made.
+        success: whether the goal was reached; None after an error, and where it is not known.
+        last: the final observation.
+        answer: the action that gives the true answer, if the environment names one; the policy does not see it.
+        measures: further figures of the environment's by name, known at the end.
+        bystander: it ended in an error because its process did, while that was busy with another episode.
+        refused: it ended in an error that another attempt would meet again.
+    """
+
+    key: EpisodeKey
+    task: Task
+    turns: list[TurnRecord] = field(default_factory=list)
+    ending: Ending = Ending.CANCELLED
+    cause: str = ""
+    success: bool | None = None
+    last: str = ""
+    ledger: Ledger | None = None
+    attempts: int = 1
+    answer: str | None = None
+    measures: dict[str, float] = field(default_factory=dict)
+    bystander: bool = False
+    refused: bool = False
+
+    @property
+    def outcome(self) -> float:
+        """Sum of rewards; NaN after an error, which is never a reward, and where a reward could not be known."""
+        return float("nan") if self.ending.is_error else float(sum(turn.reward for turn in self.turns))
+
+
+async def play(
+    seat: Seat,
+    policy: Policy,
+    task: Task,
+    key: EpisodeKey,
+    instructions: str,
+    max_turns: int,
+    watch: Callable[[Episode], None] = lambda episode: None,
+) -> Episode:
+    """Play one episode to its end. Errors of the environment or the engine become its ending, never a reward.
+
+    Args:
+        max_turns: truncates environments that have no limit of their own.
+        watch: receives the episode before its first turn.
+    """
+    episode = Episode(key, task)
+    watch(episode)
+    player = policy.player(key, instructions)
+    try:
+        step = await seat.reset(task, key.reset_seed())
+        episode.answer = step.answer
+        while not step.ended and len(episode.turns) < max_turns:
+            step = await _turn(episode, player, seat, step)
+        ended = Ending.TAMPERED if step.measures.get(Ending.TAMPERED) else Ending.COMPLETED
+        episode.ending = ended if step.terminated else Ending.TRUNCATED
+        episode.cause = "" if step.terminated else "turns"
+        episode.success = step.success if step.ended or math.isnan(episode.outcome) else False
+        episode.last, episode.measures = step.observation, dict(step.measures)
+        if not step.terminated and isinstance(player, Onlooker):
+            player.look(step)
+    except ContextFull as full:
+        episode.ending, episode.cause, episode.success = Ending.TRUNCATED, "context", False
+        episode.last = str(full)
+    except EnvError as error:
+        show_if_debugging(error)
+        episode.ending = Ending.INFRA_ERROR if isinstance(error, PlaceLost) else Ending.ENV_ERROR
+        episode.cause = str(error)
+    except (EngineError, WorkerError) as error:
+        show_if_debugging(error)
+        episode.ending, episode.cause = Ending.INFRA_ERROR, str(error)
+        episode.bystander = isinstance(error, WorkerError) and error.bystander
+        episode.refused = isinstance(error, EngineRefused)
+    except asyncio.CancelledError:
+        episode.cause = "cancelled"
+        raise
+    finally:
+        episode.ledger = player.ledger
+        player.leave()
+    return episode
+
+
+async def _turn(
+    episode: Episode, player: Player, seat: Seat, step: Answer, clock: Callable[[], float] = time.perf_counter
+) -> Answer:
+    began = clock()
+    act = await player.act(step, seat)
+    replied = clock()
+    after = await seat.step(act.action)
+    episode.turns.append(
+        TurnRecord(
+            observation=step.observation,
+            reply=act.reply,
+            action=act.action,
+            format_valid=act.format_valid and after.format_valid,
+            understood=after.understood,
+            reward=after.reward,
+            parts=dict(after.parts),
+            anchor=step.anchor,
+            progress=after.progress,
+            seconds=(replied - began, clock() - replied),
+            pieces=act.pieces,
+            role=step.role,
+            usage=act.usage,
+            choices=None if step.admissible is None else len(step.admissible),
+            anchor_text=step.anchor_text,
+        )
+    )
+    return after

@@ -1,0 +1,140 @@
+"""A policy written in Python: a function of observation and info, or a class of which each episode gets an object."""
+
+import inspect
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from manyturn.agents.play.episode import Act
+from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.agents.tokens.ledger import Ledger
+from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.place import place_of
+from manyturn.envs.hosting.host import Answer
+from manyturn.envs.hosting.seats import Seat
+
+_WAITING = 16  # episodes of an ``async`` policy that wait for it at the same time, unless it says otherwise
+
+
+class PolicyError(ValueError):
+    """The policy's code raised, or did not answer with text. It is no error of the environment, and ends everything."""
+
+
+class PythonPolicy:
+    """Plays by calling Python::
+
+        def policy(observation: str, info: dict) -> str:
+            return info["admissible"][0]
+
+    The function may be ``async``. In place of it there may be a class: an object of it is made for each episode,
+    without arguments, and its method ``act`` is called like the function, so that ``self`` is the episode's memory. Or
+    an object with such a method, which all episodes share.
+
+    ``info`` holds ``instructions``, ``task`` (its id), ``turn`` (from 0), ``repeat`` (which attempt at the task, from
+    0), ``role``, ``admissible`` (a list of commands, or None) and ``seed``, a number for randomness that is the same
+    when the evaluation is repeated. An attribute ``concurrency`` of the function or class says how many episodes may be
+    open together; by default 16 if it is ``async``, else one for each process that hosts environments.
+
+    Args:
+        made: the function, class or object.
+        word: what it is called in messages.
+        code: hash of its code, by which an interrupted evaluation knows it again.
+
+    Raises:
+        PolicyError: it is none of these.
+    """
+
+    def __init__(self, made: Any, word: str, code: str = ""):
+        self.made, self.word = made, word
+        self.name = f"{word}, code {code}" if code else word
+        act = getattr(made, "act", None)
+        self._answers: Callable[..., Any] = act if callable(act) else made
+        is_class = isinstance(made, type)
+        if not callable(self._answers) or (is_class and not callable(act)):
+            raise PolicyError(
+                f"{word} is {'a class without a method act' if is_class else type(made).__name__}, no policy: a policy "
+                "is a function (observation, info) -> str, or a class with a method act(self, observation, info)"
+            )
+        self._check_takes_two()
+        self.blocks = not inspect.iscoroutinefunction(self._answers)
+        self.concurrency = getattr(made, "concurrency", None if self.blocks else _WAITING)
+        if self.concurrency is not None and (type(self.concurrency) is not int or self.concurrency < 1):
+            raise PolicyError(f"{word}.concurrency counts open episodes, so it is 1 or more, not {self.concurrency!r}")
+
+    def _check_takes_two(self) -> None:
+        given = ["self"] if isinstance(self.made, type) else []
+        try:
+            inspect.signature(self._answers).bind(*given, "observation", {})
+        except TypeError as error:
+            raise PolicyError(
+                f"{self.word} is called with an observation and info, which it does not take ({error}): write "
+                f"def {getattr(self._answers, '__name__', 'policy')}({', '.join([*given, 'observation', 'info'])})"
+            ) from None
+        except ValueError:
+            return  # written in C, without a signature
+
+    def player(self, key: EpisodeKey, instructions: str) -> "PythonPlayer":
+        try:
+            made = self.made() if isinstance(self.made, type) else self.made
+        except Exception as error:
+            raise self.error(f"making it for task {key.task!r}", error) from error
+        act = getattr(made, "act", None)
+        return PythonPlayer(self, act if callable(act) else made, key, instructions)
+
+    def error(self, doing: str, error: Exception) -> PolicyError:
+        """An error of the policy's code, with the line of its own that raised."""
+        place = place_of(error) or _start(self._answers)
+        told = traceback.format_exception_only(error)[-1].strip()
+        return PolicyError(f"{place}: the policy {self.word} raised {told} when {doing}: fix the policy")
+
+
+class PythonPlayer:
+    """The policy within one episode."""
+
+    def __init__(self, policy: PythonPolicy, answers: Callable[..., Any], key: EpisodeKey, instructions: str):
+        self._policy, self._answers, self._key, self._turn = policy, answers, key, 0
+        self._instructions = instructions
+        self.ledger: Ledger | None = None
+
+    async def act(self, step: Answer, seat: Seat) -> Act:
+        asked = f"turn {self._turn} of task {self._key.task!r}"
+        info = {
+            "instructions": self._instructions,
+            "task": self._key.task,
+            "turn": self._turn,
+            "repeat": self._key.member,
+            "role": step.role,
+            "admissible": None if step.admissible is None else list(step.admissible),
+            "seed": self._key.noise_seed(self._turn),
+        }
+        try:
+            said = self._answers(step.observation, info)
+            if inspect.isawaitable(said):
+                said = await said
+        except Exception as error:
+            raise self._policy.error(f"asked for {asked}", error) from error
+        if not isinstance(said, str):
+            raise PolicyError(
+                f"{_start(self._answers)}: the policy {self._policy.word} answered {asked} with {said!r:.60}, which is "
+                "no text: return the action as a str"
+            )
+        self._turn += 1
+        return Act(said, said)
+
+    def leave(self) -> None:
+        """Nothing is kept."""
+
+
+def code_of(made: Any) -> str:
+    """A hash of a policy's source text; empty where there is none to read."""
+    try:
+        return digest(inspect.getsource(made if inspect.isroutine(made) or isinstance(made, type) else type(made)))[:8]
+    except (OSError, TypeError):
+        return ""
+
+
+def _start(answers: Callable[..., Any]) -> str:
+    """File and line where the code of a function begins."""
+    code = getattr(inspect.unwrap(answers), "__code__", None)
+    return "in Python" if code is None else f"{Path(code.co_filename).name}, line {code.co_firstlineno}"

@@ -1,0 +1,1 @@
+"""Tables and journals of played episodes on disk."""

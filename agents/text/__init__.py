@@ -1,0 +1,1 @@
+"""Text around a model: chat template, contexts, reply formats, choices."""

@@ -1,0 +1,48 @@
+"""Reply formats: how a reply's text says which action is meant. Each is a file in ``formats/``."""
+
+import abc
+from typing import ClassVar, NamedTuple
+
+from manyturn.envs.contract.registry import Registry
+
+
+class Parsed(NamedTuple):
+    """The action that a reply means; ``format_valid`` is False if the reply broke the format."""
+
+    action: str
+    format_valid: bool
+
+
+class ReplyFormat(abc.ABC):
+    """Base of the formats. One object serves all episodes: it keeps nothing of any.
+
+    Attributes:
+        thinks: a reply holds reasoning next to its action.
+        by_request: actions are parts of requests and answers, next to the text; only an endpoint has those.
+    """
+
+    thinks: bool = False
+    by_request: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def hint(self) -> str:
+        """What the agent's instructions say about the format."""
+
+    @abc.abstractmethod
+    def parse(self, text: str) -> Parsed:
+        """The action that a reply means. Every text means something, if only itself."""
+
+    def reply_tokens(self, tools: bool) -> int:
+        """Tokens that a reply needs, its end included, with a tokenizer for any text: the limit where nobody gives one.
+
+        Args:
+            tools: whether actions are calls of tools, which are longer than commands.
+        """
+        return 384 if tools else 64
+
+    @abc.abstractmethod
+    def render(self, action: str) -> str:
+        """A reply that means an action: what a demonstration says."""
+
+
+FORMATS: Registry[ReplyFormat] = Registry("reply format", "manyturn.agents.text.formats")

@@ -1,0 +1,1 @@
+"""Token ledger of an episode, its keys, and the usage of tokens."""

@@ -1,0 +1,1 @@
+"""Python interface: train, evaluate, compare, plan."""

@@ -1,0 +1,395 @@
+"""Evaluations: the policies, the panel that is asked for, the rewards that count, and what is shown of them."""
+
+import os
+import re
+import shlex
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rich.console import Console
+from rich.text import Text
+
+from manyturn.agents.evaluation.evaluate import Evaluation, held_out_guard
+from manyturn.agents.evaluation.evaluate import evaluate as play_panel
+from manyturn.agents.evaluation.finished_episodes import Progress
+from manyturn.agents.evaluation.remarks import invalid_reply
+from manyturn.agents.evaluation.reply_remarks import reply_remarks
+from manyturn.agents.evaluation.summary_table import print_summaries, print_summary
+from manyturn.agents.play.python_policy import PythonPolicy, code_of
+from manyturn.api.comparison import args_of, read_panel
+from manyturn.api.loaded_policy import LoadedPolicy
+from manyturn.api.named_policy import SECTIONS, Candidate, find_policy, sections_of
+from manyturn.envs.contract.class_names import env_name
+from manyturn.envs.contract.environments import is_only_by_hand
+from manyturn.envs.contract.options import unknown
+from manyturn.envs.contract.panel import Panel, make_panel, portable_name
+from manyturn.envs.hosting.seats import USUAL_TIMEOUT, Seats, open_seats
+from manyturn.report.write import write_report
+from manyturn.terminal.env_args import read_wrappers
+from manyturn.terminal.escape import visible
+from manyturn.terminal.event_loop import result_of
+from manyturn.terminal.overrides import OverrideError
+from manyturn.terminal.progress import Watch
+
+if TYPE_CHECKING:
+    import gymnasium
+
+Wrappers = Sequence[Any]
+_QUOTED = 200  # characters of a reply that are shown below a table
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of an evaluation besides the policy; None leaves the choice to the policy, the panel or the default.
+
+    Attributes:
+        env: an id, FILE.py:Class, or another project's, such as openenv:URL.
+        env_args: arguments of its constructor.
+        wrappers: turn-level rewards, also as TOML text such as ``[{name = "turn_cost", cost = 0.01}]``.
+        panel: a panel's file, in place of split, limit and env_args. Arguments that a file must not give, such as
+            programs, still come from env_args.
+        repeats: episodes of each task.
+        workers: processes that host the environment; 0 keeps it in this one.
+        timeout: seconds that the environment may take for one answer, with workers.
+        out: folder for what was found; of several policies each has a folder in it.
+    """
+
+    env: str | None = None
+    env_args: Mapping[str, Any] | None = None
+    wrappers: str | Wrappers | None = None
+    split: str | None = None
+    limit: int | None = None
+    panel: Path | None = None
+    repeats: int = 1
+    seed: int = 0
+    workers: int = 0
+    timeout: float | None = None
+    out: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.timeout is not None and not self.workers:
+            raise ValueError(
+                "--timeout has no effect without --workers: an environment in this process cannot be ended alone; add "
+                "--workers 1"
+            )
+
+
+def evaluate(
+    policy: Any,
+    env: "str | type[gymnasium.Env] | None" = None,
+    *,
+    env_args: Mapping[str, Any] | None = None,
+    wrappers: Wrappers | None = None,
+    split: str | None = None,
+    limit: int | None = None,
+    panel: str | os.PathLike[str] | None = None,
+    repeats: int = 1,
+    seed: int = 0,
+    workers: int = 0,
+    timeout: float | None = None,
+    out: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+    **options: Any,
+) -> Evaluation:
+    """Evaluate a policy on held-out tasks, and wait until it is done; works in a notebook too.
+
+    >>> def first(observation, info):
+    ...     return info["admissible"][0]
+    >>> evaluate(first, "manyturn/Maze-v0", limit=4).summary["n_episodes"]
+    4
+
+    Args:
+        policy: a function, class or object as ``PythonPolicy`` takes it, or any word that ``manyturn evaluate`` takes:
+            a run's folder, ``"openai:MODEL"``, ``"expert"``, ``"FILE.py:POLICY"``; or what ``load_policy`` returned.
+        env: an id, ``FILE.py:Class`` or a class; a run knows its own.
+        env_args: arguments of the environment's constructor.
+        wrappers: turn-level rewards, such as ``[{"name": "turn_cost", "cost": 0.01}]``.
+        split: the split that the panel is taken from. Default: test.
+        limit: tasks on the panel, at most. Default: 128.
+        panel: a panel's file, in place of split, limit and env_args.
+        repeats: episodes of each task.
+        seed: sampling noise and episode randomness derive from it.
+        workers: processes that host the environment; 0 keeps it in this one.
+        timeout: seconds that the environment may take for one answer, with workers. Default: 60.
+        out: folder for what is found; an interrupted evaluation in it continues.
+        progress: show how far it is, on the standard error output.
+        options: those of the policy by section, such as ``sampling={"temperature": 0.0}``.
+
+    Raises:
+        ValueError: a policy, an option or a setting will not do.
+        PolicyError: the policy's code raised; the error that it raised is its cause.
+        TooManyErrors: the environment or an endpoint fails too often; with ``out``, what was finished is kept.
+    """
+    settings = Settings(
+        env=None if env is None else env_name(env),
+        env_args=env_args,
+        wrappers=wrappers,
+        split=split,
+        limit=limit,
+        panel=None if panel is None else Path(panel),
+        repeats=repeats,
+        seed=seed,
+        workers=workers,
+        timeout=timeout,
+        out=None if out is None else Path(out),
+    )
+    return result_of(evaluate_policies([_plain(policy)], settings, options, quiet=not progress))[0]
+
+
+def _plain(policy: Any) -> Any:
+    """A path as a word."""
+    return os.fspath(policy) if isinstance(policy, os.PathLike) else policy
+
+
+class Entrant(NamedTuple):
+    """One of the policies of a call: what it is called there, what it is, and where what it does is kept."""
+
+    name: str
+    candidate: Candidate
+    out: Path | None
+
+
+async def evaluate_policies(
+    policies: Sequence[Any], settings: Settings, asked: Mapping[str, Any], quiet: bool = False
+) -> list[Evaluation]:
+    """Evaluate policies on one panel, one after the other.
+
+    Args:
+        policies: for each a word as ``find_policy`` takes it, or what ``PythonPolicy`` takes.
+        asked: options of the policies, see ``find_policy``; of several policies each gets those that concern it.
+        quiet: show no progress.
+
+    Raises:
+        ValueError: a policy, an option or a setting will not do; nothing has been played.
+    """
+    async with entrants_of(policies, settings, asked) as entrants:
+        return await _evaluate(entrants, settings, quiet)
+
+
+@asynccontextmanager
+async def entrants_of(
+    policies: Sequence[Any], settings: Settings, asked: Mapping[str, Any]
+) -> AsyncIterator[list[Entrant]]:
+    """The policies of a call, loaded; in the end their engines are shut down. Takes and raises what
+    ``evaluate_policies`` does."""
+    names = (*Settings.__dataclass_fields__, *SECTIONS)
+    for name in asked:
+        if name not in SECTIONS:
+            raise OverrideError(unknown("option of evaluate", name, names).replace("_", "-"))
+    async with AsyncExitStack() as stack:
+        entrants = []
+        for name, policy, given, out in _asked_of_each(policies, settings, asked):
+            if isinstance(policy, LoadedPolicy):
+                candidate = _loaded(policy, given)
+            else:
+                candidate = find_policy(policy, given) if isinstance(policy, str) else _in_python(policy, name, given)
+                for engine in candidate.engines:
+                    stack.push_async_callback(engine.shutdown)
+            entrants.append(Entrant(name, candidate, out))
+        yield entrants
+
+
+def _in_python(policy: Any, name: str, options: Mapping[str, Any]) -> Candidate:
+    if options:
+        raise OverrideError(f"{next(iter(options))} has no effect: {name} is called as it is")
+    return Candidate(PythonPolicy(policy, name, code_of(policy)))
+
+
+def _loaded(policy: LoadedPolicy, options: Mapping[str, Any]) -> Candidate:
+    if options:
+        raise OverrideError(f"{next(iter(options))} has no effect: {policy.word} is loaded: give it to load_policy")
+    policy.rest()
+    return policy.candidate
+
+
+def show(names: Sequence[str], evaluations: Sequence[Evaluation], settings: Settings, console: Console) -> None:
+    """Print what was found, and write the reports.
+
+    Args:
+        names: what the policies are called.
+    """
+    remarks = {
+        name: reply_remarks(evaluation.episodes, evaluation.turns, evaluation.summary["agent"])
+        for name, evaluation in zip(names, evaluations, strict=True)
+    }
+    explained = [name for name, one in remarks.items() if one.explain_invalid]
+    if len(evaluations) == 1:
+        print_summary(evaluations[0].summary, console, invalid_explained=bool(explained))
+    else:
+        named = zip(names, evaluations, strict=True)
+        print_summaries({name: evaluation.summary for name, evaluation in named}, console, explained)
+    for name, one in remarks.items():
+        for remark in one.lines:
+            whose = f"{name}: " if len(evaluations) > 1 else ""
+            console.print(Text(f"{whose}{remark}"), soft_wrap=True)
+    for name, evaluation in zip(names, evaluations, strict=True):
+        if name not in explained and (reply := invalid_reply(evaluation.summary, evaluation.turns)) is not None:
+            whose = f"{name}: " if len(evaluations) > 1 else ""
+            words = visible(" ".join(reply.split()))
+            console.print(Text(f"{whose}such a reply: {_shortened(words)}"), soft_wrap=True)
+    if settings.out is not None:
+        folders = folders_of(names, settings.out)
+        pages = [write_report(folder) for folder in folders]
+        if len(folders) == 1:
+            print(f"{pages[0]} shows every turn")
+        else:
+            print(f"{settings.out} has a report.html of each, which shows every turn")
+            # The first is what the others are compared with: a floor, so that more is a plus.
+            by_floor = sorted(zip(names, folders, strict=True), key=lambda one: one[0] != "random")
+            print(f"task by task: manyturn compare {shlex.join(str(folder) for _, folder in by_floor)}")
+    else:
+        console.print("nothing is kept: --out FOLDER keeps figures and turns, for report and compare", highlight=False)
+    if wrappers := evaluations[0].summary["wrappers"]:
+        used = ", ".join(str(wrapper["name"]) for wrapper in wrappers)
+        console.print(f"rewards are those with {used}", markup=False, highlight=False)
+
+
+def _shortened(words: str) -> str:
+    return words if len(words) <= _QUOTED else f"{words[:_QUOTED]}…"
+
+
+async def _evaluate(entrants: Sequence[Entrant], settings: Settings, quiet: bool) -> list[Evaluation]:
+    own = next((entrant.candidate.env for entrant in entrants if entrant.candidate.env is not None), None)
+    pinned = _pinned(settings, own)
+    env = settings.env or (pinned.env if pinned and not is_only_by_hand(pinned.env) else own)
+    if env is None:
+        raise ValueError("which environment? Add --env, such as --env manyturn/Maze-v0 (see manyturn envs)")
+    args, wrappers = _one_world(env, settings, entrants)
+    if pinned and settings.panel:
+        args = args_of(pinned, settings.panel, env, settings.env_args or {}, args)
+        pinned = replace(pinned, args=args)
+    async with seats_of(env, args, wrappers, settings) as seats:
+        split, limit = settings.split or "test", 128 if settings.limit is None else settings.limit
+        panel = pinned or make_panel(seats.tasks(split), env, split, limit, args)
+        for entrant in entrants:
+            held_out_guard(panel, entrant.candidate.seen)
+        secrets = secrets_of(entrants)
+        return [await play(entrant, seats, panel, settings, secrets, quiet) for entrant in entrants]
+
+
+def seats_of(env: str, args: Mapping[str, Any], wrappers: Wrappers, settings: Settings) -> Seats:
+    """Seats in which the episodes of an evaluation run."""
+    timeout = USUAL_TIMEOUT if settings.timeout is None else settings.timeout
+    return open_seats(env, args, wrappers, limit=512, workers=settings.workers, timeout=timeout)
+
+
+def secrets_of(entrants: Sequence[Entrant]) -> frozenset[str]:
+    """Parts of the command line that must not be shown; the command line is saved with each evaluation."""
+    return frozenset(secret for one in entrants for secret in getattr(one.candidate.policy, "secrets", ()))
+
+
+async def play(
+    entrant: Entrant, seats: Seats, panel: Panel, settings: Settings, secrets: frozenset[str], quiet: bool
+) -> Evaluation:
+    """Evaluate one policy on one panel, whose environment has the seats."""
+    name, candidate, out = entrant
+    async with AsyncExitStack() as stack:
+        watch: Any = _unseen if quiet else await stack.enter_async_context(Watch(name, out))
+        return await play_panel(
+            seats,
+            candidate.policy,
+            panel,
+            repeats=settings.repeats,
+            seed=settings.seed,
+            max_turns=candidate.max_turns,
+            label=candidate.policy.name,
+            out=out,
+            secrets=secrets,
+            on_progress=watch,
+        )
+
+
+def _unseen(progress: Progress) -> None:
+    """Nobody looks."""
+
+
+def _asked_of_each(
+    policies: Sequence[Any], settings: Settings, asked: Mapping[str, Any]
+) -> list[tuple[str, Any, Mapping[str, Any], Path | None]]:
+    """Of each policy its name, itself, its options and its folder."""
+    names = names_of(policies)
+    given: list[Mapping[str, Any]] = [asked]
+    if len(policies) > 1:
+        takes = [sections_of(policy) if isinstance(policy, str) else () for policy in policies]
+        for section in asked:
+            if not any(section in sections for sections in takes):
+                raise OverrideError(f"--{section} has no effect: it concerns none of {', '.join(names)}; leave it out")
+        given = [{section: asked[section] for section in sections if section in asked} for sections in takes]
+    folders: list[Path | None] = [None] * len(policies)
+    if settings.out is not None:
+        folders = [*folders_of(names, settings.out)]
+        if len(policies) > 1 and (settings.out / "episodes.jsonl").exists():
+            raise ValueError(f"{settings.out} holds the evaluation of one policy: name another folder for several")
+    return list(zip(names, policies, given, folders, strict=True))
+
+
+def names_of(policies: Sequence[Any]) -> list[str]:
+    """Names of the policies of a call: the words as typed; for functions and classes their names."""
+    names = [_name_of(one) for one in policies]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{name} is named twice: name each policy once")
+    return names
+
+
+def _name_of(policy: Any) -> str:
+    if isinstance(policy, LoadedPolicy):
+        return policy.word
+    return policy if isinstance(policy, str) else getattr(policy, "__name__", type(policy).__name__)
+
+
+def folders_of(names: Sequence[str], out: Path) -> list[Path]:
+    """Folder of each policy's evaluation: the folder itself if there is one policy, else a subfolder by its name."""
+    if len(names) == 1:
+        return [out]
+    stems = [stem_of(name) for name in names]
+    for number, stem in enumerate(stems):
+        if stem in stems[:number]:
+            first = names[stems.index(stem)]
+            raise ValueError(
+                f"{names[number]} and {first} would share the folder {out / stem}: evaluate one of them apart"
+            )
+    return [out / stem for stem in stems]
+
+
+def stem_of(name: str) -> str:
+    """Folder name of a policy."""
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "policy"
+
+
+def _one_world(env: str, settings: Settings, entrants: Sequence[Entrant]) -> tuple[Mapping[str, Any], Wrappers]:
+    """Arguments and wrappers of the environment for all policies; raises ValueError if two were trained on others."""
+    at_home = [one for one in entrants if one.candidate.env and portable_name(one.candidate.env) == portable_name(env)]
+    worlds = [_world(env, settings, one.candidate) for one in at_home or entrants[:1]]
+    for entrant, world in zip(at_home, worlds, strict=False):
+        if world != worlds[0]:
+            raise ValueError(
+                f"{at_home[0].name} and {entrant.name} were trained with other arguments or wrappers of {env}: give "
+                "--env-args and --wrappers, or evaluate them apart"
+            )
+    return worlds[0]
+
+
+def _world(env: str, settings: Settings, candidate: Candidate) -> tuple[Mapping[str, Any], Wrappers]:
+    """Arguments and wrappers of the environment: those asked for, else the run's if the environment is the run's."""
+    is_own = candidate.env is not None and portable_name(env) == portable_name(candidate.env)
+    args = settings.env_args or (candidate.env_args if is_own else None) or {}
+    if settings.wrappers is None:
+        return args, candidate.wrappers if is_own else ()
+    return args, read_wrappers(settings.wrappers)
+
+
+def _pinned(settings: Settings, own: str | None) -> Panel | None:
+    """The panel of the file that was named, if one was.
+
+    Args:
+        own: the environment that a policy was trained on.
+    """
+    if settings.panel is None:
+        return None
+    if settings.limit is not None:
+        raise ValueError("a panel says which tasks: leave --limit out")
+    return read_panel(settings.panel, settings.env or own, settings.split)

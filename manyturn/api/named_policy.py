@@ -1,0 +1,268 @@
+"""Policies by the words that name them on the command line."""
+
+import difflib
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from manyturn.agents.engine.batch_barrier import BatchBarrier
+from manyturn.agents.engine.engine import Engine, Sampling
+from manyturn.agents.engine.engine_config import ENGINES, EngineConfig, EngineContext, build_engine
+from manyturn.agents.engine.engines.transformers import TransformersConfig
+from manyturn.agents.evaluation.replay import Replay
+from manyturn.agents.model.model_config import ModelError
+from manyturn.agents.play.agent import Agent, AgentConfig
+from manyturn.agents.play.episode import Policy
+from manyturn.agents.play.python_policy import PythonPolicy
+from manyturn.agents.play.role_policy import Cast
+from manyturn.agents.play.scripted import SCRIPTS
+from manyturn.agents.records.folder_suggestion import near_folder
+from manyturn.agents.text.formats.tagged import TaggedConfig
+from manyturn.envs.contract.environments import is_file, load_file
+from manyturn.envs.contract.keys import digest
+from manyturn.envs.contract.neighbours import source_files
+from manyturn.terminal.overrides import OverrideError, changed, chosen
+
+if TYPE_CHECKING:
+    from manyturn.agents.model.language_model import LanguageModel
+
+SECTIONS = ("agent", "sampling", "engine", "endpoint")
+LONGEST_CONTEXT = 8192  # what attention over one prompt may cost, unless more is asked for
+LONGEST_CONVERSATION = 131_072  # tokens that an endpoint may be sent; most say themselves where they end
+_AGENT = AgentConfig(format=TaggedConfig(), max_context=LONGEST_CONTEXT)
+_SPACIOUS = _AGENT.model_copy(update={"max_context": LONGEST_CONVERSATION})
+# What plays -> how it is made to act unless asked otherwise; a run acts as it was trained.
+USUAL_AGENTS = {"evaluate MODEL": _AGENT, "evaluate openai:MODEL": _SPACIOUS}
+_ENGINE = TransformersConfig()
+_NO_ENDPOINT = "only openai:MODEL asks an endpoint"
+_NAME_IT = "Write openai:MODEL, such as openai:gpt-4o, and set OPENAI_BASE_URL to where it is"
+_HOSTED = re.compile(
+    r"(?:gpt-|chatgpt|o[134](?:-|$)|claude-|gemini-|grok-|deepseek-(?:chat|reasoner)|mistral-)[\w.:-]*"
+)
+Asked = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A policy to be evaluated.
+
+    Attributes:
+        env: the environment that it was trained on, with its arguments and wrappers, if any.
+        seen: contents of the tasks that it was trained on.
+        max_turns: the turn limit of environments that have none of their own.
+        engines: those that it draws with, to be shut down when it has played.
+    """
+
+    policy: Policy
+    env: str | None = None
+    env_args: Mapping[str, Any] | None = None
+    wrappers: Sequence[Any] = ()
+    seen: frozenset[str] = frozenset()
+    max_turns: int = 100
+    engines: Sequence[Engine] = ()
+
+
+def find_policy(word: str, asked: Asked) -> Candidate:
+    """The policy that a word names.
+
+    Args:
+        word: expert, random, replay:FOLDER, FILE.py:POLICY, openai:MODEL, a run's folder, a checkpoint, or a model's
+            folder or id.
+        asked: options by section, as ``parse_overrides`` found them: agent, sampling, engine, endpoint.
+
+    Raises:
+        ValueError: there is no such policy, or an option does not exist or would have no effect on it.
+    """
+    if word in SCRIPTS:
+        _refuse(asked, SECTIONS, f"{word} draws no tokens")
+        return Candidate(SCRIPTS[word])
+    if word.startswith("replay:"):
+        _refuse(asked, SECTIONS, "a replay draws no tokens")
+        return Candidate(Replay.of(Path(word.removeprefix("replay:"))))
+    if is_file(word):
+        _refuse(asked, SECTIONS, f"{word} is called as it is")
+        return Candidate(_of_a_file(word))
+    if word.startswith("openai:"):
+        _refuse(asked, ("engine",), "openai:MODEL asks an endpoint")
+        return _behind_endpoint(word.removeprefix("openai:"), asked)
+    if word == "openai":
+        raise ValueError(f"which model of the endpoint? {_NAME_IT}")
+    _refuse(asked, ("endpoint",), _NO_ENDPOINT)
+    folder = Path(word).resolve() if Path(word).exists() else Path(word)
+    if (folder / "config.toml").is_file():
+        return _trained(folder, None, asked)
+    if (folder / "manifest.json").is_file() and (folder / "state.json").is_file():
+        return _trained(folder.parent.parent, folder, asked)
+    if folder.name == "model" and (folder.parent / "manifest.json").is_file():
+        return find_policy(str(folder.parent), asked)
+    if folder.exists() and not folder.is_dir():
+        also = f"{word}:POLICY, " if word.endswith(".py") else ""
+        raise ValueError(f"{word} is a file: name {also}a run's folder, a checkpoint, or a model's folder")
+    if not folder.exists() and _is_path(word):
+        raise ValueError(_no_folder(Path(word)))
+    if not folder.exists() and _HOSTED.fullmatch(word):
+        raise ValueError(f"{word} is a model at an endpoint: write openai:{word}, and set OPENAI_BASE_URL")
+    return _model(word, asked)
+
+
+def sections_of(word: str) -> tuple[str, ...]:
+    """The sections of options that have an effect on the policy that a word names."""
+    if word in SCRIPTS or word.startswith("replay:") or is_file(word):
+        return ()
+    if word.startswith("openai:"):
+        return ("agent", "sampling", "endpoint")
+    folder = Path(word).resolve()
+    checkpoint = folder.parent if folder.name == "model" else folder
+    is_run = (folder / "config.toml").is_file() or (checkpoint / "manifest.json").is_file()
+    return ("sampling", "engine") if is_run else ("agent", "sampling", "engine")
+
+
+def _of_a_file(word: str) -> PythonPolicy:
+    """The policy of FILE.py:POLICY, known again by the text of the file and of those next to it that it imports."""
+    file, _, name = word.rpartition(":")
+    path = Path(file).resolve()
+    module = load_file(path)
+    if (function := getattr(module, name, None)) is None:
+        public = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+        near = difflib.get_close_matches(name, public, n=1) or public
+        raise ValueError(f"{file} has no {name!r}: " + (f"did you mean {near[0]}?" if near else "it defines nothing"))
+    text = "".join(source.read_text(encoding="utf-8") for source in source_files(path))
+    return PythonPolicy(function, word, digest(text)[:8])
+
+
+def _behind_endpoint(model: str, asked: Asked) -> Candidate:
+    from manyturn.agents.play.openai_policy import Endpoint, EndpointSampling, OpenAIPolicy
+
+    if not model:
+        raise ValueError(f"which model of the endpoint? {_NAME_IT}")
+    config = changed(_SPACIOUS, "agent", asked.get("agent", {}))
+    sampling = changed(EndpointSampling(), "sampling", asked.get("sampling", {}))
+    return Candidate(OpenAIPolicy(model, config, sampling, changed(Endpoint(), "endpoint", asked.get("endpoint", {}))))
+
+
+def _trained(run: Path, checkpoint: Path | None, asked: Asked) -> Candidate:
+    from manyturn.trainers.recipe.changes import shown
+    from manyturn.trainers.record.checkpoint import beside, newest_checkpoint, read_state, verify
+    from manyturn.trainers.record.config_edits import edits_since
+    from manyturn.trainers.record.run_folder import read_config
+
+    _refuse(asked, ("agent",), "a run acts as it was trained to, see its config.toml")
+    config = read_config(run)
+    if checkpoint is None:
+        checkpoint, problems = newest_checkpoint(run / "checkpoints")
+        if checkpoint is None:
+            why = f"{problems[0]}: restore it" if problems else "train it first"
+            raise ValueError(f"{run} has no intact checkpoint: {why}")
+        for problem in problems:
+            print(f"skipped a damaged checkpoint: {problem}", file=sys.stderr)
+    else:
+        verify(checkpoint)
+    state = read_state(checkpoint)
+    if edits := edits_since(checkpoint, config):
+        print(f"{run}/config.toml was edited since {checkpoint}, and counts: {shown(edits)}", file=sys.stderr)
+    sampling = changed(config.sampling, "sampling", asked.get("sampling", {}))
+
+    drawing = chosen(ENGINES, config.engine, "engine", asked.get("engine", {}))
+    barrier, engines = BatchBarrier(), list[Engine]()
+
+    def policy(name: str, label: str) -> Agent:
+        language = _loaded(str(checkpoint / beside("model", name)))
+        engines.append(_engine(language, drawing, config.agent.max_context, barrier))
+        return Agent(config.agent, language.template, engines[-1], sampling, _named(label, language))
+
+    playing = _playing(config.roles, policy, f"{run.name} step {state['step']}")
+    env, seen = config.env, frozenset(state["seen"])
+    return Candidate(playing, env.id, env.args, env.wrappers, seen, config.rollout.max_turns, engines)
+
+
+def _playing(roles: Mapping[str, str], policy: Callable[[str, str], Agent], label: str) -> Policy:
+    """The policy of a run, or all of them in the roles that they were trained in."""
+    from manyturn.trainers.record.checkpoint import ONE_POLICY
+
+    if not roles:
+        return policy(ONE_POLICY, label)
+    names = dict.fromkeys(name for name in roles.values() if name not in SCRIPTS)
+    trained = {name: policy(name, f"{name} of {label}") for name in names}
+    return Cast({role: trained[name] if name in trained else SCRIPTS[name] for role, name in roles.items()})
+
+
+def _model(word: str, asked: Asked) -> Candidate:
+    config = changed(_AGENT, "agent", asked.get("agent", {}))
+    usual = Sampling(max_tokens=config.reply_format.reply_tokens(tools=False))
+    sampling = changed(usual, "sampling", asked.get("sampling", {}))
+    config.check_text()
+    if reason := config.refuse(None, None):
+        raise ValueError(reason)
+    drawing = chosen(ENGINES, _ENGINE, "engine", asked.get("engine", {}))
+    try:
+        language = _loaded(word)
+    except ModelError as error:
+        if Path(word).exists():
+            raise
+        if (near := near_folder(Path(word))) is None:
+            hint = f"there is no folder {word}, and a model at an endpoint is named openai:{word}"
+            raise ModelError(f"{hint}. As a model here: {error}") from error
+        raise ModelError(f"there is no folder {word}: did you mean {near}? As a model: {error}") from error
+    limit = getattr(language.model.config.get_text_config(), "max_position_embeddings", None) or LONGEST_CONTEXT
+    if "max_context" not in asked.get("agent", {}):
+        config = config.model_copy(update={"max_context": min(limit, LONGEST_CONTEXT)})
+    elif config.max_context > limit:
+        raise ModelError(
+            f"agent.max_context = {config.max_context}, but {word} knows {limit} positions: give at most that"
+        )
+    engine = _engine(language, drawing, config.max_context, BatchBarrier())
+    return Candidate(Agent(config, language.template, engine, sampling, _named(word, language)), engines=[engine])
+
+
+def _named(name: str, language: "LanguageModel") -> str:
+    """The name with its weights: an interrupted evaluation must not go on with others of the same name."""
+    from manyturn.trainers.record.checkpoint import weights_hash
+
+    return f"{name}, weights {weights_hash(language.model)[:16]}"
+
+
+def _engine(language: "LanguageModel", config: EngineConfig, max_context: int, barrier: BatchBarrier) -> Engine:
+    made_for = EngineContext(
+        language.model, language.template.end_ids, learns=False, max_context=max_context, barrier=barrier
+    )
+    return build_engine(config, made_for)
+
+
+def _loaded(path: str) -> "LanguageModel":
+    """A model's folder or id, to play with."""
+    from manyturn.agents.model.language_model import load_pretrained
+    from manyturn.trainers.run.setup.policy_model import choose_device
+
+    _quiet_libraries()
+    return load_pretrained(path, choose_device("auto"))
+
+
+def _quiet_libraries() -> None:
+    from huggingface_hub.utils import logging as hub_logging
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
+    hub_logging.set_verbosity_error()  # the error says once what the hub could not do
+
+
+def _is_path(word: str) -> bool:
+    """True if a word was meant as a path although nothing is there: an id of the hub is NAME or OWNER/NAME."""
+    first, slash, _ = word.partition("/")
+    return first in ("", ".", "..", "~") or word.count("/") > 1 or bool(slash and Path(first).is_dir())
+
+
+def _no_folder(path: Path) -> str:
+    near = near_folder(path)
+    hint = f"did you mean {near}?" if near else "name a run's folder, a checkpoint, or a model's folder or id"
+    return f"there is no {path}: {hint}"
+
+
+def _refuse(asked: Asked, sections: Sequence[str], why: str) -> None:
+    for section in sections:
+        if section in asked:
+            given = asked[section]
+            name = f"{section}.{next(iter(given))}" if isinstance(given, dict) and given else section
+            raise OverrideError(f"--{name.replace('_', '-')} has no effect: {why}; leave it out")

@@ -1,0 +1,91 @@
+"""The command that serves an environment to programs elsewhere."""
+
+import os
+from typing import Annotated, Literal
+
+from cyclopts import Group, Parameter
+
+from manyturn.terminal import exit_codes
+from manyturn.terminal.env_args import EnvArgs, read_wrappers
+
+TOKEN = "MANYTURN_TOKEN"
+CLIENTS, LIMITS = (Parameter(group=group) for group in map(Group.create_ordered, ("Clients", "Limits")))
+
+
+def serve(
+    env: str,
+    *,
+    wire: Annotated[Literal["mcp", "nemo-gym", "openenv"], Parameter(name="--as")],
+    env_args: EnvArgs = None,
+    wrappers: Annotated[str | None, Parameter(name=("--env.wrappers", "--wrappers"))] = None,
+    split: str = "train",
+    seed: int = 0,
+    host: Annotated[str, CLIENTS] = "127.0.0.1",
+    port: Annotated[int, CLIENTS] = 0,
+    token: Annotated[str | None, CLIENTS] = None,
+    limit: Annotated[int, LIMITS] = 64,
+    idle: Annotated[float, LIMITS] = 1800.0,
+    workers: Annotated[int, LIMITS, Parameter(name=("--env.workers", "--workers"))] = 2,
+    timeout: Annotated[float, LIMITS, Parameter(name=("--env.timeout", "--timeout"))] = 60.0,
+) -> None:
+    """Serve an environment to programs elsewhere, until Ctrl-C.
+
+    The line that is printed has the address.
+
+    An error of the environment is never a reward: clients get a typed error, as docs/serving.md says.
+
+    Parameters
+    ----------
+    env
+        Environment: an id, FILE.py:Class, or another project's, such as openenv:URL.
+    wire
+        mcp: a server of the Model Context Protocol over streamable HTTP. nemo-gym: a resources server of NeMo Gym, for
+        its gymnasium_agent. openenv: a server of OpenEnv, with a session for each WebSocket.
+    env_args
+        Arguments of its constructor: a TOML table, such as {difficulty = "hard"}, or by name, as in
+        --env.args.difficulty hard.
+    wrappers
+        Turn-level rewards as a TOML list, such as [{name = "turn_cost", cost = 0.01}].
+    split
+        Where tasks are drawn from, if a client names neither task nor split.
+    seed
+        Seeds of episodes whose clients name none derive from it.
+    host
+        Address to listen on. Any but this machine's own needs a token.
+    port
+        0 takes any that is free.
+    token
+        What clients must send, as Authorization: Bearer TOKEN. Default: the environment variable MANYTURN_TOKEN, which
+        other users of this machine do not see.
+    limit
+        Episodes open at once; further ones are refused until one ends.
+    idle
+        Seconds without a request after which an episode is closed.
+    workers
+        Processes that host the environment; 0 keeps it in this one, which stands still while it answers.
+    timeout
+        Seconds that the environment may take for one answer, with workers.
+    """
+    from manyturn.serving.wires.registry import wire_of
+
+    chosen = wire_of(wire)
+    from manyturn.serving.server import Listening, Served
+    from manyturn.serving.server import serve as run
+
+    place = Listening(host, port, token or os.environ.get(TOKEN) or None)
+    served = Served(
+        env,
+        env_args or {},
+        read_wrappers(wrappers or []),
+        split=split,
+        seed=seed,
+        idle=idle,
+        limit=limit,
+        workers=workers,
+        timeout=timeout,
+    )
+
+    def announce(url: str) -> None:
+        print(f"{env} as {wire}: {url}{chosen.path} (Ctrl-C ends)", flush=True)
+
+    exit_codes.run(run(served, place, chosen.app, announce))

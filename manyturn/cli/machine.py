@@ -1,0 +1,152 @@
+"""Machine facts for training: cores, memory, GPUs, disk, and the model sizes that fit."""
+
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from manyturn.agents.engine.device_memory import MOMENTS_BYTES, cache_room, cgroup, main_memory, size, training_bytes
+
+_MODELS = (  # parameters, and numbers in the keys and values of a token
+    ("0.15M (a tiny model)", 150_000, 256),
+    ("135M (SmolLM2)", 135_000_000, 11_520),
+    ("1.5B (Qwen2.5)", 1_540_000_000, 14_336),
+)
+_EPISODE = 2048  # tokens
+_ROOM = 0.7  # the share of memory that weights and optimiser may take, because activations come on top
+_STATES = 1e9  # bytes; the default of learner.states_gb
+_LITTLE_DISK = 2e9  # bytes; a few checkpoints of a 135M model
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """One line.
+
+    Attributes:
+        status: ok; note for what limits but does not prevent; problem for what is needed and missing.
+        subject: what was looked at.
+        text: what was found, and the fix if there is something to fix.
+    """
+
+    status: Literal["ok", "note", "problem"]
+    subject: str
+    text: str
+
+
+def hardware() -> list[Diagnosis]:
+    """Cores, memory, GPUs, and what fits."""
+    memory, free = main_memory()
+    diagnoses = [
+        Diagnosis("ok", "cpu", f"{_cores()} cores"),
+        Diagnosis("ok", "memory", f"{size(memory)}, {size(free)} free"),
+    ]
+    gpu, gpu_memory = _gpus()
+    diagnoses += gpu
+    on_gpu = gpu_memory is not None
+    room = gpu_memory if gpu_memory is not None else memory
+    return diagnoses + [fits(name, count, room, on_gpu, per_token) for name, count, per_token in _MODELS]
+
+
+def fits(name: str, parameters: int, memory: float, on_gpu: bool, per_token: int) -> Diagnosis:
+    """True if a model can be trained in this much memory; weights, gradients and AdamW's two moments are float32.
+
+    Args:
+        memory: bytes.
+        on_gpu: the engine draws with a bfloat16 copy there, and LoRA keeps the frozen weights in bfloat16.
+        kept: numbers in the keys and values of a token.
+    """
+    whole, adapters = (training_bytes(parameters, trained, on_gpu) for trained in (parameters, 0))
+    what = f"training takes {size(whole)} ({whole / parameters:.0f} bytes a parameter) and activations"
+    where = f"{size(memory)} of {'GPU memory' if on_gpu else 'memory'}"
+    if whole <= _ROOM * memory:
+        return Diagnosis("ok", f"fits {name}", f"{what}: fits in {where}{_beside(memory, whole, on_gpu, per_token)}")
+    if adapters <= _ROOM * memory:
+        fix = f"--learner.lora_rank 16 keeps {size(adapters)} of frozen weights instead"
+        fix += _beside(memory, adapters, on_gpu, per_token)
+        fix += f"; with learner.lora_layers, up to {size(_STATES)} more of hidden states (learner.states_gb)"
+        if on_gpu and (there := whole - MOMENTS_BYTES * parameters) <= _ROOM * memory:
+            fix += f"; or --learner.offload_optimizer true keeps {size(there)} there, the moments in main memory"
+        return Diagnosis("note", f"fits {name}", f"{what}: too much for {where}; {fix}")
+    return Diagnosis("note", f"fits {name}", f"{what}: too much for {where}, with LoRA too; take a larger machine")
+
+
+def _beside(memory: float, training: float, on_gpu: bool, per_token: int) -> str:
+    """Number of episodes that fit in the engine's memory next to training."""
+    episode = _EPISODE * per_token * (2 if on_gpu else 4)
+    count = int(cache_room(memory, training, on_gpu) // episode)
+    return f", with keys and values of {count:,} episodes of {_EPISODE} tokens"
+
+
+def _cores() -> int:
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota, _, period = cgroup("cpu.max").partition(" ")
+    return max(1, min(usable, int(quota) // int(period))) if quota.isdecimal() and period.isdecimal() else usable
+
+
+def _gpus() -> tuple[list[Diagnosis], float | None]:
+    """The GPUs that torch sees, and the memory of the first."""
+    if find_spec("torch") is None:
+        return [Diagnosis("note", "gpu", "unknown without torch: see extra train")], None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a line below reports an old driver
+            import torch
+
+            if torch.cuda.is_available():
+                cards = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
+                lines = [f"cuda:{i} {card.name}, {size(card.total_memory)}" for i, card in enumerate(cards)]
+                used = ["device = 'auto' takes it", *["not used: one process learns on one device"] * (len(cards) - 1)]
+                diagnoses = [Diagnosis("ok", "gpu", f"{line}; {use}") for line, use in zip(lines, used, strict=True)]
+                return diagnoses, float(cards[0].total_memory)
+    except (ImportError, OSError, RuntimeError) as error:
+        return [Diagnosis("note", "gpu", f"torch fails to say, install it again: {' '.join(str(error).split())}")], None
+    if Path("/dev/nvidia0").exists():
+        built = torch.version.cuda
+        fix = "a newer driver is needed" if built else "install torch's CUDA build in its place"
+        return [Diagnosis("note", "gpu", f"there is one, but torch {torch.__version__} sees none: {fix}")], None
+    return [Diagnosis("ok", "gpu", "none; models learn on the CPU")], None
+
+
+def folders(folder: Path) -> Iterable[Diagnosis]:
+    """Space and permission to write where runs are kept."""
+    free = shutil.disk_usage(folder).free
+    if free < _LITTLE_DISK:
+        yield Diagnosis(
+            "note", "disk", f"{size(free)} free in {folder.resolve()}: make room, or keep runs elsewhere: --out"
+        )
+    else:
+        yield Diagnosis("ok", "disk", f"{size(free)} free in {folder.resolve()}")
+    runs = folder / "runs"
+    made = not runs.exists()
+    try:
+        runs.mkdir(exist_ok=True)
+        try:
+            with tempfile.NamedTemporaryFile(dir=runs) as file:
+                file.write(b"manyturn")
+                file.flush()
+                os.fsync(file.fileno())
+        finally:
+            if made:
+                runs.rmdir()
+    except OSError as error:
+        yield Diagnosis(
+            "note", "runs", f"{runs}/ cannot be written ({error.strerror}): give runs another folder with --out"
+        )
+    else:
+        yield Diagnosis("ok", "runs", f"{runs}/ can be written")
+
+
+def hub() -> Diagnosis:
+    """True if models may be downloaded."""
+    # huggingface_hub reads both variables, in this way
+    wish = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE") or ""
+    if wish.upper() in ("1", "ON", "YES", "TRUE"):
+        return Diagnosis(
+            "ok", "hub", "HF_HUB_OFFLINE is set: nothing is downloaded, models come from folders or the cache"
+        )
+    return Diagnosis("ok", "hub", "HF_HUB_OFFLINE is not set: a model named by an id is downloaded if it is not cached")

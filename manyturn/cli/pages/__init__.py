@@ -1,0 +1,1 @@
+"""Generated reference: environment cards, options, methods."""

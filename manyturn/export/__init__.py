@@ -1,0 +1,1 @@
+"""Export of environments to packages, datasets and task folders."""

@@ -1,0 +1,1 @@
+"""Hosts, samplers and ranks on Ray."""

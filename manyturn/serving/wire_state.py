@@ -1,0 +1,61 @@
+"""State of an episode on the wire: plain JSON values that any client reads."""
+
+import math
+from typing import Any, NamedTuple
+
+from manyturn.envs.hosting.host import Answer
+
+
+class Moment(NamedTuple):
+    """Message to a client at the beginning of an episode, or after a turn.
+
+    Attributes:
+        episode: the id under which its next turn is played.
+        task, split, seed: what it is about; the same three make the same episode in any process.
+        turn: turns played so far.
+        answer: what the environment said.
+    """
+
+    episode: str
+    task: str
+    split: str
+    seed: int
+    turn: int
+    answer: Answer
+
+    def place(self) -> dict[str, Any]:
+        """Id of the episode, and its ending."""
+        return {
+            "episode": self.episode,
+            "task": self.task,
+            "split": self.split,
+            "seed": self.seed,
+            "turn": self.turn,
+            "ended": self.answer.ended,
+            "truncated": self.answer.truncated,
+        }
+
+    def judged(self) -> dict[str, Any]:
+        """Facts of the environment about the turn, without the true answer, which is only for our trainers.
+
+        A reward that is not known is None, as JSON has no NaN, and never 0. Wires that carry no None leave it out, so
+        ``scored`` says it too.
+        """
+        answer = self.answer
+        return {
+            "scored": math.isfinite(answer.reward),
+            "reward": _known(answer.reward),
+            "reward_parts": {name: _known(value) for name, value in answer.parts.items()},
+            "success": answer.success,
+            "understood": answer.understood,
+            "format_valid": answer.format_valid,
+            "progress": _known(answer.progress),
+            "anchor": answer.anchor,
+            "admissible": answer.admissible,
+            "measures": {name: _known(value) for name, value in answer.measures.items()},
+            "role": answer.role,
+        }
+
+
+def _known(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else value

@@ -1,0 +1,1 @@
+"""Wire protocols by which environments are served."""

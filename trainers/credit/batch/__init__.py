@@ -1,0 +1,1 @@
+"""Batch of turns, and the figures that are read off it."""

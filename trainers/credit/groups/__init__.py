@@ -1,0 +1,1 @@
+"""Comparison groups: statistics, anchors, levels of turns."""

@@ -1,0 +1,1 @@
+"""Heads beside the policy: critic and progress estimator."""

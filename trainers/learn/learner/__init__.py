@@ -1,0 +1,1 @@
+"""Learner in one process: optimizer, updates, imitation, memory plan."""

@@ -1,0 +1,169 @@
+"""Columns of a batch: numbers of turns or reply tokens that a stage of credit needs and the batch does not have.
+
+A supplier is registered next to its options, in a file of its own or next to the stage that needs it::
+
+    class SurpriseConfig(ColumnConfig):
+        name: Literal["surprise"] = "surprise"
+
+    @COLUMNS.register(SurpriseConfig)
+    def surprise(step: PlayedStep, config: SurpriseConfig) -> Supplied:
+        return Supplied(token_columns={"surprise": -step.reading.at_said(step.reading.logprob)})
+
+A stage that says ``needs = frozenset({"surprise"})`` then finds ``batch.token_column("surprise")``. Only what a stage
+needs is supplied, and what it ``uses`` where it can be had. A supplier with ``remembers=True`` carries plain values
+from step to step, as stages do. Options other than the defaults are set in ``[[columns]]``.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from manyturn.envs.contract.facts import EnvFacts
+from manyturn.envs.contract.options import unknown
+from manyturn.envs.contract.plugins import load_plugins
+from manyturn.envs.contract.registry import Memory, Named, Registry
+from manyturn.trainers.credit.batch.longest import Extent
+from manyturn.trainers.credit.batch.turn_batch import FloatK, FloatT, TurnBatch
+
+if TYPE_CHECKING:
+    from manyturn.agents.play.agent import Agent
+    from manyturn.agents.play.episode import Episode
+    from manyturn.trainers.learn.learner.learner import Learner
+    from manyturn.trainers.learn.passes.forward import Place
+    from manyturn.trainers.learn.reading.step_reading import StepReading
+
+
+class ColumnConfig(Named):
+    """Base of the options of a supplier. A subclass narrows ``name`` to a Literal of one string.
+
+    ``refuse`` says why the supplier cannot do it in a run. It reads on after "STAGE needs the column NAME, which".
+    """
+
+    gives: ClassVar[frozenset[str]] = frozenset()
+    """Columns that it supplies; left out: one, of its own name."""
+    hidden: ClassVar["Place | None"] = None
+    """Where the reading keeps hidden states for it."""
+
+    @classmethod
+    def idle(cls, run: Any) -> str | None:
+        """Why an entry of a run's configuration that only serves this supplier is in vain: no stage asks for it."""
+        return None
+
+
+class PlayedStep(NamedTuple):
+    """What a supplier may look at: a step of one policy, before its updates.
+
+    Attributes:
+        reading: what the policy thinks of what it said.
+        batch: K turns and T reply tokens of E episodes, without the columns that are supplied.
+        episodes: the same E episodes.
+        agent: the policy as it plays: reply format, chat template, sampling.
+        learner: the policy as it learns.
+        longest: the most tokens that the run lets a "reply" and an "episode" have.
+    """
+
+    reading: "StepReading"
+    batch: TurnBatch
+    episodes: "Sequence[Episode]"
+    agent: "Agent"
+    learner: "Learner"
+    longest: Mapping[Extent, int] = {}
+
+
+class Supplied(NamedTuple):
+    """What a supplier returns.
+
+    Attributes:
+        columns: name -> a number for each turn (K).
+        token_columns: name -> a number for each reply token (T), turn after turn in the order of the batch.
+        figures: name -> figure for the metrics.
+    """
+
+    columns: Mapping[str, FloatK] = {}
+    token_columns: Mapping[str, FloatT] = {}
+    figures: Mapping[str, float] = {}
+
+
+COLUMNS: Registry[Supplied] = Registry("column", "manyturn.trainers.learn.columns")
+
+
+def suppliers(run: Any, env: EnvFacts) -> list[ColumnConfig]:
+    """Those that a run needs, and those that it uses and can have.
+
+    Args:
+        run: a ``RunConfig`` that was not refused.
+        env: its environment.
+    """
+    wanted = run.credit.needs | run.credit.uses
+    known = _names(wanted)
+    found = [_options(name, run) for name in dict.fromkeys(known[column] for column in sorted(wanted))]
+    return [supplier for supplier in found if supplier.refuse(run, env) is None]
+
+
+def with_columns(
+    step: PlayedStep, wanted: Sequence[ColumnConfig], memory: Memory
+) -> tuple[TurnBatch, dict[str, float], Memory]:
+    """The batch with the columns of these suppliers, their figures, and what they remember.
+
+    Args:
+        memory: what they remembered last time.
+    """
+    columns, token_columns, figures = dict[str, FloatK](), dict[str, FloatT](), dict[str, float]()
+    for supplier in wanted:
+        supplied, memory = COLUMNS.apply_remembering(supplier, memory, step)
+        columns |= supplied.columns
+        token_columns |= supplied.token_columns
+        figures |= supplied.figures
+    return replace(step.batch, columns=columns, token_columns=token_columns), figures, memory
+
+
+def refuse_columns(run: Any, env: EnvFacts | None) -> str | None:
+    """Why a run's columns do not fit its stages of credit: one is missing, or supplied in vain."""
+    needed, wanted = run.credit.needs, run.credit.needs | run.credit.uses
+    known = _names(wanted)
+    for column, stage in wanted.items():
+        if column not in known:
+            return f"{stage} needs the {unknown('column', column, known)}"
+    for column, stage in needed.items():
+        if reason := _options(known[column], run).refuse(run, env):
+            return f"{stage} needs the column {column!r}, which {reason}"
+    names = [supplier.name for supplier in run.columns]
+    if twice := [name for name in names if names.count(name) > 1]:
+        return f"columns names {twice[0]} twice: put its options into one entry"
+    idle = set(known.values()) - {known[column] for column in wanted}
+    for supplier in run.columns:
+        if supplier.name in idle:
+            return f"columns holds options of {supplier.name}, which no stage of credit needs: leave them out"
+    reasons = (_config_type(name).idle(run) for name in sorted(idle))
+    return next((reason for reason in reasons if reason), None)
+
+
+def _names(wanted: Collection[str]) -> dict[str, str]:
+    """Column -> name of its supplier, of all that are known; plugins are loaded where one is wanted that is not."""
+    names = _given()
+    if not set(wanted) <= names.keys():
+        load_plugins()
+        names = _given()
+    return names
+
+
+def _given() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in COLUMNS.names():
+        for column in _config_type(name).gives or {name}:
+            if column in found:
+                raise ValueError(f"the column {column} has two suppliers, {found[column]} and {name}: rename one")
+            found[column] = name
+    return found
+
+
+def _config_type(name: str) -> type[ColumnConfig]:
+    found = COLUMNS.entry(name).config_type
+    if not issubclass(found, ColumnConfig):
+        raise TypeError(f"the options of the column {name} are a {found.__name__}: derive them from ColumnConfig")
+    return found
+
+
+def _options(name: str, run: Any) -> ColumnConfig:
+    """A supplier's options: the run's own, or the defaults."""
+    return next((given for given in run.columns if given.name == name), None) or COLUMNS.parse(name)

@@ -1,0 +1,50 @@
+"""Which head a section of the configuration describes."""
+
+import torch
+from transformers import PreTrainedModel
+
+from manyturn.agents.model.torch_models import output_head
+from manyturn.trainers.learn.heads.head_config import HeadConfig, ProgressHeadConfig, ValueHeadConfig
+from manyturn.trainers.learn.heads.heads import LearnerHead, ProgressHead, ValueHead
+from manyturn.trainers.learn.heads.own_body import OwnBody
+from manyturn.trainers.learn.heads.own_heads import FixedEstimator, OwnCritic
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.passes.frozen_states import FrozenStates
+from manyturn.trainers.learn.passes.pass_budget import PassBudget
+
+# Times learner.lr. Turn-PPO's critic learns 5 to 10 times as fast as its actor.
+_CRITIC, _ESTIMATOR = 5, 2
+
+
+def head_of(
+    config: HeadConfig,
+    policy: PreTrainedModel,
+    learner: LearnerConfig,
+    budget: PassBudget,
+    frozen: FrozenStates | None = None,
+    device: torch.device | None = None,
+) -> LearnerHead:
+    """The head, on the policy's hidden states or on a body of its own.
+
+    Args:
+        budget: of the passes of a body of its own.
+        frozen: what is kept of the policy's layers that do not learn.
+        device: where it goes; None: to the policy's.
+    """
+    passes = frozen, learner.packing
+    width, own_type = policy.config.get_text_config().hidden_size, output_head(policy).weight.dtype
+    like = torch.empty(0, dtype=own_type, device=policy.device if device is None else device)
+    match config:
+        case ValueHeadConfig(body="policy"):
+            return ValueHead(config, width, like)
+        case ProgressHeadConfig(body="policy"):
+            return ProgressHead(config, width, like)
+        case ValueHeadConfig(own=own):
+            lr = own.lr or _CRITIC * learner.lr
+            body = OwnBody(ValueHead.name, policy, like, own.hidden, lr, budget, True, *passes)
+            return OwnCritic(own, body)
+        case ProgressHeadConfig(exploration=made):
+            lr, trains_copy = made.lr or _ESTIMATOR * learner.lr, made.trains == "all"
+            body = OwnBody(ProgressHead.name, policy, like, made.hidden, lr, budget, trains_copy, *passes)
+            return FixedEstimator(made, body)
+    raise TypeError(f"{type(config).__name__} belongs to no head")

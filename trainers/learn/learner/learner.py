@@ -1,0 +1,226 @@
+"""The learner: the updates of a step, from what its samples earned to the policy's weights and those of its heads.
+
+``step_reading.py`` says how a step is read, ``updates.py`` what follows, in one process or in several ranks
+(``ranks/``), and ``policy_optimizer.py`` how gradients are applied. Left out on purpose: loss scaling (weights are
+float32, bfloat16 only inside autocast).
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from manyturn.agents.model.language_model import LanguageModel
+from manyturn.agents.model.shard_files import WrittenShards
+from manyturn.trainers.learn.heads.head_config import HeadConfig
+from manyturn.trainers.learn.heads.heads import LearnerHead, head_tensors
+from manyturn.trainers.learn.heads.own_body import OwnBody
+from manyturn.trainers.learn.heads.own_heads import FixedEstimator
+from manyturn.trainers.learn.learner.head_choice import head_of
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.learner.single_process import PolicyLearning, SingleProcess
+from manyturn.trainers.learn.objective.aggregate import Denominators
+from manyturn.trainers.learn.objective.objective import ObjectiveConfig
+from manyturn.trainers.learn.objective.objective_memory import ObjectiveMemory
+from manyturn.trainers.learn.passes.compiled_layers import CompiledLayers
+from manyturn.trainers.learn.passes.forward import Place, Reader, Watch, recompute_activations
+from manyturn.trainers.learn.passes.frozen_states import FrozenStates
+from manyturn.trainers.learn.passes.pass_budget import PassBudget
+from manyturn.trainers.learn.passes.samples import Rows, Sample
+from manyturn.trainers.learn.reading.before_update import BeforeUpdate, mismatch_of
+from manyturn.trainers.learn.reading.reference import ReadsReference
+from manyturn.trainers.learn.reading.step_reading import StepReading
+
+Figures = dict[str, float | None]
+Share = Callable[[Reader, Sequence[LearnerHead]], PolicyLearning]
+
+
+class Learner:
+    """Updates a language model.
+
+    Args:
+        language: the model; its weights are changed in place.
+        config: optimiser settings.
+        objective: the loss.
+        temperature: sampling temperature of the rollouts; the ratio is only right at the same one.
+        heads: what is learnt next to the policy, from its hidden states.
+        steps: of the run; an objective whose schedule has the run's length needs it.
+        share: what every rank learns with, where there are several; this is rank 0's learner then.
+    """
+
+    def __init__(
+        self,
+        language: LanguageModel,
+        config: LearnerConfig,
+        objective: ObjectiveConfig,
+        temperature: float,
+        heads: Sequence[HeadConfig] = (),
+        steps: int | None = None,
+        share: Share | None = None,
+    ):
+        self.model, self.config, self.objective = language.model, config, objective
+        self.frozen: FrozenStates | None = None
+        if config.states_bytes and share is None:
+            self.frozen = FrozenStates(self.model, config.lowest_layer, config.states_bytes)
+        self.budget = PassBudget(config.micro_tokens)
+        compiled = CompiledLayers(self.model.get_decoder()) if config.compile else None
+        self.reader = Reader(self.model, self.budget, temperature, config.packing, self.frozen, compiled)
+        self.memory = ObjectiveMemory(objective, steps)
+        self.recomputes = False
+        if config.gradient_checkpointing:
+            self.recomputes = True
+            recompute_activations(self.model)
+        self.heads = [head_of(head, self.model, config, self.budget, self.frozen) for head in heads]
+        self._learning: PolicyLearning = (
+            SingleProcess(self.model, self.reader, config, objective, self.heads)
+            if share is None
+            else share(self.reader, self.heads)
+        )
+        self.optimizer = self._learning.updates.optimizer
+
+    @property
+    def updates(self) -> int:
+        """How often the weights were changed."""
+        return self.optimizer.updates
+
+    def recompute(self) -> None:
+        """From now on compute activations again in the backward pass, also those of critics of their own."""
+        self.recomputes = True
+        for model in (self.model, *(body.reader.model for body in self._bodies)):
+            recompute_activations(model)
+
+    def begin_reinforcement(self) -> None:
+        """The warm-up is over: forget the momentum, and copy the weights for what begins with them."""
+        self._forget_states()
+        self.put_together()
+        for body in self._bodies:
+            body.copy_policy()
+        self._learning.begin_reinforcement()
+
+    def put_together(self) -> None:
+        """Have the model hold what was learnt, which several ranks hold in shards after an imitation."""
+        self._learning.put_together()
+
+    def _forget_states(self) -> None:
+        """What comes next reads other tokens."""
+        if self.frozen is not None:
+            self.frozen.forget()
+
+    @property
+    def _bodies(self) -> list[OwnBody]:
+        return [head.fit for head in self.heads if isinstance(head.fit, OwnBody)]
+
+    @property
+    def estimator(self) -> FixedEstimator | None:
+        """What is trained on exploration before reinforcement, if anything is."""
+        return next((head for head in self.heads if isinstance(head, FixedEstimator)), None)
+
+    def read(self, samples: Sequence[Sample], places: Collection[Place] = ()) -> StepReading:
+        """What policy, heads and reference think of the samples of a step, for whoever asks before its updates.
+
+        Args:
+            places: where hidden states are kept.
+        """
+        self._forget_states()
+        self.put_together()
+        self.budget.begin_step()
+        shared, others = dict[str, Watch](), dict[str, Callable[[Sequence[Sample]], Rows]]()
+        for head in self.heads:
+            if isinstance(head.fit, OwnBody):
+                others[head.name] = partial(head.fit.over, watch=head.watch)
+            else:
+                shared[head.name] = head.watch
+        return StepReading(self._learning.reader(self.reader), samples, shared, places, self.reference, others)
+
+    @property
+    def reference(self) -> ReadsReference | None:
+        """What reads with the weights of the reference policy, where the objective has one."""
+        return self._learning.reference
+
+    def learn(
+        self,
+        step: StepReading,
+        advantage_T: np.ndarray,
+        rate: float,
+        key: tuple[Any, ...],
+        targets_T: np.ndarray | None = None,
+        outcome_E: np.ndarray | None = None,
+        kept_E: np.ndarray | None = None,
+    ) -> Figures:
+        """The updates of one step.
+
+        Args:
+            step: what ``read`` returned of all branches of the step's episodes.
+            advantage_T: credit of each token that was said.
+            rate: share of the learning rate that the step learns at; see ``rate_share``.
+            key: decides which episodes share a minibatch.
+            targets_T, outcome_E: what heads learn from; see ``LearnerHead.begin``.
+            kept_E: whether an episode is learnt from; None: all are.
+
+        Returns:
+            Means over the step's updates of what the objective measures.
+        """
+        config, samples = self.config, step.samples
+        self.optimizer.begin_step(config.lr * rate)
+        before, figures = BeforeUpdate.of(step, advantage_T, self.objective, config.old_logprobs)
+        entropy_T = step.at_said(step.entropy) if self.memory.needs_entropy else None
+        now = self.memory.begin(entropy_T, step.at_said([sample.reply for sample in samples]))
+        figures |= self.memory.figures(now)
+        for head in self.heads:
+            figures.update(head.begin(step, targets_T, outcome_E))
+        if step.is_made:
+            figures = mismatch_of(samples, step.logprob) | figures
+        step.close()
+        means = self._learning.of_step(before, now, key, kept_E)
+        self._forget_states()
+        sequences = Denominators.of(*(self.objective.sequences(torch.from_numpy(s.reply))[None] for s in samples))
+        self.memory.end(means.get("reference_kl"), sequences.sequences)
+        return (
+            means
+            | figures
+            | {
+                "lr": self.optimizer.lr,
+                "engine_gap": self._learning.updates.gap,
+                "skipped_updates": self.optimizer.skipped,
+            }
+        )
+
+    def imitate(
+        self, samples: Sequence[Sample], weights: Rows, whole: float, lr: float, between: Callable[[], None]
+    ) -> dict[str, float]:
+        """One update towards saying what samples say; see ``Updates.imitate``."""
+        return self._learning.imitate(samples, weights, whole, lr, between)
+
+    def plain(self) -> dict[str, Any]:
+        """JSON values that a resumed run must go on from."""
+        less = {"micro_tokens": self.budget.tokens} if self.budget.tokens < self.config.micro_tokens else {}
+        return {**self.optimizer.plain(), "objective": self.memory.plain(), **less}
+
+    def load_plain(self, state: Mapping[str, Any]) -> None:
+        """The inverse of ``plain``."""
+        self.optimizer.load_plain(state)
+        self.memory.load_plain(state["objective"])
+        self.budget.tokens = min(self.budget.tokens, state.get("micro_tokens", self.budget.tokens))
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """The optimiser's state, the reference weights and the heads, by name."""
+        self.put_together()  # the model's own weights are saved with them
+        return self._learning.tensors() | head_tensors(self.heads)
+
+    def write_shards(self, folder: Path) -> WrittenShards | None:
+        """Have every rank write its share of ``tensors`` into a folder, from a copy and in a thread of its own.
+
+        Returns:
+            What waits for them; None in one process, and where some rank cannot see the folder.
+        """
+        self.put_together()
+        return self._learning.write_shards(folder, head_tensors(self.heads))
+
+    def load_tensors(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        """The inverse of ``tensors``, after the model's weights were loaded."""
+        self._learning.load(tensors)
+        for head in self.heads:
+            head.fit.load_tensors(tensors)

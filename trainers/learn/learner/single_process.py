@@ -1,0 +1,126 @@
+"""What one process learns a policy with; ``ranks/leading.py`` has the same methods for rank 0 of several."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from manyturn.agents.model.shard_files import WrittenShards
+from manyturn.trainers.learn.heads.heads import LearnerHead
+from manyturn.trainers.learn.learner.learner_config import LearnerConfig
+from manyturn.trainers.learn.learner.policy_optimizer import PolicyOptimizer
+from manyturn.trainers.learn.learner.updates import Updates
+from manyturn.trainers.learn.objective.objective import ObjectiveConfig, RegulariserState
+from manyturn.trainers.learn.passes.forward import Reader
+from manyturn.trainers.learn.passes.gradient_passes import Passes
+from manyturn.trainers.learn.passes.samples import Rows, Sample
+from manyturn.trainers.learn.reading.before_update import BeforeUpdate
+from manyturn.trainers.learn.reading.reference import ReadsReference, Reference
+
+
+class PolicyLearning(Protocol):
+    """Updates of one policy: in a single process, or on rank 0 of several (``ranks/rank_zero.py``)."""
+
+    updates: Updates
+
+    @property
+    def reference(self) -> ReadsReference | None:
+        """Reader with the reference's weights, where the objective has a KL term."""
+        ...
+
+    def reader(self, whole: Reader) -> Reader:
+        """Reader of a step's samples."""
+        ...
+
+    def put_together(self) -> None:
+        """Give the policy the weights that were learnt."""
+        ...
+
+    def begin_reinforcement(self) -> None:
+        """Forget the momentum; the reference becomes the present policy."""
+        ...
+
+    def of_step(
+        self, before: BeforeUpdate, now: RegulariserState, key: tuple[Any, ...], kept_E: np.ndarray | None
+    ) -> dict[str, float]:
+        """As ``Updates.of_step``."""
+        ...
+
+    def imitate(
+        self, samples: Sequence[Sample], weights: Rows, whole: float, lr: float, between: Callable[[], None]
+    ) -> dict[str, float]:
+        """As ``Updates.imitate``."""
+        ...
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """State of optimizer and reference, by name."""
+        ...
+
+    def write_shards(self, folder: Path, heads: Mapping[str, torch.Tensor]) -> WrittenShards | None:
+        """Write each rank's shard into ``folder``; None where there are no shards."""
+        ...
+
+    def load(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        """Restore what ``tensors`` gave."""
+        ...
+
+
+class SingleProcess:
+    """The updates of a policy, and its reference.
+
+    Attributes:
+        reference: what reads with the reference's weights, where the objective has one.
+    """
+
+    def __init__(
+        self,
+        policy: PreTrainedModel,
+        reader: Reader,
+        config: LearnerConfig,
+        objective: ObjectiveConfig,
+        heads: Sequence[LearnerHead],
+    ):
+        optimizer = PolicyOptimizer(policy, config)
+        self.reference = Reference(optimizer.trained) if objective.kl else None
+        self.updates = Updates(config, objective, reader, optimizer, heads, Passes())
+
+    def reader(self, whole: Reader) -> Reader:
+        """What a step is read with."""
+        return whole
+
+    def put_together(self) -> None:
+        """The policy holds what was learnt: here it always does."""
+
+    def begin_reinforcement(self) -> None:
+        """Forget the momentum; the reference becomes the policy as it is now."""
+        self.updates.optimizer.forget()
+        if self.reference is not None:
+            self.reference.keep()
+
+    def of_step(
+        self, before: BeforeUpdate, now: RegulariserState, key: tuple[Any, ...], kept_E: np.ndarray | None
+    ) -> dict[str, float]:
+        """As ``Updates.of_step``."""
+        return self.updates.of_step(before, now, key, kept_E)
+
+    def imitate(
+        self, samples: Sequence[Sample], weights: Rows, whole: float, lr: float, between: Callable[[], None]
+    ) -> dict[str, float]:
+        """As ``Updates.imitate``."""
+        return self.updates.imitate(samples, weights, whole, lr, between)
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """The state of optimiser and reference, by name."""
+        return self.updates.optimizer.tensors() | (self.reference.tensors() if self.reference is not None else {})
+
+    def write_shards(self, folder: Path, heads: Mapping[str, torch.Tensor]) -> None:
+        """One process has no shards."""
+
+    def load(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        """The inverse of ``tensors``."""
+        self.updates.optimizer.load_tensors(tensors)
+        if self.reference is not None:
+            self.reference.load_tensors(tensors)

@@ -1,0 +1,1 @@
+"""Objective: the loss of a token, aggregation, and regularisers."""

@@ -1,0 +1,1 @@
+"""Readings of a step before its updates: log-probabilities, reference, belief."""

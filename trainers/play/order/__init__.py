@@ -1,0 +1,1 @@
+"""Order of playing and learning: schedule, staleness, duration forecast."""

@@ -1,0 +1,1 @@
+"""Rollouts: groups, branching, refill, turn limit."""

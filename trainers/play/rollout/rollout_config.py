@@ -1,0 +1,78 @@
+"""Options of rollouts: how many episodes a step plays, and how."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from manyturn.envs.contract.facts import EnvFacts
+from manyturn.envs.contract.options import Options
+from manyturn.trainers.credit.stages import ADVANTAGES
+from manyturn.trainers.play.rollout.branching import Branching
+from manyturn.trainers.play.rollout.horizon import Horizon
+from manyturn.trainers.play.tasks.pool import CURRICULA, TaskPool
+
+
+class RolloutConfig(Options):
+    moved: ClassVar[Mapping[str, str]] = {"patience": "engine.reproducible = false"}
+    tasks: int = Field(default=16, ge=1, le=100_000)
+    """Tasks N in a step."""
+    group: int = Field(default=8, ge=1)
+    """Episodes G of each task."""
+    concurrency: int = Field(default=512, ge=1)
+    """Episodes that run side by side."""
+    max_turns: int = Field(default=100, ge=1)
+    """Turn limit of environments that have none of their own."""
+    horizon: Horizon | None = None
+    """A turn limit of training episodes that grows with the steps."""
+    rounds: int = Field(default=1, ge=1)
+    """Most rounds of play in a step: groups whose episodes all earn the same are replaced in the next round."""
+    branching: Branching | None = None
+    """Episodes of a group that fork off others where the policy is unsure; unset, all begin at the first turn."""
+    attempts: int = Field(default=3, ge=1)
+    """How often an episode that ended in an error is tried."""
+    error_share: float = Field(default=0.1, ge=0, le=1)
+    """Share of episodes of a step that may end in an error before the run stops."""
+    cut_share: float = Field(default=0.95, ge=0, le=1)
+    """Share of the first step's replies that may be cut at sampling.max_tokens before the run stops, where a model of
+    its own words begins without a warm-up; 1 goes on in any case."""
+
+    def most_turns(self, env: EnvFacts | None) -> int:
+        """Turns that an episode of the run has at most.
+
+        Args:
+            env: its environment; None while it is not known.
+        """
+        growing = self.horizon.last if self.horizon is not None else None
+        own = env.max_turns if env is not None else None
+        return min(limit for limit in (self.max_turns, growing, own) if limit is not None)
+
+    def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
+        advantage = run.credit.advantage
+        if self.group == 1 and advantage.compares_groups and getattr(advantage, "singleton", "zero") == "zero":
+            others = ", ".join(ADVANTAGES.names(lambda kind: not kind.compares_groups))
+            return (
+                f"rollout.group = 1 leaves {advantage.name} nothing to compare an episode with: raise rollout.group, "
+                f"or take an advantage that compares no groups ({others})"
+            )
+        if self.group == 1 and self.rounds > 1:
+            return (
+                f"rollout.rounds = {self.rounds} plays groups again whose episodes earn the same, as every group of "
+                "one does: raise rollout.group, or leave rounds out"
+            )
+        return _refuse_choice(run, env) if env and run.curriculum.chooses and run.steps else None
+
+
+def _refuse_choice(run: Any, env: EnvFacts) -> str | None:
+    """Why a curriculum has nothing to choose from, or cannot draw what the first step is to play."""
+    tasks, wanted = env.tasks("train"), run.rollout.tasks
+    if len(tasks) <= wanted:
+        return (
+            f"curriculum {run.curriculum.name} has no effect: a step plays {wanted} tasks, and the training split has "
+            f"{len(tasks)}: lower rollout.tasks, or leave the section out"
+        )
+    try:
+        CURRICULA.apply_remembering(run.curriculum, {}, TaskPool(tasks, wanted, run.seed, step=1))
+    except ValueError as error:
+        return str(error)
+    return None

@@ -1,0 +1,1 @@
+"""Choice of tasks: pool, draws, feedback, curricula."""

@@ -1,0 +1,74 @@
+"""What a curriculum chooses from: the tasks of a split, and what the last step found out about those it played."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.registry import Registry
+from manyturn.envs.contract.task import Task
+
+
+class TaskFeedback(NamedTuple):
+    """What a step found out about one task; plain values, for it is part of a checkpoint.
+
+    Attributes:
+        number: place of the task in the split.
+        label: of the task.
+        success: share of its episodes that reached the goal.
+        score: mean return of its episodes.
+        advantage: mean over its episodes of |mean advantage of a turn|.
+        signal: whether its episodes' scores differed.
+        episodes: how many there were; those that could not be scored are not counted.
+    """
+
+    number: int
+    label: str
+    success: float
+    score: float
+    advantage: float
+    signal: bool
+    episodes: int
+
+
+@dataclass(frozen=True, eq=False)
+class TaskPool:
+    """Tasks to draw from. A split may have a million, each made when it is asked for: ask for few.
+
+    Attributes:
+        tasks: the split that may be learnt from.
+        count: how many to draw.
+        seed: of the run.
+        step: the step that they are for, from 1.
+        feedback: what the last step found, an entry for each task that it played; it is given once.
+        taken: numbers that the step has drawn already.
+    """
+
+    tasks: Sequence[Task]
+    count: int
+    seed: int
+    step: int
+    feedback: Sequence[TaskFeedback] = ()
+    taken: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        if not len(self.tasks):
+            raise ValueError("the training split has no task: let the environment's tasks('train') give some")
+
+    def generator(self) -> np.random.Generator:
+        """The randomness of this draw."""
+        return generator("curriculum", self.seed, self.step, len(self.taken))
+
+
+def label_of(task: Task) -> str:
+    """What separates kinds of tasks: difficulty and first tag, as far as there are any.
+
+    >>> label_of(Task("train/7", "train", difficulty="easy", tags=("clean", "kitchen"))), label_of(Task("7", "train"))
+    ('easy clean', '')
+    """
+    return " ".join([*([task.difficulty] if task.difficulty else []), *task.tags[:1]])
+
+
+CURRICULA: Registry[Sequence[int]] = Registry("curriculum", "manyturn.trainers.play.tasks.curricula")

@@ -1,0 +1,1 @@
+"""Training loop: steps, checkpoints, held-out evaluation, warnings."""

@@ -1,0 +1,1 @@
+"""Set-up of a run: policies, models, placement, ranks, splits."""

@@ -1,0 +1,170 @@
+"""What a run will take, from what a few steps of it took.
+
+Seconds of episodes and updates are those that were measured. The ``simulate`` of the schedule, which asks the same code
+as the training loop, says what they come to in another order or with more places. It knows nothing of a device that two
+parts share: with more places each turn is taken to cost the policy as long as before.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+
+from manyturn.agents.records.episode_rows import read_episodes
+from manyturn.trainers.play.order.schedule import EpisodePlace
+from manyturn.trainers.play.order.simulation import Workload, simulate
+from manyturn.trainers.recipe.config import RunConfig
+from manyturn.trainers.record.run_folder import RunFolderError, read_config, read_metrics, step_tables
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step that was made.
+
+    Attributes:
+        play_S: seconds of each of its S episodes, policy and environment together.
+        env_seconds: of all its episodes, those of the environment.
+        rollout_seconds: until all of them had ended.
+        learn_seconds: of credit and updates.
+        beside: seconds until the next step that are neither, such as for a checkpoint.
+    """
+
+    play_S: Sequence[float]
+    env_seconds: float
+    rollout_seconds: float
+    learn_seconds: float
+    beside: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the first steps of a run took.
+
+    Attributes:
+        steps: those that were looked at; what is in the first one alone, such as caches that fill, counts as well.
+        begin: seconds before the first step: demonstrations, warm-up, evaluations.
+        evaluation: seconds of those evaluations, which come once more at the end.
+        places: episodes that were open together at most.
+        staleness: of the order that they were made in.
+    """
+
+    config: RunConfig
+    steps: Sequence[Step]
+    begin: float
+    evaluation: float
+    places: int
+    staleness: int
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A way to make the whole run.
+
+    Attributes:
+        minutes: of all of it.
+        episodes_per_hour: of its steps.
+        learner_idle, places_idle: shares of the time of its steps.
+        env_turns: turns that environments work on at the same time, on the mean.
+    """
+
+    staleness: int
+    places: int
+    minutes: float
+    episodes_per_hour: float
+    learner_idle: float
+    places_idle: float
+    env_turns: float
+
+
+def measured(run: Path, first: int | None = None) -> Measured:
+    """What a run, which may still go on, took so far.
+
+    Args:
+        first: look at so many of its first steps; None: at all.
+
+    Raises:
+        RunFolderError: there is no run, it has made no step, was interrupted among these steps, or plays different
+            numbers of episodes in them.
+        ConfigError: its configuration is damaged.
+    """
+    config, lines = read_config(run), read_metrics(run)
+    trained = [line for line in lines if line["phase"] == "train"][:first]
+    if not trained:
+        raise RunFolderError(f"{run} has made no step yet: manyturn train --steps 3 makes enough of them to plan by")
+    until = lines.index(trained[-1])
+    clock = [line["seconds"] for line in lines[: until + 1]]
+    if clock != sorted(clock):
+        raise RunFolderError(
+            f"{run} was interrupted and resumed within its first {len(trained)} steps, and how long it stood is not "
+            "known: plan by fewer with --first, or by another run"
+        )
+    begin = trained[0]["seconds"] - trained[0]["rollout_seconds"] - trained[0]["learn_seconds"]
+    before = max((line["seconds"] for line in lines if line["step"] < 1), default=0.0)
+    ends = [line["seconds"] for line in trained]
+    steps = []
+    for line, earlier in zip(trained, [begin, *ends], strict=False):
+        rows = read_episodes(step_tables(run, line["step"])[1])
+        beside = line["seconds"] - earlier - line["rollout_seconds"] - line["learn_seconds"]
+        play_S = [row["seconds_policy"] + row["seconds_env"] for row in rows]
+        env_seconds = sum(row["seconds_env"] for row in rows)
+        steps.append(Step(play_S, env_seconds, line["rollout_seconds"], line["learn_seconds"], max(0.0, beside)))
+    staleness = config.order.staleness if config.order.kind == "asynchronous" else 0
+    if len({len(step.play_S) for step in steps}) > 1:
+        raise RunFolderError(f"steps of {run} have different numbers of episodes, which no plan can be made of")
+    return Measured(config, steps, begin, begin - before, _places(config, staleness), staleness)
+
+
+def plan(found: Measured, steps: int, staleness: int, places: int) -> Planned:
+    """The whole run in an order, with so many places. Steps after the measured ones are taken to be like those."""
+    episodes = len(found.steps[0].play_S)
+    simulated = simulate(_workload(found, steps, staleness, places, _scale(found)))
+    seconds = simulated.seconds
+    env = mean(step.env_seconds for step in found.steps) * steps
+    return Planned(
+        staleness,
+        places,
+        (found.begin + seconds + found.evaluation) / 60,
+        3600 * episodes * steps / seconds,
+        _over_time(simulated.figures, "learner_idle"),
+        _over_time(simulated.figures, "players_idle"),
+        env / seconds,
+    )
+
+
+def _workload(found: Measured, steps: int, staleness: int, places: int, scale: float = 1.0) -> Workload:
+    """So many steps, of which each is one of those that were measured, in turn."""
+
+    def like(step: int) -> Step:
+        return found.steps[(step - 1) % len(found.steps)]
+
+    def play(place: EpisodePlace) -> float:  # in place of a group that is dropped, another one begins
+        return like(place.step).play_S[place.number] * scale
+
+    def learn(step: int) -> float:
+        return like(step).learn_seconds + like(step).beside
+
+    episodes, config = len(like(1).play_S), found.config
+    if config.order.consume == "drawn":
+        return Workload(episodes, steps, staleness, places, play, learn)
+    return Workload(
+        episodes, steps, staleness, places, play, learn, groups=config.rollout.tasks, consume=config.order.consume
+    )
+
+
+def _scale(found: Measured) -> float:
+    """What the measured seconds of rollouts are of those that episodes alone come to; both are of one order."""
+    if found.staleness:
+        return 1.0  # an episode's own seconds are all that is known of it
+    count = len(found.steps)
+    alone = simulate(_workload(found, count, 0, found.places)).seconds
+    learnt = sum(step.learn_seconds + step.beside for step in found.steps)
+    played = sum(step.rollout_seconds for step in found.steps)
+    return played / max(alone - learnt, 1e-9)
+
+
+def _over_time(figures: Sequence[dict[str, float]], name: str) -> float:
+    return mean(line[name] for line in figures)
+
+
+def _places(config: RunConfig, staleness: int) -> int:
+    return min(config.rollout.concurrency, config.rollout.tasks * config.rollout.group * (staleness + 1))

@@ -1,0 +1,92 @@
+"""Where the episodes of a run are played and where their tokens are drawn, as its recipe places them."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+from manyturn.agents.engine.engine import Engine
+from manyturn.agents.engine.engine_config import EngineContext, build_engine
+from manyturn.envs.hosting.seats import Seats, open_seats
+from manyturn.trainers.learn.ranks.rendezvous import Meeting
+from manyturn.trainers.recipe.config import RunConfig
+
+
+def seats_of(config: RunConfig, meeting: Meeting | None = None) -> Seats:
+    """Seats to be entered. Raises ImportError that names the extra where that is missing.
+
+    Args:
+        meeting: where ranks that are placed along with the hosts find this process.
+    """
+    env, limit, placement = config.env, config.rollout.concurrency, config.placement
+    if placement.kind == "local" or (placement.kind == "static" and not placement.hosts):
+        return open_seats(env.id, env.args, env.wrappers, limit, env.workers, env.timeout, env.limits)
+    if placement.kind == "static":
+        with _needing("hosts", placement.kind):
+            from manyturn.envs.hosting.hosted_seats import HostedSeats, Hosts
+        hosts = Hosts(placement.hosts, _token(), placement.wait, placement.silence)
+        return HostedSeats(env.id, env.args, env.wrappers, limit, hosts)
+    with _needing("ray", placement.kind):
+        from manyturn.envs.hosting.ray_seats import RayHosts, RaySeats
+
+        if find_spec("ray") is None:  # it is imported in a process of its own
+            raise ModuleNotFoundError(name="ray")
+    counted: dict[str, Any] = {}
+    if placement.cluster is not None:
+        counted = {"cpus": placement.cpus, "gpus": placement.gpus, "resources": placement.resources}
+    asked = RayHosts(
+        placement.count,
+        placement.cluster,
+        remote=placement.remote,
+        workers=env.workers,
+        timeout=env.timeout,
+        limits=env.limits,
+        wait=placement.wait,
+        silence=placement.silence,
+        ranks=placement.ranks - 1,
+        port=None if meeting is None else meeting.port,
+        samplers=placement.sampler_count,
+        **counted,
+    )
+    return RaySeats(env.id, env.args, env.wrappers, limit, asked)
+
+
+def engine_of(config: RunConfig, context: EngineContext, seats: Seats) -> Engine:
+    """The engine, here or at samplers. Raises ImportError that names the extra where that is missing.
+
+    Args:
+        seats: of this run, which have been entered: what places hosts places samplers too.
+    """
+    placement = config.placement
+    if placement.sampler_count:
+        from manyturn.agents.engine.samplers.ray_engine import RaySampledEngine
+        from manyturn.envs.hosting.ray_seats import RaySeats
+
+        assert isinstance(seats, RaySeats)
+        waits = placement.wait, placement.silence
+        return RaySampledEngine(context, config.engine, seats, *waits, config.threads)
+    if not placement.sampler_urls:
+        return build_engine(config.engine, context)
+    with _needing("hosts", placement.kind):
+        from manyturn.agents.engine.samplers.sampled_engine import SampledEngine, Samplers
+    at = Samplers(placement.sampler_urls, _token(), placement.wait, placement.silence, config.threads)
+    return SampledEngine(context, config.engine, at)
+
+
+def _token() -> str | None:
+    """What hosts and samplers ask for."""
+    return os.environ.get("MANYTURN_TOKEN") or None
+
+
+@contextmanager
+def _needing(extra: str, kind: str) -> Iterator[None]:
+    """Around imports of what a placement needs."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("manyturn"):
+            raise
+        raise ImportError(
+            f"placement.kind = {kind!r} needs the package {error.name}: pip install 'manyturn[{extra}]'"
+        ) from error

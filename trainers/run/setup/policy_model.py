@@ -1,0 +1,32 @@
+"""The model of a policy as a run's configuration describes it, and the device that it is on."""
+
+from collections.abc import Sequence
+
+import torch
+
+from manyturn.agents.model.language_model import LanguageModel
+from manyturn.agents.model.model_config import MODELS, ModelContext
+from manyturn.envs.contract.options import ConfigError
+from manyturn.trainers.learn.learner.adapters import add_adapters
+from manyturn.trainers.recipe.config import RunConfig
+
+
+def choose_device(name: str) -> torch.device:
+    """The device of a configuration's entry; auto takes a GPU if there is one."""
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("device = 'cuda', but torch sees no GPU: install torch for CUDA, or set device = 'cpu'")
+    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+def policy_model(config: RunConfig, device: torch.device, texts: Sequence[str]) -> LanguageModel:
+    """The model before it has learnt anything, with adapters if the run trains these; the same each time.
+
+    Args:
+        texts: what a model without words of its own takes them from.
+    """
+    lora = bool(config.learner.lora_rank)
+    context = ModelContext(device, not lora, texts, config.seed, config.agent.max_context)
+    language: LanguageModel = MODELS.apply(config.model, context)
+    if lora:
+        add_adapters(language, config.learner, config.seed)
+    return language

@@ -1,0 +1,80 @@
+"""What a run needs of its environment's tasks, looked at before anything is learnt.
+
+A fault that only the evaluation at the end would meet costs the whole training.
+"""
+
+from collections.abc import Sequence
+
+from manyturn.agents.evaluation.evaluate import NotHeldOut
+from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.panel import Panel, make_panel
+from manyturn.envs.contract.task import LazyTasks, Task
+from manyturn.envs.contract.task_faults import id_fault
+from manyturn.envs.hosting.seats import Seats
+from manyturn.trainers.recipe.config import RunConfig
+
+_MADE = 100  # training tasks looked at of a list that makes each when asked; of one in memory, all
+
+
+def panel_of(config: RunConfig, seats: Seats) -> Panel:
+    """The pinned panel of held-out tasks. Raises PanelError."""
+    asked = config.evaluation
+    return make_panel(seats.tasks(asked.split), config.env.id, asked.split, asked.limit, config.env.args)
+
+
+def check_tasks(config: RunConfig, seats: Seats) -> None:
+    """Find what would stop the run, or spoil its figures, after hours.
+
+    Raises:
+        ConfigError: a split is missing or empty, an id names two problems, or validation tasks are training tasks.
+        NotHeldOut: tasks of the panel are training tasks.
+    """
+    needed = _needed(config)
+    for split, (use, fix) in needed.items():
+        if split not in seats.splits:
+            known = ", ".join(seats.splits)
+            raise ConfigError(f"{seats.name} has no split {split!r}, {use}; it has {known}: {fix}")
+        if not len(seats.tasks(split)):
+            raise ConfigError(f"{seats.name} has no task in its split {split!r}, {use}: tasks({split!r}) is empty")
+    known = {split: _looked_at(seats.tasks(split), config, split) for split in needed}
+    if fault := id_fault(known):
+        raise ConfigError(f"{seats.name} has {fault}")
+    panel = panel_of(config, seats)
+    learnt = {task.content: task.id for task in known["train"]}
+    pairs = zip(panel.tasks, panel.contents, strict=True)
+    if both := [(task, learnt[content]) for task, content in pairs if content in learnt]:
+        raise NotHeldOut(
+            f"{len(both)} of the {len(panel)} tasks of {panel.id} are training tasks, first {both[0][0]!r}, which is "
+            f"{both[0][1]!r}: success there would not show how the policy does on new tasks. Give the splits different "
+            "problems (a task's params say which it is), or name another evaluation.split"
+        )
+    checked = known["validation"][: _validated(config)] if "validation" in known else ()
+    if both := [(task.id, learnt[task.content]) for task in checked if task.content in learnt]:
+        raise ConfigError(
+            f"{len(both)} of the first {len(checked)} validation tasks of {seats.name} are training tasks, first "
+            f"{both[0][0]!r}, which is {both[0][1]!r}: give the splits different problems (a task's params say which)"
+        )
+
+
+def _needed(config: RunConfig) -> dict[str, tuple[str, str]]:
+    """Split -> what for, and what to do without it."""
+    add = "return its tasks from tasks() and name it in splits"
+    needed = {"train": ("which is learnt from", add)}
+    if config.warmup.imitates:
+        needed["validation"] = ("on which the warm-up is measured", f"{add}, or set warmup.episodes = 0")
+    elif config.evaluation.every:
+        needed["validation"] = ("which evaluation.every asks for", f"{add}, or set evaluation.every = 0")
+    held_out = ("on which results are reported", "name one of them as evaluation.split")
+    return {**needed, config.evaluation.split: needed.get(config.evaluation.split, held_out)}
+
+
+def _validated(config: RunConfig) -> int:
+    """How many validation tasks are played at most."""
+    asked = config.evaluation
+    return max(config.warmup.check_episodes if config.warmup.imitates else 0, asked.every_limit if asked.every else 0)
+
+
+def _looked_at(tasks: Sequence[Task], config: RunConfig, split: str) -> Sequence[Task]:
+    if not isinstance(tasks, LazyTasks):
+        return tasks
+    return tasks[: max(_MADE * (split == "train"), _validated(config) * (split == "validation"))]

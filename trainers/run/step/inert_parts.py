@@ -1,0 +1,47 @@
+"""What does nothing in a step: wrappers whose reward changes no advantage, and advantages that are GRPO's."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from manyturn.envs.contract.turn_reward import WRAPPERS
+from manyturn.trainers.credit.advantages.grpo import GrpoConfig
+from manyturn.trainers.credit.config import CreditConfig
+from manyturn.trainers.credit.pipeline import ROUNDING, credit
+from manyturn.trainers.recipe.config import EnvConfig
+from manyturn.trainers.run.step.policy_update import PolicyUpdate
+
+
+def idle_parts(update: PolicyUpdate, env: EnvConfig, config: CreditConfig) -> Iterator[str]:
+    """Names of the wrappers whose part of the reward changes nothing that a policy learns from in a step.
+
+    Credit is computed again without each part. A step that teaches nothing at all says nothing of its parts.
+    """
+    earned_T = update.credit.advantage_T
+    least = ROUNDING * np.abs(earned_T).max(initial=0.0)
+    if not least:
+        return
+    for wrapper in env.wrappers:
+        part = str(getattr(WRAPPERS.entry(wrapper.name).function, "part", None))
+        paid_K = update.batch.parts.get(part)
+        if paid_K is None or not np.nan_to_num(paid_K).any():
+            continue
+        rest = replace(update.batch, parts={**update.batch.parts, part: np.where(np.isnan(paid_K), np.nan, 0.0)})
+        if np.abs(credit(rest, config, update.recalled).advantage_T - earned_T).max() <= least:
+            yield wrapper.name
+
+
+def gives_grpos(update: PolicyUpdate, config: CreditConfig) -> bool:
+    """Whether a method for turns gives every token the advantage of GRPO, or of Dr.GRPO, in a step.
+
+    It does where no turn is paid, or no situation comes back. A step that teaches nothing at all shows nothing.
+    """
+    earned_T = update.credit.advantage_T
+    least = ROUNDING * np.abs(earned_T).max(initial=0.0)
+    if not least or config.advantage.compares_returns_only or config.modulation:
+        return False
+    plain = (config.model_copy(update={"advantage": GrpoConfig(std=std)}) for std in (True, False))
+    return any(
+        np.abs(credit(update.batch, one, update.recalled).advantage_T - earned_T).max() <= least for one in plain
+    )

@@ -1,0 +1,92 @@
+"""What a step learns from episodes that have been played, in whichever order they were."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from manyturn.agents.play.episode import Episode
+from manyturn.envs.contract.registry import Memory
+from manyturn.trainers.learn.passes.pass_budget import LearningFailed
+from manyturn.trainers.play.rollout.branching import Starts, drawn_tokens, repeats
+from manyturn.trainers.play.rollout.feedback import findings
+from manyturn.trainers.play.rollout.rollouts import is_learnable
+from manyturn.trainers.record.run_folder import RunFolder
+from manyturn.trainers.record.run_state import State
+from manyturn.trainers.run.setup.run import Run
+from manyturn.trainers.run.step.inert_parts import gives_grpos, idle_parts
+from manyturn.trainers.run.step.policy_update import PolicyUpdate, credit_columns, policy_updates
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """The episodes of a step.
+
+    Attributes:
+        step: its number.
+        episodes: all that were played.
+        kept: which of them are learnt from, unless they ended in an error.
+        numbers: task id -> its number in the split.
+        begun: where each episode forked, where some did.
+    """
+
+    step: int
+    episodes: Sequence[Episode]
+    kept: Sequence[bool]
+    numbers: Mapping[str, int]
+    begun: Starts
+
+    def updates(self, run: Run, memory: Memory) -> list[PolicyUpdate]:
+        """An update for each policy that had a turn. Raises LearningFailed where there is none."""
+        episodes = self.episodes
+        if updates := policy_updates(run, episodes, self.kept, memory):
+            return updates
+        ends = Counter(episode.cause if episode.ending.is_error else episode.last for episode in episodes)
+        [(end, count)] = ends.most_common(1)
+        raise LearningFailed(
+            f"no episode of step {self.step} has a turn to learn from, {count} of {len(episodes)} for this reason: "
+            f"{end}"
+        )
+
+    def learn(
+        self, run: Run, folder: RunFolder, updates: Sequence[PolicyUpdate], memory: Memory
+    ) -> tuple[dict[str, Any], Memory]:
+        """Write down what was played, and update the weights; returns metrics, and what the run remembers."""
+        config, episodes, figures = run.config, self.episodes, dict[str, Any]()
+        columns = credit_columns(updates, sum(len(episode.turns) for episode in episodes))
+        if self.step == 1:
+            for update in updates:
+                if idle := ", ".join(idle_parts(update, config.env, config.credit)):
+                    figures |= update.trainee.labelled({"idle_wrappers": idle})
+                if gives_grpos(update, config.credit):
+                    figures |= update.trainee.labelled({"idle_advantage": config.credit.advantage.name})
+        if config.rollout.branching is not None:
+            columns["repeats_member"] = repeats(episodes, self.begun)
+            figures["branched"] = float(np.mean([fork is not None for fork in self.begun.values()]))
+        folder.write_step(self.step, episodes, columns, config.keep_tokens)
+        trained = 0
+        for update in updates:
+            told, tokens = update.learn(run, self.step)
+            figures |= told
+            trained += tokens
+            memory = update.remembered(memory)
+        return {**figures, "trained_tokens": trained}, memory
+
+    def settle(self, run: Run, state: State, updates: Sequence[PolicyUpdate], memory: Memory) -> dict[str, Any]:
+        """The step is done: the state says so; returns metrics of what has been drawn."""
+        episodes, credits = self.episodes, [update.credit for update in updates]
+        state.seen |= {run.train[number].content for number in self.numbers.values()}
+        state.found = [list(found) for found in findings(episodes, self.numbers, credits, run.roles)]
+        state.step, state.memory = self.step, dict(memory)
+        turns, said = sum(len(episode.turns) for episode in episodes), drawn_tokens(episodes, self.begun)
+        return {
+            "drawn_tokens": drawn_tokens(self._learnt, self.begun),
+            **state.count(len(episodes), turns, said),
+        }
+
+    @property
+    def _learnt(self) -> list[Episode]:
+        pairs = zip(self.episodes, self.kept, strict=True)
+        return [episode for episode, kept in pairs if kept and is_learnable(episode)]

@@ -1,0 +1,114 @@
+"""What one policy learns from a step: its roles' turns, the credit that they get, and the update."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from manyturn.agents.play.episode import Episode
+from manyturn.agents.play.role_views import RoleView, role_views
+from manyturn.envs.contract.registry import Memory
+from manyturn.envs.contract.role_parts import own_parts
+from manyturn.envs.hosting.watchdog import watchdog
+from manyturn.trainers.credit.batch.longest import longest
+from manyturn.trainers.credit.batch.reward_parts import outcome_E
+from manyturn.trainers.credit.batch.turn_batch import FloatK, IntK, TurnBatch
+from manyturn.trainers.credit.pipeline import Credit, credit
+from manyturn.trainers.learn.learner.column import PlayedStep, suppliers, with_columns
+from manyturn.trainers.learn.learner.rate_schedule import rate_share
+from manyturn.trainers.learn.passes.forward import Place
+from manyturn.trainers.learn.passes.samples import samples_of
+from manyturn.trainers.play.rollout.rollouts import is_learnable, turn_batch
+from manyturn.trainers.run.setup.run import Run
+from manyturn.trainers.run.setup.trainee import Trainee
+
+
+@dataclass(frozen=True)
+class PolicyUpdate:
+    """What one policy learns from a step.
+
+    Attributes:
+        step: what its roles did and what it thinks of it, as it was before credit.
+        places_K: the places of its turns among all turns of the step.
+        batch, recalled: what credit was given to, and what its stages remembered.
+        figures: what was measured on the way.
+    """
+
+    trainee: Trainee
+    step: PlayedStep
+    places_K: IntK
+    batch: TurnBatch
+    recalled: Memory
+    credit: Credit
+    figures: Mapping[str, float]
+
+    @watchdog.unhurried()
+    def learn(self, run: Run, number: int) -> tuple[dict[str, Any], int]:
+        """Update the policy in the step of that number; returns its metrics, and how many tokens it was trained on."""
+        config, earned, reading = run.config, self.credit, self.step.reading
+        learned = self.trainee.learner.learn(
+            reading,
+            earned.advantage_T,
+            rate_share(config.learner, number, config.steps),
+            (config.seed, number),
+            earned.targets_T,
+            outcome_E(self.step.batch),
+            earned.kept_E,
+        )
+        told = {
+            **self.figures,
+            **earned.diagnostics,
+            "advantage_std": float(np.std(earned.advantage_K)),
+            **learned,
+            "version": self.trainee.learner.updates,
+        }
+        return self.trainee.labelled(told), sum(map(len, reading.samples))
+
+    def remembered(self, memory: Memory) -> dict[str, Any]:
+        """What the run remembers, this update included."""
+        return self.trainee.remembering(memory, self.credit.memory)
+
+
+@watchdog.unhurried()
+def policy_updates(run: Run, episodes: Sequence[Episode], kept: Sequence[bool], memory: Memory) -> list[PolicyUpdate]:
+    """An update for each policy that had a turn, in their order.
+
+    Args:
+        episodes: all that were played in the step.
+        kept: which of them are learnt from, unless they ended in an error.
+        memory: what the run remembers from step to step.
+    """
+    turns_E = [len(episode.turns) for episode in episodes]
+    first_E = np.cumsum(turns_E) - turns_E
+    parted = [
+        (view, first + np.array(view.places))
+        for episode, first, is_kept in zip(episodes, first_E.tolist(), kept, strict=True)
+        if is_kept and is_learnable(episode)
+        for view in role_views(episode, run.roles)
+    ]
+    played = {t.name: [(view, places_K) for view, places_K in parted if view.role in t.roles] for t in run.trainees}
+    return [_update(run, t, played[t.name], memory) for t in run.trainees if played[t.name]]
+
+
+def _update(run: Run, trainee: Trainee, played: Sequence[tuple[RoleView, IntK]], memory: Memory) -> PolicyUpdate:
+    episodes, wanted = [view.episode for view, _ in played], suppliers(run.config, run.seats)
+    places: set[Place] = {supplier.hidden for supplier in wanted if supplier.hidden is not None}
+    reading = trainee.learner.read(samples_of(episodes), places)
+    batch = turn_batch(episodes, own_parts(run.seats.part_names, run.roles))
+    limits = longest(run.config, run.seats)
+    step = PlayedStep(reading, batch, episodes, trainee.agent, trainee.learner, limits)
+    batch, figures, recalled = with_columns(step, wanted, trainee.memory(memory))
+    earned = credit(batch, run.config.credit, recalled)
+    places_K = np.concatenate([places_K for _, places_K in played])
+    return PolicyUpdate(trainee, step, places_K, batch, recalled, earned, figures)
+
+
+def credit_columns(updates: Sequence[PolicyUpdate], turns: int) -> dict[str, FloatK]:
+    """The credit of all updates as columns over all turns of the step; NaN where no policy learns."""
+    columns: dict[str, FloatK] = {}
+    for update in updates:
+        levels = {f"{name}_advantage": level_K for name, level_K in update.credit.levels.items()}
+        for name, values_K in {"advantage": update.credit.advantage_K, **levels}.items():
+            columns.setdefault(name, np.full(turns, np.nan))[update.places_K] = values_K
+    return columns

@@ -1,0 +1,86 @@
+"""One step of reinforcement learning: draw tasks, play groups of episodes, give credit to their turns, update."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from manyturn.envs.contract.registry import Memory
+from manyturn.trainers.play.rollout.refill import Refill
+from manyturn.trainers.play.rollout.rollouts import describe, plan_groups
+from manyturn.trainers.play.tasks.pool import CURRICULA, TaskFeedback, TaskPool
+from manyturn.trainers.record.run_folder import RunFolder
+from manyturn.trainers.record.run_state import State
+from manyturn.trainers.record.stopwatch import Stopwatch
+from manyturn.trainers.run.setup.run import Run
+from manyturn.trainers.run.step.engine_alarm import check_engines
+from manyturn.trainers.run.step.first_step import check_first_step
+from manyturn.trainers.run.step.learning import Lesson
+from manyturn.trainers.run.step.step_episodes import play_groups, starts_of
+
+
+async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any]:
+    """The next step; returns its metrics. Until the update nothing of the run changes, and after it nothing waits."""
+    clock, step = Stopwatch(), state.step + 1
+    earlier = run.engine_figures()
+    async with run.drawing():
+        refill, numbers, memory = await _play_rounds(run, state, folder)
+    rollout, episodes = {**clock.lap("rollout"), **run.engine_figures()}, refill.played
+    for name in earlier:
+        if name.endswith("out_of_memory"):  # while held-out tasks were played, which have no line of their own
+            rollout[name] = rollout.get(name, 0) + earlier[name]
+    if step == 1:
+        await check_first_step(run, episodes)
+    begun = starts_of(run, [episode.key for episode in episodes], {episode.key: episode for episode in episodes})
+    lesson = Lesson(step, episodes, refill.kept, numbers, begun)
+    updates = lesson.updates(run, memory)
+    alarms = await check_engines(run, updates)
+    learned, memory = lesson.learn(run, folder, updates, memory)
+    counted = lesson.settle(run, state, updates, memory)
+    return {
+        **describe(episodes, run.roles, run.seats.part_names),
+        **alarms,
+        **learned,
+        **rollout,
+        **run.seats.figures(),
+        "rounds": refill.round,
+        **clock.lap("learn"),
+        **counted,
+    }
+
+
+def draw_tasks(
+    run: Run,
+    step: int,
+    count: int,
+    found: Sequence[Sequence[Any]],
+    memory: Memory,
+    taken: Collection[int] = (),
+) -> tuple[list[int], Memory]:
+    """Numbers of the tasks that a step plays, and what the curriculum remembers.
+
+    Args:
+        found: what was found out since it was asked last, rows of ``TaskFeedback``.
+        taken: numbers that the step has drawn already.
+    """
+    pool = TaskPool(run.train, count, run.config.seed, step, [TaskFeedback(*row) for row in found], frozenset(taken))
+    drawn, memory = CURRICULA.apply_remembering(run.config.curriculum, memory, pool)
+    return [int(number) for number in drawn], memory
+
+
+async def _play_rounds(run: Run, state: State, folder: RunFolder) -> tuple[Refill, dict[str, int], Memory]:
+    """Play groups until the step is complete.
+
+    Returns:
+        The episodes, task id -> number of each task that was drawn, and what the curriculum remembers.
+    """
+    config, rollout, step = run.config, run.config.rollout, state.step + 1
+    refill = Refill(rollout.tasks, rollout.group, rollout.rounds, run.roles)
+    numbers, memory, found = dict[str, int](), state.memory, state.found
+    while refill.missing:
+        drawn, memory = draw_tasks(run, step, refill.missing, found, memory, numbers.values())
+        tasks = [run.train[number] for number in drawn]
+        numbers |= {task.id: number for task, number in zip(tasks, drawn, strict=True)}
+        stage = f"train/{step}/{refill.round}" if refill.round else f"train/{step}"
+        plan = plan_groups(tasks, rollout.group, config.seed, stage)
+        refill = refill.after(await play_groups(run, plan, folder, step, refill.round))
+        found = []  # it is given once
+    return refill, numbers, memory

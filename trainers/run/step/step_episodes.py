@@ -1,0 +1,112 @@
+"""A step's episodes, kept in a journal as they end, so that a run which was killed need not play them again."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.play.episode import Episode
+from manyturn.agents.play.fork import Forking
+from manyturn.agents.records.episode_rows import SCHEMA_VERSION
+from manyturn.agents.records.journal import Journal, JournalError
+from manyturn.agents.records.plain_episode import episode_from_plain, episode_to_plain
+from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.envs.contract.task import Task
+from manyturn.trainers.play.rollout.branching import Starts, starts
+from manyturn.trainers.play.rollout.horizon import turn_limit
+from manyturn.trainers.record.run_folder import RunFolder
+from manyturn.trainers.run.setup.run import Run
+
+Plan = Sequence[tuple[Task, EpisodeKey]]
+
+
+async def play_groups(run: Run, plan: Plan, folder: RunFolder, step: int, round: int = 0) -> list[Episode]:
+    """Play what the journal does not hold yet.
+
+    Which rows share a batch moves the last digits of log-probabilities. So where the engine keeps bits, a step is taken
+    from the journal if all of it is there, and played again if not; otherwise every finished episode counts. Those that
+    ended in an error are always tried again. A step with branches counts entirely or not, since one episode that is
+    missing may change what others branch off.
+
+    Args:
+        plan: E tasks with the key of each episode.
+        folder: holds the journal of this round of the step, which is begun if it is missing or of other weights.
+
+    Returns:
+        E episodes in the order of the plan.
+    """
+    path, rollout = folder.journal_file(step, round), run.config.rollout
+    found = _found(plan, path, run.versions)
+    if len(found) < len(plan) and (run.config.engine.capabilities.keeps_bits or rollout.branching is not None):
+        found = {}
+        path.unlink(missing_ok=True)
+    if len(found) < len(plan):
+        # What is played now may differ from before, and then later rounds and steps were played by other weights.
+        folder.forget_journals_after(step, round)
+        with folder.writing(), _journal(path, run.versions) as journal:
+            while len(found) < len(plan):
+                found |= await _play_next(run, plan, found, folder, journal, step)
+    return [found[key] for _, key in plan]
+
+
+def starts_of(run: Run, keys: Sequence[EpisodeKey], played: Mapping[EpisodeKey, Episode]) -> Starts:
+    """The episodes that can begin, and where each of them forks; see ``branching.starts``."""
+    rollout = run.config.rollout
+    if rollout.branching is None:
+        return dict.fromkeys(keys)
+    return starts(keys, played, rollout.group, rollout.branching, run.only.engine.vocabulary)
+
+
+async def _play_next(
+    run: Run, plan: Plan, found: Mapping[EpisodeKey, Episode], folder: RunFolder, journal: Journal, step: int
+) -> dict[EpisodeKey, Episode]:
+    """Play what can begin and is not there yet."""
+    begun = starts_of(run, [key for _, key in plan], found)
+    forks = {key: fork for key, fork in begun.items() if fork is not None}
+    batch = [(task, key) for task, key in plan if key in begun and key not in found]
+
+    def keep(episode: Episode) -> None:
+        if episode.key in forks:
+            forks[episode.key].settle(episode)
+        with folder.writing():
+            journal.append(episode_to_plain(episode))
+
+    # Branches repeat what one policy said; where there are several, nothing branches.
+    policy = Forking(run.only.agent, forks) if run.config.rollout.branching else run.policy()
+    patience = run.patience  # its share of errors is of all that is planned
+    played = await gather(
+        run.seats,
+        policy,
+        batch,
+        max_turns=most_turns(run, step),
+        patience=replace(patience, error_share=patience.error_share * (len(plan) / len(batch))),
+        breaker=run.breaker,
+        on_episode=keep,
+    )
+    return {episode.key: episode for episode in played}
+
+
+def most_turns(run: Run, step: int) -> int:
+    """The turn limit of a step's episodes."""
+    rollout = run.config.rollout
+    return rollout.max_turns if rollout.horizon is None else turn_limit(rollout.horizon, max(step, 1))
+
+
+def _journal(path: Path, versions: list[int]) -> Journal:
+    return Journal(path, {"policy_version": versions, "schema_version": SCHEMA_VERSION})
+
+
+def _found(plan: Plan, path: Path, versions: list[int]) -> dict[EpisodeKey, Episode]:
+    if not path.is_file():
+        return {}
+    try:
+        with _journal(path, versions) as journal:
+            entries = journal.entries
+    except JournalError:
+        # Of other weights, or damaged at its head: what it holds is of no use for this step.
+        path.unlink()
+        return {}
+    tasks = {key: task for task, key in plan}
+    keyed = [(EpisodeKey(*entry["key"]), entry) for entry in entries]
+    episodes = [episode_from_plain(entry, tasks[key]) for key, entry in keyed if key in tasks]
+    return {episode.key: episode for episode in episodes if not episode.ending.is_error}

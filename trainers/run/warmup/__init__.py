@@ -1,0 +1,1 @@
+"""Warm-up by imitation before the first step."""

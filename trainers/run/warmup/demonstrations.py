@@ -1,0 +1,242 @@
+"""What the warm-up imitates: successful episodes of the expert, of a random policy without one, or trajectories.
+
+Before anything is learnt from them they are compared with what the policy may say and read: a reply that is cut never
+means what was demonstrated, and an episode that does not fit its context ends before its goal.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from manyturn.agents.play.concurrent_episodes import gather
+from manyturn.agents.play.episode import Ending, Episode
+from manyturn.agents.play.role_views import role_views
+from manyturn.agents.play.scripted import Scripted
+from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.agents.tokens.ledger import ON_PURPOSE
+from manyturn.envs.contract.keys import generator
+from manyturn.envs.contract.options import ConfigError
+from manyturn.envs.contract.task import Task
+from manyturn.trainers.learn.passes.samples import Sample, samples_of
+from manyturn.trainers.play.rollout.rollouts import reply_lengths, unscorable
+from manyturn.trainers.run.setup.run import Run
+from manyturn.trainers.run.warmup.trajectories import written
+
+Plan = Sequence[tuple[Task, EpisodeKey]]
+
+_FIRST = 32  # demonstrations that are played before the others, so that what does not fit is found in seconds
+_FEW = 0.05  # share of demonstrations that may not fit: the policy will not reach these, and the run goes on
+_WIDER = 64  # times agent.max_context: how far demonstrations are measured that do not fit
+_MEASURED = 16  # demonstrations that are measured so
+
+
+@dataclass(frozen=True)
+class Demonstrations:
+    """What there is to imitate.
+
+    Attributes:
+        samples: for each policy that is trained, its sequences.
+        shown: contents of the tasks.
+        longest: tokens of the longest reply.
+        reply: a reply of them.
+        invalid: share of their turns that are invalid on purpose.
+    """
+
+    samples: list[list[Sample]]
+    shown: set[str]
+    longest: int
+    reply: str
+    invalid: float = 0.0
+
+
+async def demonstrations(run: Run, note: Callable[[str], None]) -> Demonstrations:
+    """Play them.
+
+    Args:
+        note: is told of demonstrations that do not fit, if they are few.
+
+    Raises:
+        ConfigError: they do not fit sampling.max_tokens or agent.max_context, or none reached the goal.
+    """
+    if run.config.warmup.trajectories is not None:
+        return await _of_trajectories(run, note)
+    episodes = await _played(run, note)
+    good = [episode for episode in episodes if episode.success]
+    if shown := _demonstrations(run, good, {episode.task.content for episode in good}):
+        return shown
+    raise ConfigError(_nothing_to_imitate(run, episodes))
+
+
+async def _of_trajectories(run: Run, note: Callable[[str], None]) -> Demonstrations:
+    found = written(run, note, _WIDER)
+    if told := await _check_room(run, None, found.episodes):
+        note(told)
+    room = run.config.sampling.max_tokens
+    fit = [episode for episode in found.episodes if _needed(episode, room) <= run.config.agent.max_context]
+    if shown := _demonstrations(run, fit, found.contents):
+        return shown
+    raise ConfigError(
+        f"the {len(fit)} trajectories in {run.config.warmup.trajectories} that fit have no valid turn for each policy "
+        "that is trained: name others as warmup.trajectories"
+    )
+
+
+async def _played(run: Run, note: Callable[[str], None]) -> list[Episode]:
+    config, seed, teacher = run.config.warmup, run.config.seed, _teacher(run)
+    count = min(config.episodes, len(run.train))
+    numbers = generator("demonstrations", seed).choice(len(run.train), size=count, replace=False)
+    tasks = [run.train[int(n)] for n in numbers]
+    plan = [(task, EpisodeKey(seed, "demonstration", task.id, 0)) for task in tasks]
+    episodes = await _play(run, teacher, plan[:_FIRST], of=len(plan))
+    await _check_room(run, teacher, episodes)
+    if len(plan) > _FIRST:
+        episodes += await _play(run, teacher, plan[_FIRST:], of=len(plan))
+        if told := await _check_room(run, teacher, episodes):
+            note(told)
+    return episodes
+
+
+def _demonstrations(run: Run, good: Sequence[Episode], shown: set[str]) -> Demonstrations | None:
+    """What is learnt from episodes; None where a policy would have nothing to learn from."""
+    parted = [view for episode in good for view in role_views(episode, run.roles)]
+    views = [[view.episode for view in parted if view.role in t.roles] for t in run.trainees]
+    samples = [_learnt(own) for own in views]
+    if not all(samples):
+        return None
+    turns = [pair for own in views for view in own for pair in zip(view.turns, _wrong(view), strict=True)]
+    reply = next(turn.reply for turn, is_wrong in turns if not is_wrong)
+    share = sum(is_wrong for _, is_wrong in turns) / len(turns)
+    return Demonstrations(samples, shown, _longest(good), reply, share)
+
+
+def _wrong(episode: Episode) -> list[bool]:
+    """Whether each turn's reply is wrong on purpose."""
+    if episode.ledger is None:
+        return [False] * len(episode.turns)
+    return [span.version == ON_PURPOSE for span in episode.ledger.spans[: len(episode.turns)]]
+
+
+def _learnt(episodes: Sequence[Episode]) -> list[Sample]:
+    """Their sequences in which something is said; what is wrong on purpose counts as read."""
+    found = []
+    for sample in samples_of(episodes):
+        wrong_K = np.array(_wrong(episodes[sample.episode]))
+        said = sample.said & ~wrong_K[sample.reply]  # where nothing was said the index is idle
+        if said.any():
+            found.append(replace(sample, said=said) if wrong_K.any() else sample)
+    return found
+
+
+async def expert_reply_tokens(run: Run) -> int | None:
+    """Tokens of the longest reply in a few demonstrations; None without an expert."""
+    if not run.seats.has_expert:
+        return None
+    plan = [(run.train[i], _key(run, i)) for i in range(min(_MEASURED, len(run.train)))]
+    played = await _play(run, Scripted(0.0), plan, of=len(plan), max_context=_WIDER * run.config.agent.max_context)
+    return _longest(played) or None
+
+
+def _key(run: Run, number: int) -> EpisodeKey:
+    return EpisodeKey(run.config.seed, "demonstration", run.train[number].id, 0)
+
+
+def _teacher(run: Run) -> Scripted:
+    config = run.config.warmup
+    return Scripted(config.noise if run.seats.has_expert else 1.0, config.invalid)
+
+
+async def _play(run: Run, teacher: Scripted, plan: Plan, of: int, max_context: int | None = None) -> list[Episode]:
+    """Demonstrations, of which there are ``of`` in all: a share of those may end in errors."""
+    patience = run.patience
+    return await gather(
+        run.seats,
+        run.demonstrator(teacher, max_context),
+        plan,
+        max_turns=run.config.rollout.max_turns,
+        patience=replace(patience, error_share=patience.error_share * of / len(plan)),
+        breaker=run.breaker,
+    )
+
+
+async def _check_room(run: Run, teacher: Scripted | None, episodes: Sequence[Episode]) -> str | None:
+    """What to say of demonstrations that do not fit, where they are few. Raises ConfigError where they are not.
+
+    Args:
+        teacher: plays once more, with more room, those that did not fit; None where nobody can.
+    """
+    said, read = run.config.sampling.max_tokens, run.config.agent.max_context
+    full = [episode for episode in episodes if _is_full(episode)]
+    fit = [episode for episode in episodes if episode.success]
+    few = _FEW * (len(fit) + len(full))
+    wide: list[Episode] = []
+    if full and teacher is not None:
+        plan = [(episode.task, episode.key) for episode in full[:_MEASURED]]
+        wide = await _play(run, teacher, plan, of=len(plan), max_context=_WIDER * read)
+    longest = _longest([*fit, *wide])
+    long = sum(_longest([episode]) > said for episode in fit) + (len(full) if _longest(wide) > said else 0)
+    room = max(longest, said) if long > few else said
+    crowded = sum(_needed(episode, room) > read for episode in fit) + len(full)
+    whose = "the expert's" if teacher is not None and run.seats.has_expert else "the demonstrated"
+    facts, fixes = [], []
+    if long:
+        facts.append(f"{whose} replies have up to {longest} tokens, sampling.max_tokens is {said}")
+        fixes.append(f"--sampling.max-tokens {longest}")
+    if crowded:
+        needed = max(_needed(episode, room) for episode in [*fit, *wide])
+        endless = any(map(_is_full, wide))
+        up_to = f"more than {_WIDER * read}" if endless else f"up to {needed}"
+        facts.append(f"prompt and reply take {up_to} tokens together, agent.max_context is {read}")
+        fixes.append("shorter observations, or --agent.context window" if endless else f"--agent.max-context {needed}")
+    if not facts:
+        return None
+    told = f"{'; '.join(facts)}, too few for {max(long, crowded)} of {len(fit) + len(full)} demonstrations"
+    if max(long, crowded) > few:
+        raise ConfigError(f"{told}: give {' '.join(fixes)}")
+    return f"{told}: the policy cannot do as they do; {' '.join(fixes)} would let it"
+
+
+def _is_full(episode: Episode) -> bool:
+    return episode.ending is Ending.TRUNCATED and episode.cause == "context"
+
+
+def _longest(episodes: Sequence[Episode]) -> int:
+    lengths = (
+        length
+        for episode in episodes
+        for length, is_wrong in zip(reply_lengths(episode), _wrong(episode), strict=True)
+        if not is_wrong
+    )
+    return max(lengths, default=0)
+
+
+def _needed(episode: Episode, room: int) -> int:
+    """Tokens of the longest prompt with the room that a reply must have."""
+    spans = [] if episode.ledger is None else episode.ledger.spans
+    return max((span.start + max(room, span.end - span.start) for span in spans), default=0)
+
+
+def _nothing_to_imitate(run: Run, episodes: Sequence[Episode]) -> str:
+    config, has_expert = run.config.warmup, run.seats.has_expert
+    expert = f"the expert with warmup.noise = {config.noise}" + f" and warmup.invalid = {config.invalid}" * bool(
+        config.invalid
+    )
+    by = expert if has_expert else "a random policy (there is no expert)"
+    told = [episode for episode in episodes if not episode.ending.is_error]
+    late = sum(episode.cause == "turns" for episode in told)
+    odd = [episode for episode in told if math.isnan(episode.outcome)]
+    fixes = ["give the environment an expert()"] if not has_expert else ["lower warmup.noise"] if config.noise else []
+    fixes += ["lower warmup.invalid"] if config.invalid else []
+    if odd:
+        why, fixes = f"rewards are not numbers: {unscorable(odd[0])}", ["return a number"]
+    elif late > len(told) / 2:
+        why = f"{late} of them ran into the limit of turns"
+        fixes.append("raise rollout.max_turns or the environment's own limit")
+    else:
+        why = f"{len(told) - late} of them ended without success"
+        fixes.append("see manyturn check, which plays the expert without noise" if has_expert else "make it easier")
+    return (
+        f"none of the {len(episodes)} demonstrations by {by} reached the goal, so that there is nothing to imitate. "
+        f"{why[0].upper()}{why[1:]}: {', '.join(fixes)}, or set warmup.episodes = 0 to begin without a warm-up"
+    )
