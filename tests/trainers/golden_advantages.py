@@ -287,6 +287,17 @@ def check_rtmc(case: Case) -> None:
         assert not found_K.any()
 
 
+@golden("c3_baselines")
+def check_forks(case: Case) -> None:
+    """Replies that were drawn from one past, each with what came of it."""
+    values = case["inputs"]["values"]
+    drawers = {"drawer": [[member] for member in range(len(values))]}
+    batch = TurnBatch.from_episodes([[value] for value in values], [0] * len(values), columns=drawers)
+    for baseline, theirs in case["expected"].items():
+        found_K = credit(batch, CreditConfig(advantage={"name": "forks", "baseline": baseline})).advantage_K
+        close(case, found_K, theirs)
+
+
 @golden("dr_grpo_oat")
 def check_dr_grpo(case: Case) -> None:
     params = case["params"]

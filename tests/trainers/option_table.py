@@ -160,6 +160,8 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "rollout.branching.weight": Matters(9.0),
     "rollout.branching.threshold": Matters(0.2),
     "rollout.branching.tokens": Matters(1, {"rollout.branching": {"weight": 3.0}}),
+    "rollout.branching.order": Matters("random"),
+    "rollout.branching.siblings": Matters(2, {"rollout.group": 5}),
     "rollout.attempts": Unchanged(why="of episodes that end in errors"),
     "rollout.error_share": Unchanged(why="of whether a run stops"),
     "rollout.cut_share": Unchanged(why="of whether a run stops"),
@@ -247,6 +249,9 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "credit.advantage=g2po.compare": Matters("edge"),
     "credit.advantage=g2po.gain": Matters("td"),
     "credit.advantage=rtmc.prior": Matters(0.0),
+    "credit.advantage=forks": Matters(world={"rollout.branching": SPLIT["rollout.branching"]}),
+    "credit.advantage=forks.baseline": Matters("all"),
+    "credit.advantage=forks.between": Matters("zero"),
     "credit.advantage=grpo": Matters(first="rloo"),
     "credit.advantage=igpo.flat_std": Matters(
         "zero", {**FLAT, "env.args": {"limit": 2}, "credit.advantage=igpo": {"baseline": "first"}}

@@ -54,6 +54,11 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"credit.rewards": [OUTCOME_GATE, SPA]},
     ),
     (
+        {"credit.advantage": "forks"},
+        "forks needs the column 'drawer', which says .* without rollout.branching nothing branches: set it",
+        {"rollout.branching": {"initial": 2}},
+    ),
+    (
         {"credit.rewards": [SPA], "credit.advantage": "graphgpo", "progress": {}},
         "graphgpo reads the part 'outcome', which spa has paid out and left at 0: leave spa out, or take an advantage",
         {"credit.advantage": "gigpo"},

@@ -55,6 +55,8 @@ METRICS: dict[str, str] = {
     "goal_reached": "Share of groups in which an episode reached the goal, so that GraphGPO has distances.",
     "deepest_compared": "Share of turns that HGPO compares at its greatest depth of shared history.",
     "actions_compared": "Share of turns in situations in which the group took more than one action.",
+    "compared_draws": "Share of drawn turns that have siblings: other draws from the same past.",
+    "repeated_turns": "Share of turns that a branch repeats and another member drew.",
     "distinct_actions": "Different actions that the turns of a task took, in the mean over tasks.",
     "advantage_std": "Standard deviation of the advantage over turns.",
     # --- the update: means over the step's minibatches
