@@ -69,11 +69,9 @@ def write_predictions(evaluation: Path, out: Path, model: str, attempt: int = 0)
 
 def _episodes(evaluation: Path) -> Iterator[Mapping[str, Any]]:
     path = evaluation / "episodes.parquet"
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise DataError(f"{path}: reading it needs pyarrow: pip install 'manyturn[parquet]'") from None
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         yield from pq.read_table(path, columns=["task", "member", "ending", "last"]).to_pylist()
     except (OSError, pa.ArrowException) as error:

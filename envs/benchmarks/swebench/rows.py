@@ -103,11 +103,9 @@ def _json_lines(file: Path) -> Iterator[Any]:
 
 
 def _parquet(file: Path) -> Iterator[Any]:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise DataError(f"{file} needs pyarrow: pip install 'manyturn[parquet]', or give a .jsonl") from None
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         with pq.ParquetFile(file) as table:
             for batch in table.iter_batches(batch_size=64):

@@ -96,11 +96,9 @@ def _records(root: Path, source: Source) -> dict[str, tuple[str, Record]]:
 def _rows(file: Path) -> list[Record]:
     """The column that says which problem a row is."""
     content = _bytes(file)
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise DataError(f"{file} needs pyarrow: pip install 'manyturn[parquet]'") from None
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         with pq.ParquetFile(pa.BufferReader(content)) as table:
             return table.read(columns=["reward_model"], use_threads=False)["reward_model"].to_pylist()

@@ -2,12 +2,10 @@
 
 import json
 
-import pytest
-from needs import peer
-
-pytest.importorskip("pyarrow")
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
+from needs import peer
 
 from manyturn.envs.benchmarks.swebench.predictions import PATCH_MARK, main, write_predictions
 from manyturn.envs.benchmarks.swebench.rows import DataError

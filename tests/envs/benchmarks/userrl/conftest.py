@@ -116,7 +116,8 @@ _ROWS: Mapping[str, Callable[[int], dict[str, Any]]] = {
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     """Of 40 problems the first 36 are the official train split."""
-    pa = pytest.importorskip("pyarrow")
+    import pyarrow as pa
+
     pq = pytest.importorskip("pyarrow.parquet")
     root = tmp_path / "UserRL"
     for name, records in _records().items():
