@@ -32,7 +32,7 @@ from manyturn.envs.contract.durable import replace_text
 from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.panel import Panel, PanelError, overlap, portable_name
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.seats import Seats
+from manyturn.envs.hosting.local.seats import Seats
 
 STAGE = "evaluate"
 _FILES = ("panel.json", "summary.json")

@@ -7,8 +7,8 @@ from typing import Self
 from manyturn.agents.play.episode import Act, Player
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
-from manyturn.envs.hosting.host import Answer
-from manyturn.envs.hosting.seats import Seat
+from manyturn.envs.hosting.handle.env_handle import Answer
+from manyturn.envs.hosting.local.seats import Seat
 
 Recorded = Mapping[tuple[str, int], Sequence[str]]
 """Task id and member of its group -> the actions of that episode, in order."""

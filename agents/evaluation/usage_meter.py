@@ -8,8 +8,8 @@ from manyturn.agents.play.episode import Act, Player, Policy
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.agents.tokens.usage import NOTHING, Spent, Usage
-from manyturn.envs.hosting.host import Answer
-from manyturn.envs.hosting.seats import Seat
+from manyturn.envs.hosting.handle.env_handle import Answer
+from manyturn.envs.hosting.local.seats import Seat
 
 
 @dataclass

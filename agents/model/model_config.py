@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.registry import Named, Registry
-from manyturn.envs.tools.told import taken_out
+from manyturn.envs.tools.tool_prompt import without_tools
 
 if TYPE_CHECKING:
     import torch
@@ -59,7 +59,7 @@ class ModelConfig(Named):
 
 def has_tools(env: EnvFacts | None) -> bool:
     """True if an environment offers agents tools; False while that is unknown."""
-    return env is not None and bool(taken_out(env.instructions)[1])
+    return env is not None and bool(without_tools(env.instructions)[1])
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from manyturn.agents.tokens.ledger import ON_PURPOSE, LastPrompt, Ledger
 from manyturn.agents.tokens.usage import Usage
 from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import Options
-from manyturn.envs.hosting.host import Answer, EnvError
-from manyturn.envs.hosting.seats import Seat
+from manyturn.envs.hosting.handle.env_handle import Answer, EnvError
+from manyturn.envs.hosting.local.seats import Seat
 
 
 class AgentConfig(Options):

@@ -15,8 +15,8 @@ from manyturn.agents.tokens.usage import Usage
 from manyturn.envs.contract.place import show_if_debugging
 from manyturn.envs.contract.roles import ONE_ROLE
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.host import Answer, EnvError, PlaceLost
-from manyturn.envs.hosting.seats import Seat, WorkerError
+from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, PlaceLost
+from manyturn.envs.hosting.local.seats import Seat, WorkerError
 
 
 class Ending(StrEnum):

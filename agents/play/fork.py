@@ -13,8 +13,8 @@ from manyturn.agents.play.agent import Agent, AgentPlayer
 from manyturn.agents.play.episode import Act, Ending, Episode
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
-from manyturn.envs.hosting.host import Answer, EnvError
-from manyturn.envs.hosting.seats import Seat
+from manyturn.envs.hosting.handle.env_handle import Answer, EnvError
+from manyturn.envs.hosting.local.seats import Seat
 
 
 @dataclass(frozen=True, slots=True)

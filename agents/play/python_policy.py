@@ -11,8 +11,8 @@ from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.place import place_of
-from manyturn.envs.hosting.host import Answer
-from manyturn.envs.hosting.seats import Seat
+from manyturn.envs.hosting.handle.env_handle import Answer
+from manyturn.envs.hosting.local.seats import Seat
 
 _WAITING = 16  # episodes of an ``async`` policy that wait for it at the same time, unless it says otherwise
 

@@ -10,8 +10,8 @@ from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.roles import ONE_ROLE
-from manyturn.envs.hosting.host import Answer
-from manyturn.envs.hosting.seats import Seat
+from manyturn.envs.hosting.handle.env_handle import Answer
+from manyturn.envs.hosting.local.seats import Seat
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from manyturn.agents.play.error_limit import TooManyErrors
 from manyturn.agents.text.template import well_formed
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.host import Answer, EnvError
-from manyturn.envs.hosting.seats import Seat, Seats
-from manyturn.envs.hosting.worker import WorkerError
+from manyturn.envs.hosting.handle.env_handle import Answer, EnvError
+from manyturn.envs.hosting.local.seats import Seat, Seats
+from manyturn.envs.hosting.local.worker import WorkerError
 
 _PATIENCE = Patience()
 

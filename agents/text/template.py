@@ -10,8 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from manyturn.envs.tools.told import taken_out
 from manyturn.envs.tools.tool import Schema
+from manyturn.envs.tools.tool_prompt import without_tools
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -67,8 +67,8 @@ class OwnSystem(NamedTuple):
 class ChatTemplate:
     """A tokenizer's chat template, taken apart into opening and bridge.
 
-    Tools that a system text names in a block (``manyturn.envs.tools.told``) are shown in the template's own way where
-    it has one; else the block stays in the system text as it is.
+    Tools that a system text names in a block (``manyturn.envs.tools.tool_prompt``) are shown in the template's own way
+    where it has one; else the block stays in the system text as it is.
 
     Args:
         tokenizer: with ``chat_template`` set.
@@ -166,7 +166,7 @@ class ChatTemplate:
 
     def conversation(self, system: str, exchanges: Sequence[tuple[str, str]], observation: str) -> list[int]:
         """A full conversation rendered in one piece: the check's second opinion, and the window context's prompt."""
-        rules, tools = taken_out(system)
+        rules, tools = without_tools(system)
         if tools and not self._shows_tools:
             rules, tools = system, ()
         return self._conversation(rules, tools, exchanges, observation)

@@ -13,7 +13,7 @@ from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.concurrent_episodes import Patience, gather
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.hosting.seats import open_seats
+from manyturn.envs.hosting.local.seats import open_seats
 
 ENV = f"{world.__file__}:Errand"
 AGENT = AgentConfig(instructions=False, max_context=1024)

@@ -9,8 +9,8 @@ from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.episode import Act, Player, Policy
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
-from manyturn.envs.hosting.host import Answer
-from manyturn.envs.hosting.seats import Seat, Seats
+from manyturn.envs.hosting.handle.env_handle import Answer
+from manyturn.envs.hosting.local.seats import Seat, Seats
 
 CORRIDOR = f"{peers.__file__}:Corridor"
 CROWD, FEW = 10_000, 512  # episodes

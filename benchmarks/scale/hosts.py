@@ -26,8 +26,8 @@ from benchmarks.kit.memory import peak_mb
 from benchmarks.kit.process import measure_apart
 from benchmarks.kit.provenance import RESULTS, origin, write
 from benchmarks.scale.crowd import CORRIDOR, CROWD, Figures, SaysOneThing, side_by_side
-from manyturn.envs.hosting.hosted_seats import HostedSeats, Hosts
-from manyturn.envs.hosting.seats import open_seats
+from manyturn.envs.hosting.local.seats import open_seats
+from manyturn.envs.hosting.remote.hosted_seats import HostedSeats, Hosts
 
 OUT = RESULTS / "scale_hosts.json"
 _HOSTS, _TOY_EPISODES = 4, 40

@@ -21,7 +21,7 @@ from benchmarks.kit.provenance import RESULTS, origin, write
 from benchmarks.scale.crowd import CORRIDOR, FEW, Figures, SaysOneThing, TakingTurns
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.hosting.ray_seats import RayHosts, RaySeats
+from manyturn.envs.hosting.remote.ray_seats import RayHosts, RaySeats
 
 OUT = RESULTS / "scale_ray.json"
 _ROUNDS, _TOY_EPISODES = 8, 8

@@ -29,7 +29,7 @@ from benchmarks.scale import peers
 from benchmarks.scale.crowd import CORRIDOR, CROWD, FEW, Figures, SaysOneThing, side_by_side
 from manyturn.agents.play.episode import Policy
 from manyturn.agents.play.scripted import Scripted
-from manyturn.envs.hosting.seats import open_seats
+from manyturn.envs.hosting.local.seats import open_seats
 
 OUT = RESULTS / "scale.json"
 _SECONDS = 2.0  # that stepping is measured for, resets not counted

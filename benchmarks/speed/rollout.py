@@ -46,7 +46,7 @@ from manyturn.agents.engine.weights import ModuleWeights
 from manyturn.agents.model.language_model import LanguageModel, build_tiny
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.vocabulary import texts_of
-from manyturn.envs.hosting.seats import InlineSeats
+from manyturn.envs.hosting.local.seats import InlineSeats
 
 OUT = RESULTS / "rollout.json"
 _SLOW_SECONDS, _REPLY = 0.2, 12  # of a slow turn; mean tokens of a reply

@@ -13,10 +13,10 @@ from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.text_env import TextEnv
 from manyturn.envs.contract.turn import Turn
-from manyturn.envs.hosting.engines import usable
+from manyturn.envs.hosting.handle.container_engine import usable
 from manyturn.envs.tools.calls import call_text
-from manyturn.envs.tools.told import told
 from manyturn.envs.tools.tool import ToolError
+from manyturn.envs.tools.tool_prompt import with_tools
 from manyturn.envs.tools.toolset import Toolset
 
 INSTRUCTIONS = (
@@ -83,7 +83,7 @@ class Code(TextEnv):
         self._engine = usable(engine, "code cells")
         self._work = Work(Session(self._engine))
         self.tools = self._work.tools.schemas
-        self.instructions = told(INSTRUCTIONS, self.tools)
+        self.instructions = with_tools(INSTRUCTIONS, self.tools)
 
     def tasks(self, split: str) -> Sequence[Task]:
         assert self.difficulty is not None

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from manyturn.containers.container_engine import ContainerEngine
 from manyturn.containers.pool import lease
 from manyturn.containers.sandbox import WORKSPACE, Ran, SandboxOverrun, SandboxRefused
-from manyturn.envs.software.display import bounded
+from manyturn.envs.software.source.display import bounded
 from manyturn.envs.tools.tool import ToolError
 
 LONGEST = 20_000  # characters of a cell

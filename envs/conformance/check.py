@@ -14,10 +14,10 @@ from manyturn.envs.contract.environments import UnknownArgument, UnknownEnv
 from manyturn.envs.contract.neighbours import NamesakeError
 from manyturn.envs.contract.options import unknown
 from manyturn.envs.contract.place import show_if_debugging
-from manyturn.envs.hosting.deadline import beat
-from manyturn.envs.hosting.errand import Errand, ErrandLost
-from manyturn.envs.hosting.hello import hello_of
-from manyturn.envs.hosting.host import EnvError, what_and_where
+from manyturn.envs.hosting.handle.deadline import beat
+from manyturn.envs.hosting.handle.env_handle import EnvError, what_and_where
+from manyturn.envs.hosting.handle.handshake import hello_of
+from manyturn.envs.hosting.local.one_shot import OneShot, OneShotLost
 
 CHECKS: Mapping[str, Callable[[Subject], Result]] = {
     "made": conformance.made,
@@ -158,12 +158,12 @@ def check(
         findings.append(finding)
         on_finding(finding)
 
-    work = Errand(examined, (hello["name"], hello["kwargs"], samples, seed, timeout, chosen), hello, timeout)
+    work = OneShot(examined, (hello["name"], hello["kwargs"], samples, seed, timeout, chosen), hello, timeout)
     try:
         with work:
             for values in work:
                 note(Finding(**values))
-    except ErrandLost as lost:
+    except OneShotLost as lost:
         begun, *rest = [each for each in chosen if each not in {finding.check for finding in findings}]
         note(Finding(begun, "failed", _one_line(str(lost))))
         for other in rest:
@@ -209,7 +209,7 @@ def _run(name: str, subject: Subject, reasons: dict[str, str]) -> Finding:
         reasons: why an episode could not be played -> the check that found it first; added to.
     """
     try:
-        if subject.text_env is None and name in (_OF_LISTS if not subject.host.lists_tasks else _OF_TEXT_ENVS):
+        if subject.text_env is None and name in (_OF_LISTS if not subject.handle.lists_tasks else _OF_TEXT_ENVS):
             return Finding(name, "skipped", "not a TextEnv")
         detail, figures = CHECKS[name](subject)
         return Finding(name, "passed", detail, figures)

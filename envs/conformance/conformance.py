@@ -22,19 +22,19 @@ from manyturn.envs.contract.plugins import load_plugins
 from manyturn.envs.contract.space import TextSpace
 from manyturn.envs.contract.space_faults import refuse_excluded
 from manyturn.envs.contract.turn import OUTCOME, ContractError
-from manyturn.envs.hosting.deadline import beat
-from manyturn.envs.hosting.foreign import offered
-from manyturn.envs.hosting.foreign_info import misspelt_keys
-from manyturn.envs.hosting.host import Answer, EnvError, Host
-from manyturn.envs.hosting.seats import WorkerSeats
-from manyturn.envs.hosting.worker import START_SECONDS
+from manyturn.envs.hosting.handle.deadline import beat
+from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
+from manyturn.envs.hosting.handle.gymnasium_adapter import offered
+from manyturn.envs.hosting.handle.gymnasium_info import misspelt_keys
+from manyturn.envs.hosting.local.seats import WorkerSeats
+from manyturn.envs.hosting.local.worker import START_SECONDS
 
 
 def made(subject: Subject) -> Result:
     """It can be made, and reads and writes text."""
     load_plugins()
-    kind = type(subject.host.env.unwrapped).__name__
-    lacks = offered(subject.host.env, "lacks")
+    kind = type(subject.handle.env.unwrapped).__name__
+    lacks = offered(subject.handle.env, "lacks")
     description = f"a foreign Gymnasium environment{f'; {lacks}' if lacks else ''}"
     return f"{kind}, {'a TextEnv' if subject.text_env else description}", {}
 
@@ -47,7 +47,7 @@ def turns(subject: Subject) -> Result:
 
 def spaces(subject: Subject) -> Result:
     """Observations, commands and the expert's actions lie within the spaces."""
-    env = subject.host.env
+    env = subject.handle.env
     try:
         for played in subject.whim_episodes:
             for step in played.steps:
@@ -151,14 +151,14 @@ def other_process(subject: Subject) -> Result:
 
 def odd_actions(subject: Subject) -> Result:
     """An agent may write anything."""
-    host = subject.fresh()
+    handle = subject.fresh()
     task = subject.a_few_tasks()[0]
     slowest = 0.0
     for kind, action in ODD_ACTIONS.items():
-        host.reset(task, subject.seed)
+        handle.reset(task, subject.seed)
         start = time.perf_counter()
         try:
-            host.step(action)
+            handle.step(action)
         except EnvError as error:
             raise Fault(f"{kind}: {error}; answer what is not understood with self.invalid(...)") from error
         slowest = max(slowest, time.perf_counter() - start)
@@ -208,7 +208,7 @@ def rewards(subject: Subject) -> Result:
                 raise Fault(f"{where}: 'outcome' before the end; give the reward of a turn another name")
     listed = subject.text_env.part_names if subject.text_env else None
     owners = {name.rpartition(".")[0] for name in seen} - {""}
-    if strangers := sorted(owners - set(roles)) if len(roles := subject.host.roles) > 1 else []:
+    if strangers := sorted(owners - set(roles)) if len(roles := subject.handle.roles) > 1 else []:
         raise Fault(f"parts of {', '.join(strangers)} belong to no role: the roles are {', '.join(roles)}")
     if listed is not None and seen - {OUTCOME, *listed}:
         raise Fault(f"part_names does not list {', '.join(sorted(seen - {OUTCOME, *listed}))}")
@@ -232,24 +232,24 @@ def ends(subject: Subject) -> Result:
         longest = max(longest, len(played.actions))
         if played.steps[-1].terminated and played.steps[-1].truncated:
             raise Fault(f"task {played.task.id}: both terminated and truncated; self.succeed and self.fail terminate")
-    env = text_env_of(host := subject.fresh())
+    env = text_env_of(handle := subject.fresh())
     if env is not None:
         if longest > env.max_turns:
             raise Fault(f"an episode of {longest} turns, but max_turns is {env.max_turns}; do not override step()")
         env.max_turns = 1
-        host.reset(subject.a_few_tasks()[0], subject.seed)
-        step = host.step("xyzzy")
+        handle.reset(subject.a_few_tasks()[0], subject.seed)
+        step = handle.step("xyzzy")
         if not step.ended or (step.terminated and step.truncated):
             raise Fault("with max_turns = 1 the first turn does not truncate; do not override step()")
-    elif host.foreign is not None and host.foreign.max_turns is None:
-        _doubt_limit(host, longest)
+    elif handle.foreign is not None and handle.foreign.max_turns is None:
+        _doubt_limit(handle, longest)
     return "", {"longest episode": float(longest)}
 
 
-def _doubt_limit(host: Host, longest: int) -> None:
+def _doubt_limit(handle: EnvHandle, longest: int) -> None:
     """Raise Doubt where a limit of the environment's own may never be reached."""
     fix = "set max_turns on the class, or max_episode_steps where it is registered"
-    if not isinstance(host.env.action_space, TextSpace):
+    if not isinstance(handle.env.action_space, TextSpace):
         raise Doubt(
             "actions outside of the action space never reach the environment, so a limit of its own does not count "
             f"them: {fix}, which does"
@@ -281,7 +281,7 @@ def info_keys(subject: Subject) -> Result:
 
 def _foreign_keys(subject: Subject) -> Result:
     """Raise Doubt where a plain environment's key is nearly one that would be read."""
-    env, keys = subject.host.env, set[Any]()
+    env, keys = subject.handle.env, set[Any]()
     for played in subject.whim_episodes[:3]:
         keys |= env.reset(seed=played.seed)[1].keys()
         for action in played.actions:

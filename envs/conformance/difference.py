@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.host import Answer
+from manyturn.envs.hosting.handle.env_handle import Answer
 
 _SHOWN = 60  # characters of a text
 

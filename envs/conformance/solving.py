@@ -14,13 +14,13 @@ SAY_SUCCESS = "put 'success' into info at the end, or set success_above on the c
 
 def success(subject: Subject) -> Result:
     """Rule of success: the way an environment says that the goal was reached."""
-    if subject.host.foreign is None:
+    if subject.handle.foreign is None:
         return "as self.succeed() and self.fail() say", {}
     for _ in subject.all_episodes():  # the last one's end is remembered
         pass
-    if (key := subject.host.foreign.success_by) is not None:
+    if (key := subject.handle.foreign.success_by) is not None:
         return f"as info[{key!r}] says at the end", {}
-    bound = subject.host.foreign.success_above
+    bound = subject.handle.foreign.success_above
     return f"an episode that terminated with a return above {bound:g}; to say otherwise {SAY_SUCCESS}", {}
 
 
@@ -33,7 +33,7 @@ def _rate(episodes: list[ProbedEpisode]) -> float:
 
 def expert(subject: Subject) -> Result:
     """The expert reaches the goal, so every task can be solved."""
-    if not subject.host.has_expert:
+    if not subject.handle.has_expert:
         raise Skip("no expert: override expert() to prove that tasks can be solved, and for demonstrations")
     rates = {split: _rate(episodes) for split, episodes in subject.expert_episodes.items()}
     if _is_never_paid(subject):
@@ -50,7 +50,7 @@ def expert(subject: Subject) -> Result:
 def _is_never_paid(subject: Subject) -> bool:
     """True if no ending of the expert counts as a success by its rewards, as plain environments are judged."""
     ends = [played.steps[-1] for many in subject.expert_episodes.values() for played in many]
-    foreign = subject.host.foreign
+    foreign = subject.handle.foreign
     judged = foreign is not None and foreign.success_by is None
     return judged and all(end.terminated for end in ends) and not any(end.success for end in ends)
 
@@ -61,7 +61,7 @@ def random_policy(subject: Subject) -> Result:
     if not any(step.admissible for played in episodes for step in played.steps):
         raise Skip("no admissible actions are listed: override admissible() to learn what a random policy achieves")
     luck = _rate(episodes)
-    if not subject.host.has_expert:
+    if not subject.handle.has_expert:
         raise Skip(f"no expert to compare with; a random policy succeeds in {luck:.0%}")
     best = _rate([played for many in subject.expert_episodes.values() for played in many])
     if not best:

@@ -10,7 +10,7 @@ from manyturn.envs.contract.task_faults import id_fault, overlap_fault
 
 def splits(subject: Subject) -> Result:
     """No problem belongs to two splits."""
-    tasks_of = {split: subject.many_tasks(split) for split in subject.host.splits}
+    tasks_of = {split: subject.many_tasks(split) for split in subject.handle.splits}
     if fault := overlap_fault(tasks_of):
         raise Fault(fault)
     return "tasks compared by content", {split: float(len(tasks)) for split, tasks in tasks_of.items()}
@@ -29,7 +29,7 @@ def tasks(subject: Subject) -> Result:
     """Same id, same problem: unique ids, found again, in another instance too."""
     other = subject.fresh().env.unwrapped
     assert isinstance(other, ListsTasks)
-    drawn = {split: subject.many_tasks(split) for split in subject.host.splits}
+    drawn = {split: subject.many_tasks(split) for split in subject.handle.splits}
     if fault := id_fault(drawn):
         raise Fault(fault)
     count = 0

@@ -56,7 +56,7 @@ class TurnReward(gymnasium.Wrapper[str, str, str, str], abc.ABC):
         if "reward_parts" not in info:
             raise WrapperMismatch(
                 f"{self.class_name()} needs info['reward_parts'], which {self.unwrapped} does not give: "
-                "wrap it in manyturn.envs.hosting.foreign.Foreign first"
+                "wrap it in manyturn.envs.hosting.handle.gymnasium_adapter.GymnasiumAdapter first"
             )
         parts = self.reward_parts(dict(info["reward_parts"]), terminated or truncated, info)
         return text, float(sum(parts.values())), terminated, truncated, {**info, "reward_parts": parts}

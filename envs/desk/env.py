@@ -19,7 +19,7 @@ from manyturn.envs.desk.shapes import LEVELS, ShapeLevel
 from manyturn.envs.desk.store import Store
 from manyturn.envs.desk.tasks import tasks
 from manyturn.envs.tools.calls import CallRequest, call_text, is_call
-from manyturn.envs.tools.told import told
+from manyturn.envs.tools.tool_prompt import with_tools
 from manyturn.envs.tools.toolset import Call, Toolset
 from manyturn.envs.users.agenda import AgendaOptions
 from manyturn.envs.users.user_env import Maker, UserEnv
@@ -107,7 +107,7 @@ class Desk(UserEnv):
         self.tools = self._toolset.schemas
         rules = "\n".join(f"{rule.name}. {rule.text}" for rule in self._pack.rules)
         talk = "" if self._written else " Text without a tool call goes to the customer."
-        self.instructions = told(f"{self._pack.place}{talk} {_RULES_OF_WORK}\n{rules}", self.tools)
+        self.instructions = with_tools(f"{self._pack.place}{talk} {_RULES_OF_WORK}\n{rules}", self.tools)
         self._commands = Commands(self._pack, self.tools)
 
     # ---- what a user environment has ------------------------------------------------------------------------

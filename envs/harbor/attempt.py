@@ -9,9 +9,9 @@ from manyturn.envs.harbor.expert import solving
 from manyturn.envs.harbor.image import Ground
 from manyturn.envs.harbor.tasks import Folder, Step
 from manyturn.envs.harbor.verifier import Broken, Verdict, lay, verify
-from manyturn.envs.software.allowance import Allowance
-from manyturn.envs.software.desk import Desk, Files
-from manyturn.envs.software.tools import Tools
+from manyturn.envs.software.testing.time_budget import TimeBudget
+from manyturn.envs.software.workspace.episode_sandbox import EpisodeSandbox, Files
+from manyturn.envs.software.workspace.tools import Tools
 from manyturn.envs.tools.calls import BadCall, read_calls
 from manyturn.envs.tools.tool import ToolError
 from manyturn.envs.tools.toolset import Answered, Toolset
@@ -38,7 +38,9 @@ class Attempt:
         solved: whether the step's own solution has been put in.
     """
 
-    def __init__(self, base: Ground, pristine: Snapshot, folder: Folder, engine: ContainerEngine, allowance: Allowance):
+    def __init__(
+        self, base: Ground, pristine: Snapshot, folder: Folder, engine: ContainerEngine, allowance: TimeBudget
+    ):
         self._base, self._pristine, self._folder, self._allowance = base, pristine, folder, allowance
         self._engine = engine.model_copy(update={"image": base.image, "python": base.python})
         self.number, self.solved, self.key = 0, False, ""
@@ -137,7 +139,7 @@ class Attempt:
         self.desk.close()
 
     def _sit_down(self, files: Files) -> None:
-        self.desk = Desk(self._engine, files)
+        self.desk = EpisodeSandbox(self._engine, files)
         environ = self._folder.laid.environ
         self.tools = Tools(self.desk, COMMAND_SECONDS, self._allowance, environ, called=self._base.workdir)
 
@@ -153,7 +155,7 @@ class Attempt:
             self._run(sandbox, solving(step.solution, self._folder.solving))
         return sandbox.snapshot()
 
-    def _set_up(self, sandbox: Desk | DockerSandbox, step: Step) -> bool:
+    def _set_up(self, sandbox: EpisodeSandbox | DockerSandbox, step: Step) -> bool:
         """Lay down what belongs to a step, and run its script."""
         if not step.staged:
             return True
@@ -161,7 +163,7 @@ class Attempt:
             _SETUP not in step.staged or self._run(sandbox, f"bash {_SETUP}")
         )
 
-    def _run(self, sandbox: Desk | DockerSandbox, script: str) -> bool:
+    def _run(self, sandbox: EpisodeSandbox | DockerSandbox, script: str) -> bool:
         """Run a script of the task's own in the working folder. Returns whether it ended well."""
         if not self._allowance.left:
             return False

@@ -28,16 +28,16 @@ from manyturn.envs.harbor.folder import task_folders
 from manyturn.envs.harbor.image import Ground, ground, laid_over
 from manyturn.envs.harbor.tasks import Folder, Step, read_task
 from manyturn.envs.harbor.verifier import Verdict
-from manyturn.envs.hosting.engines import usable
-from manyturn.envs.software.allowance import Allowance
-from manyturn.envs.software.desk import Files
-from manyturn.envs.software.display import bounded, harmless
-from manyturn.envs.software.recent import Recent
-from manyturn.envs.software.tools import Tools
-from manyturn.envs.software.tree import difference, patched
+from manyturn.envs.hosting.handle.container_engine import usable
+from manyturn.envs.software.source.display import bounded, harmless
+from manyturn.envs.software.source.file_tree import difference, patched
+from manyturn.envs.software.source.recency_cache import RecencyCache
+from manyturn.envs.software.testing.time_budget import TimeBudget
+from manyturn.envs.software.workspace.episode_sandbox import Files
+from manyturn.envs.software.workspace.tools import Tools
 from manyturn.envs.tools.calls import call_text
-from manyturn.envs.tools.told import told
 from manyturn.envs.tools.tool import tool_of
+from manyturn.envs.tools.tool_prompt import with_tools
 
 INSTRUCTIONS = """\
 You work on a task in a sandbox without a network, with the tools below. The first message gives the task and its \
@@ -46,7 +46,7 @@ LIMITS = SandboxLimits(memory_mb=1024, processes=256, workspace_mb=256, scratch_
 """Workspace and scratch folders lie in memory, and count towards ``memory_mb``."""
 _MOST_CHARACTERS = 50_000  # of an instruction
 _FEW = ("ls -a", "pwd", "true")
-_folders, _packed = Recent[Folder](16), Recent[tuple[Ground, Snapshot]](16)
+_folders, _packed = RecencyCache[Folder](16), RecencyCache[tuple[Ground, Snapshot]](16)
 
 
 class HarborEnv(TextEnv):
@@ -74,7 +74,7 @@ class HarborEnv(TextEnv):
     max_turns = 40
     guarded = ("image", "engine")
     tools = tuple(tool_of(one).schema for one in (Tools.bash, Tools.view, Tools.edit, Tools.search, Attempt.submit))
-    instructions = told(INSTRUCTIONS, tools)
+    instructions = with_tools(INSTRUCTIONS, tools)
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class HarborEnv(TextEnv):
         self.part_names = tuple(sorted(parts))
         self._success_from = success_from
         self._attempt: Attempt | None = None  # None between episodes
-        self._allowance = Allowance()
+        self._allowance = TimeBudget()
         self._verdicts: list[Verdict] = []  # of the steps that were handed in
         self._paid, self._passed, self._anchor = 0.0, 0, tuple[Any, ...]()
 

@@ -18,7 +18,7 @@ from manyturn.containers.sandbox import WORKSPACE, Sandbox, SandboxRefused, Snap
 from manyturn.envs.contract.turn import MOST_REWARD
 from manyturn.envs.harbor.folder import Files
 from manyturn.envs.harbor.image import LOGS, TESTS
-from manyturn.envs.software.desk import Desk
+from manyturn.envs.software.workspace.episode_sandbox import EpisodeSandbox
 
 _REWARD = "reward"
 _MOST_ARCHIVE = 5 << 20  # bytes: a script has at most 8 MiB, in which it is longer by a third
@@ -63,7 +63,7 @@ class Verdict(NamedTuple):
         return rewards[_REWARD] if _REWARD in rewards else next(iter(rewards.values()))
 
 
-def lay(sandbox: Sandbox | Desk, files: Files, place: str) -> bool:
+def lay(sandbox: Sandbox | EpisodeSandbox, files: Files, place: str) -> bool:
     """Put files into a folder, as the agent's user. Returns whether that could be done. Raises Broken."""
     archive = gzip.compress(pack(complete(ArchivedPath(path, *file[1:]) for path, file in files.items()))[1], 1)
     if len(archive) > _MOST_ARCHIVE:

@@ -21,7 +21,7 @@ from manyturn.envs.search.research import MOST_SOURCES, Research
 from manyturn.envs.search.scoring import exact, f1
 from manyturn.envs.shop.analyzer import STOP_WORDS
 from manyturn.envs.tools.calls import call_text
-from manyturn.envs.tools.told import told
+from manyturn.envs.tools.tool_prompt import with_tools
 from manyturn.envs.tools.toolset import Toolset
 
 INSTRUCTIONS = (
@@ -110,7 +110,7 @@ class Search(TextEnv):
             self.part_names = ("found",)  # what this instance gives
         self._sit_down()
         self.tools = self._tools.schemas
-        self.instructions = told(INSTRUCTIONS, self.tools)
+        self.instructions = with_tools(INSTRUCTIONS, self.tools)
 
     def tasks(self, split: str) -> Sequence[Task]:
         if self._own is not None:

@@ -16,24 +16,24 @@ from manyturn.envs.contract.options import unknown
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.text_env import TextEnv
 from manyturn.envs.contract.turn import Turn
-from manyturn.envs.hosting.engines import usable
-from manyturn.envs.software import levels
-from manyturn.envs.software.allowance import Allowance
-from manyturn.envs.software.challenge import deck_of
-from manyturn.envs.software.checked_run import CheckedRun
-from manyturn.envs.software.desk import Desk, Files
-from manyturn.envs.software.display import bounded, harmless
-from manyturn.envs.software.expert import Call
-from manyturn.envs.software.grader import RESOLVED, TAMPERED, TIMEOUT, UNRESOLVED, Grade, grade, run_as_they_are
-from manyturn.envs.software.levels import Steps
-from manyturn.envs.software.problem import Problem
-from manyturn.envs.software.recent import Recent
-from manyturn.envs.software.tasks import Problems, problems_of, without_unreached
-from manyturn.envs.software.tree import Changes, difference, patched, snapshot_of
-from manyturn.envs.software.words import call_of, line_of
-from manyturn.envs.software.work import Judge, Work, schemas
+from manyturn.envs.hosting.handle.container_engine import usable
+from manyturn.envs.software import reward_levels
+from manyturn.envs.software.grading.challenge import deck_of
+from manyturn.envs.software.grading.grader import RESOLVED, TAMPERED, TIMEOUT, UNRESOLVED, Grade, grade, run_as_they_are
+from manyturn.envs.software.reward_levels import Steps
+from manyturn.envs.software.source.display import bounded, harmless
+from manyturn.envs.software.source.file_tree import Changes, difference, patched, snapshot_of
+from manyturn.envs.software.source.problem import Problem
+from manyturn.envs.software.source.recency_cache import RecencyCache
+from manyturn.envs.software.tasks.task_sources import Problems, problems_of, without_unreached
+from manyturn.envs.software.testing.pytest_run import PytestRun
+from manyturn.envs.software.testing.time_budget import TimeBudget
+from manyturn.envs.software.workspace.attempt import Attempt, Judge, schemas
+from manyturn.envs.software.workspace.command_lines import call_of, line_of
+from manyturn.envs.software.workspace.episode_sandbox import EpisodeSandbox, Files
+from manyturn.envs.software.workspace.expert import Call
 from manyturn.envs.tools.calls import BadCall, call_text, is_call, read_calls
-from manyturn.envs.tools.told import told
+from manyturn.envs.tools.tool_prompt import with_tools
 from manyturn.envs.tools.toolset import Answered
 
 INSTRUCTIONS = f"""\
@@ -53,7 +53,7 @@ _TEST_LINE = "\n  test                      run the tests"
 ACTIONS, REWARDS = ("calls", "lines"), ("levels", "resolved")
 TEST_SECONDS = 20.0  # of the processor's time, of one run of the tests
 _LISTED = 5  # files that a random policy is told of
-_grades, _runs, _packed = Recent[Grade](512), Recent[CheckedRun](512), Recent[Snapshot](32)
+_grades, _runs, _packed = RecencyCache[Grade](512), RecencyCache[PytestRun](512), RecencyCache[Snapshot](32)
 
 
 class Software(TextEnv):
@@ -71,7 +71,7 @@ class Software(TextEnv):
         either is understood. ``test`` is missing where the deciding tests are hidden.
     Reward:
         An outcome of 0 for nothing handed in, 0.1 for no change, 0.3 for tests that fail and 1 for tests that pass.
-        Parts of turns come to 0.2 at most (``levels.py``). ``resolved`` pays 0 or 1 and nothing else.
+        Parts of turns come to 0.2 at most (``reward_levels.py``). ``resolved`` pays 0 or 1 and nothing else.
     End:
         ``submit`` ends the work; it is a success if the tests pass on a clean copy with the agent's changes of source
         files, and the program then computes what the tests ask for, on other inputs too (``grader.py``). A forged
@@ -103,7 +103,7 @@ class Software(TextEnv):
     """
 
     max_turns = 40
-    part_names = tuple(levels.STEPS)
+    part_names = tuple(reward_levels.STEPS)
     guarded = ("engine",)
 
     def __init__(
@@ -136,9 +136,9 @@ class Software(TextEnv):
         self._shown = self._problems.shows_tests
         self.tools = schemas(self._shown)
         lines = LINES.format(test=_TEST_LINE if self._shown else "")
-        self.instructions = INSTRUCTIONS + lines if self._lines else told(INSTRUCTIONS, self.tools)
-        self._work: Work | None = None  # None between episodes
-        self._steps, self._level, self._tampered = Steps(), levels.NOT_SUBMITTED, False
+        self.instructions = INSTRUCTIONS + lines if self._lines else with_tools(INSTRUCTIONS, self.tools)
+        self._work: Attempt | None = None  # None between episodes
+        self._steps, self._level, self._tampered = Steps(), reward_levels.NOT_SUBMITTED, False
         self._reached: float | None = None
         self._official = False
         self._anchor: tuple[str, ...] = ()
@@ -154,7 +154,7 @@ class Software(TextEnv):
 
     def outcome_of(self, level: float) -> float:
         """Outcome of a level."""
-        return level if self._by_levels else float(level == levels.RESOLVED)
+        return level if self._by_levels else float(level == reward_levels.RESOLVED)
 
     def problem_of(self, task: Task) -> Problem:
         """Files, tests and fix of a task."""
@@ -177,7 +177,7 @@ class Software(TextEnv):
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
         problem = self._problems.problem(task)
-        self._steps, self._level, self._tampered = Steps(), levels.NOT_SUBMITTED, False
+        self._steps, self._level, self._tampered = Steps(), reward_levels.NOT_SUBMITTED, False
         self._reached, self._official = None, False
         self._sit_down(task, Files(self._pristine(task)))
         return bounded(first_text(problem))
@@ -194,7 +194,7 @@ class Software(TextEnv):
             # What the agent has run did that, so it is no error of the environment.
             return self.fail(f"The sandbox is lost, and the work with it: {overrun}.")
 
-    def _respond(self, work: Work, action: str) -> Turn:
+    def _respond(self, work: Attempt, action: str) -> Turn:
         answered = self._answer(work, action)
         work.look()
         parts = self._paid(work, answered)
@@ -209,12 +209,12 @@ class Software(TextEnv):
         self._official = work.grade is not None and bool(work.changed) and work.grade.official
         if self._tampered and self._by_levels:
             parts = {name: parts.get(name, 0.0) + back for name, back in self._steps.take_back().items()}
-        resolved = self._level == levels.RESOLVED
+        resolved = self._level == reward_levels.RESOLVED
         outcome = self.outcome_of(self._level)
         turn = (self.succeed if resolved else self.fail)(answered.text, outcome, **parts)
         return turn._replace(understood=answered.valid, format_valid=answered.readable)
 
-    def _answer(self, work: Work, action: str) -> Answered:
+    def _answer(self, work: Attempt, action: str) -> Answered:
         try:
             call = action if is_call(action) else call_of(action, self.tools)
             if any(request.name == "submit" for request in read_calls(call)[:-1]):
@@ -223,7 +223,7 @@ class Software(TextEnv):
             return Answered(f"Error: {error}", (), valid=False, readable=False)
         return work.toolset(self._shown).answer(call)
 
-    def _paid(self, work: Work, answered: Answered) -> dict[str, float]:
+    def _paid(self, work: Attempt, answered: Answered) -> dict[str, float]:
         """The rewards of a turn."""
         reached = {"parsed": float(answered.valid), "ran": float(work.tools.ran), "edited": float(bool(work.changed))}
         if work.grade is not None and work.grade.cause != TAMPERED:
@@ -263,8 +263,8 @@ class Software(TextEnv):
         report.
         """
         measures = {
-            "completed": float(self._level > levels.NOT_SUBMITTED),
-            "modified": float(self._level > levels.EMPTY),
+            "completed": float(self._level > reward_levels.NOT_SUBMITTED),
+            "modified": float(self._level > reward_levels.EMPTY),
             "tampered": float(self._tampered),
             "official": float(self._official),
         }
@@ -297,19 +297,19 @@ class Software(TextEnv):
             self._work.desk.close()
             self._work = None
 
-    def _sit_down(self, task: Task, files: Files) -> Work:
+    def _sit_down(self, task: Task, files: Files) -> Attempt:
         self.close()
         problem = self._problems.problem(task)
-        desk, allowance = Desk(self._engine, files), Allowance()
+        desk, allowance = EpisodeSandbox(self._engine, files), TimeBudget()
         try:
-            self._work = Work(problem, desk, self._judge(problem, desk, task, allowance), allowance)
+            self._work = Attempt(problem, desk, self._judge(problem, desk, task, allowance), allowance)
         except BaseException:
             desk.close()
             raise
         self._anchor = (self._work.key, self._work.tools.folder)
         return self._work
 
-    def _judge(self, problem: Problem, desk: Desk, task: Task, allowance: Allowance) -> Judge:
+    def _judge(self, problem: Problem, desk: EpisodeSandbox, task: Task, allowance: TimeBudget) -> Judge:
         """Grades changes to a problem in a desk's sandbox, each once in this process."""
         # The episode's own, and no draw from its generator: that is as it was after a snapshot is restored.
         seed = seed_of("software challenge", self._seed)
@@ -355,10 +355,10 @@ def first_text(problem: Problem) -> str:
     return f"{problem.statement.strip()}\n\n{WORKSPACE} holds: {'  '.join(names)}"
 
 
-def _level(work: Work) -> float:
+def _level(work: Attempt) -> float:
     """The outcome of work that was handed in."""
     if work.grade is None or not work.changed:
-        return levels.EMPTY
+        return reward_levels.EMPTY
     if work.grade.cause == TAMPERED:
-        return levels.NOT_SUBMITTED
-    return levels.RESOLVED if work.grade.cause == RESOLVED else levels.FAILING
+        return reward_levels.NOT_SUBMITTED
+    return reward_levels.RESOLVED if work.grade.cause == RESOLVED else reward_levels.FAILING

@@ -9,8 +9,8 @@ from pydantic_core import to_json
 from manyturn.envs.contract.text_env import TextEnv
 from manyturn.envs.contract.turn import Turn
 from manyturn.envs.tools.calls import LONGEST, BadCall, CallRequest, read_calls
-from manyturn.envs.tools.told import told
 from manyturn.envs.tools.tool import BadArguments, Schema, Tool, ToolError, tool_of
+from manyturn.envs.tools.tool_prompt import with_tools
 
 
 class ToolFault(RuntimeError):
@@ -89,7 +89,7 @@ class Toolset:
 
     def instructions(self, text: str) -> str:
         """Instructions that the agent reads once: the text, and the tools below it."""
-        return told(text, self.schemas)
+        return with_tools(text, self.schemas)
 
     def answer(self, action: str) -> Answered:
         """Run the calls that an action asks for, one after the other.

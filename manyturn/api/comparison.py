@@ -18,7 +18,7 @@ from manyturn.agents.evaluation.summary_table import COST, close_table
 from manyturn.envs.contract.durable import replace_text
 from manyturn.envs.contract.environments import guarded_arguments, is_elsewhere, is_only_by_hand
 from manyturn.envs.contract.panel import Panel, PanelError, make_panel, portable_name
-from manyturn.envs.hosting.host import Host
+from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.trainers.record.run_folder import read_config
 
 _SHOWN_REGRESSIONS = 10
@@ -30,11 +30,11 @@ def make_panel_file(
     env: str, split: str, limit: int | None, out: Path, env_args: Mapping[str, Any], console: Console | None = None
 ) -> Panel:
     """Write the first ``limit`` different problems of a split to a file; one that holds another panel is refused."""
-    host = Host(env, env_args)
+    handle = EnvHandle(env, env_args)
     try:
-        panel = make_panel(host.tasks(split), env, split, limit, env_args)
+        panel = make_panel(handle.tasks(split), env, split, limit, env_args)
     finally:
-        host.close()
+        handle.close()
     if out.exists() and _parsed(out).hash != panel.hash:
         raise PanelError(f"{out} holds another panel, on which results may rest: name another file, or remove it")
     panel.save(out)
@@ -125,13 +125,13 @@ def verify_panel_file(
         env_args: arguments that a panel's file must not give, see ``args_of``.
     """
     panel = read_panel(path, env)
-    host = Host(env or panel.env, args_of(panel, path, env or panel.env, env_args or {}))
+    handle = EnvHandle(env or panel.env, args_of(panel, path, env or panel.env, env_args or {}))
     try:
-        panel.find(host.tasks(panel.split))
+        panel.find(handle.tasks(panel.split))
     except (PanelError, ValueError) as error:
         raise PanelError(f"{path}: {error}") from None
     finally:
-        host.close()
+        handle.close()
     _say_panel(panel, console or Console())
     return panel
 

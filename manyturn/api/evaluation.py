@@ -26,7 +26,7 @@ from manyturn.envs.contract.class_names import env_name
 from manyturn.envs.contract.environments import is_only_by_hand
 from manyturn.envs.contract.options import unknown
 from manyturn.envs.contract.panel import Panel, make_panel, portable_name
-from manyturn.envs.hosting.seats import USUAL_TIMEOUT, Seats, open_seats
+from manyturn.envs.hosting.local.seats import USUAL_TIMEOUT, Seats, open_seats
 from manyturn.report.write import write_report
 from manyturn.terminal.env_args import read_wrappers
 from manyturn.terminal.escape import visible

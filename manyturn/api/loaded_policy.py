@@ -12,8 +12,8 @@ from manyturn.api.named_policy import SECTIONS, Candidate, find_policy
 from manyturn.envs.contract.options import unknown
 from manyturn.envs.contract.roles import ONE_ROLE
 from manyturn.envs.contract.text_env import Unsupported
-from manyturn.envs.hosting.foreign import offered
-from manyturn.envs.hosting.host import Answer
+from manyturn.envs.hosting.handle.env_handle import Answer
+from manyturn.envs.hosting.handle.gymnasium_adapter import offered
 from manyturn.terminal.event_loop import result_of
 from manyturn.terminal.overrides import OverrideError
 

@@ -20,7 +20,7 @@ from manyturn.cli.commands.serve import serve
 from manyturn.cli.commands.suite import suite_app
 from manyturn.cli.commands.tasks import tasks_app
 from manyturn.cli.commands.trajectories import trajectories_app
-from manyturn.envs.hosting.watchdog import STATUS
+from manyturn.envs.hosting.local.watchdog import STATUS
 from manyturn.terminal import exit_codes
 from manyturn.terminal.env_args import EnvArgs
 from manyturn.terminal.escape import visible

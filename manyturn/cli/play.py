@@ -12,7 +12,7 @@ from rich.text import Text
 from manyturn.envs.conformance.probe import text_env_of
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.host import Answer, EnvError, Host
+from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
 from manyturn.terminal.escape import visible
 
 HELP = "? lists commands, ! shows the expert's move, !! plays it; :undo :state :new :say TEXT :quit"
@@ -42,11 +42,11 @@ def play(
     Returns:
         False if the environment raised, which is shown and ends the episode.
     """
-    host = Host(env, env_args)
+    handle = EnvHandle(env, env_args)
     try:
-        game = _Game(host, console or Console(highlight=False), split, seed)
-        first = game.draw() if task is None else find_task(host, task)
-        game.say(f"{host.instructions or '(The environment gives no instructions.)'}\n[{HELP}]")
+        game = _Game(handle, console or Console(highlight=False), split, seed)
+        first = game.draw() if task is None else find_task(handle, task)
+        game.say(f"{handle.instructions or '(The environment gives no instructions.)'}\n[{HELP}]")
         try:
             game.begin(first)
             _turns(game, read or _read)
@@ -54,18 +54,18 @@ def play(
             game.say("")  # the prompt's line ends before the shell's begins
         return game.sound
     finally:
-        host.close()
+        handle.close()
 
 
-def find_task(host: Host, task_id: str) -> Task:
+def find_task(handle: EnvHandle, task_id: str) -> Task:
     """The task with this id, in any split; raises ValueError with an id that would do."""
-    for split in host.splits:
-        tasks = host.tasks(split)
+    for split in handle.splits:
+        tasks = handle.tasks(split)
         finder = getattr(tasks, "find", None) or {each.id: each for each in tasks}.get
         if (task := finder(task_id)) is not None:
             return task
-    example = host.tasks(host.splits[0])[0].id
-    raise ValueError(f"{host.name} has no task {task_id!r}; an id looks like {example!r}")
+    example = handle.tasks(handle.splits[0])[0].id
+    raise ValueError(f"{handle.name} has no task {task_id!r}; an id looks like {example!r}")
 
 
 def _read(prompt: str) -> str:
@@ -102,13 +102,15 @@ class _Game:
         sound: the environment has not raised.
     """
 
-    def __init__(self, host: Host, console: Console, split: str, seed: int):
-        self._host, self._console, self._seed = host, console, seed
-        self._tasks = host.tasks(split)
+    def __init__(self, handle: EnvHandle, console: Console, split: str, seed: int):
+        self._handle, self._console, self._seed = handle, console, seed
+        self._tasks = handle.tasks(split)
         if not len(self._tasks):
-            raise ValueError(f"{host.name} has no tasks in split {split!r}: choose another of {', '.join(host.splits)}")
-        self._env = text_env_of(host)
-        self._most = getattr(self._env or host.env, "max_turns", None)
+            raise ValueError(
+                f"{handle.name} has no tasks in split {split!r}: choose another of {', '.join(handle.splits)}"
+            )
+        self._env = text_env_of(handle)
+        self._most = getattr(self._env or handle.env, "max_turns", None)
         self._drawn = self._turn = 0
         self._total = 0.0
         self._back: list[tuple[Answer, float, bytes]] = []
@@ -127,7 +129,7 @@ class _Game:
     def begin(self, task: Task) -> None:
         """Start a task from its beginning."""
         self._back, self._turn, self._total, self._task, self.live = [], 0, 0.0, task, False
-        self._step = self._host.reset(task, self._seed)
+        self._step = self._handle.reset(task, self._seed)
         self.live = not self._step.ended
         self.say(f"\nTask {task.id}{f', {task.difficulty}' if task.difficulty else ''}", "bold")
         self.say(self._step.observation)
@@ -154,7 +156,7 @@ class _Game:
     def _act(self, action: str) -> None:
         if self._env is not None:
             self._back.append((self._step, self._total, self._env.snapshot()))
-        self._step = step = self._host.step(action)
+        self._step = step = self._handle.step(action)
         self._turn, self._total, self.live = self._turn + 1, self._total + step.reward, not step.ended
         self.say(step.observation)
         parts = ", ".join(f"{name} {value:+g}" for name, value in step.parts.items())
@@ -177,12 +179,12 @@ class _Game:
             self._console.print(Columns(shown or [Text("[none]")], padding=(0, 3)))
 
     def _hint(self) -> None:
-        self.say(self._host.expert() if self._host.has_expert else "[This environment has no expert.]", "italic")
+        self.say(self._handle.expert() if self._handle.has_expert else "[This environment has no expert.]", "italic")
 
     def _expert(self) -> None:
         self._hint()
-        if self._host.has_expert:
-            self._act(self._host.expert())
+        if self._handle.has_expert:
+            self._act(self._handle.expert())
 
     def _undo(self) -> None:
         if self._env is None or not self._back:

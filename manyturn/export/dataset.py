@@ -10,7 +10,7 @@ from typing import Any
 
 import manyturn
 from manyturn.envs.contract.panel import Panel
-from manyturn.envs.hosting.host import Host
+from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.export.exported_env import PANEL, episode_seed
 
 _CARD = """---
@@ -48,7 +48,7 @@ The files `*{panel}` pin the tasks for `manyturn evaluate --panel`, and `world.j
 Rows = Mapping[str, list[dict[str, Any]]]
 
 
-def rows_of(host: Host, panels: Mapping[str, Panel], begun: bool = True) -> Rows:
+def rows_of(handle: EnvHandle, panels: Mapping[str, Panel], begun: bool = True) -> Rows:
     """The rows of each split.
 
     Args:
@@ -57,13 +57,13 @@ def rows_of(host: Host, panels: Mapping[str, Panel], begun: bool = True) -> Rows
     Raises:
         EnvError: a task cannot be begun.
     """
-    system = [{"role": "system", "content": host.instructions}] if host.instructions else []
+    system = [{"role": "system", "content": handle.instructions}] if handle.instructions else []
     rows: dict[str, list[dict[str, Any]]] = {}
     for split, panel in panels.items():
         rows[split] = []
-        for task in panel.find(host.tasks(split)):
+        for task in panel.find(handle.tasks(split)):
             seed = episode_seed(task)
-            read = {"role": "user", "content": host.reset(task, seed).observation if begun else ""}
+            read = {"role": "user", "content": handle.reset(task, seed).observation if begun else ""}
             about = {"task": task.id, "split": split, "content": task.content, "seed": seed}
             labels = {"difficulty": task.difficulty, "tags": list(task.tags)}
             rows[split].append({"prompt": [*system, read], **about, **labels})

@@ -11,7 +11,7 @@ import manyturn
 from manyturn.envs.contract.environments import NeedsSetup, is_elsewhere, is_file
 from manyturn.envs.contract.panel import Panel, make_panel, portable_name
 from manyturn.envs.contract.turn_reward import plain_wrappers
-from manyturn.envs.hosting.host import Host
+from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.export.dataset import rows_of, write_dataset, write_rows
 from manyturn.export.exported_env import PANEL, WORLD
 from manyturn.export.packages import PACKAGES, dashed, write_package
@@ -53,22 +53,24 @@ def export(
     if not _PLAIN.fullmatch(portable_name(env)):
         raise ValueError(f"{env!r} would stand in code: give the file a name of letters, digits, dots and dashes")
     plain = plain_wrappers(wrappers)
-    host = Host(env, args, wrappers)
+    handle = EnvHandle(env, args, wrappers)
     try:
-        if len(host.roles) > 1:
-            raise ValueError(f"{env} has the roles {', '.join(host.roles)}: an exported environment has one player")
-        if odd := [split for split in host.splits if not _SPLIT.fullmatch(split)]:
+        if len(handle.roles) > 1:
+            raise ValueError(f"{env} has the roles {', '.join(handle.roles)}: an exported environment has one player")
+        if odd := [split for split in handle.splits if not _SPLIT.fullmatch(split)]:
             raise ValueError(f"{env} has a split {odd[0]!r}, which cannot be a file: name it by letters and digits")
         panels = {
-            split: make_panel(tasks, env, split, limit, args) for split in host.splits if (tasks := _of(host, split))
+            split: make_panel(tasks, env, split, limit, args)
+            for split in handle.splits
+            if (tasks := _of(handle, split))
         }
         if as_ == "harbor":
-            _write_harbor(out, host, panels, plain)
+            _write_harbor(out, handle, panels, plain)
             return panels
         # TRL adds the first observation itself, to the last message.
-        rows = {} if as_ == "verifiers" else rows_of(host, panels, begun=as_ != "trl")
+        rows = {} if as_ == "verifiers" else rows_of(handle, panels, begun=as_ != "trl")
     finally:
-        host.close()
+        handle.close()
     name, there = class_name(env), portable_name(env)
     package = f"manyturn_{re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '_', name).lower()}"
     folder = out if as_ == "dataset" else out / package
@@ -94,12 +96,12 @@ def export(
     return panels
 
 
-def _write_harbor(out: Path, host: Host, panels: Mapping[str, Panel], wrappers: Sequence[Any]) -> None:
+def _write_harbor(out: Path, handle: EnvHandle, panels: Mapping[str, Panel], wrappers: Sequence[Any]) -> None:
     from manyturn.export.harbor import write_tasks  # which reads the software family
 
     if wrappers:
         raise ValueError("a task of Harbor has no rewards of turns: leave the wrappers out")
-    write_tasks(out, host, panels)
+    write_tasks(out, handle, panels)
     for split, panel in panels.items():
         panel.save(out / f"{split}{PANEL}")
 
@@ -115,10 +117,10 @@ def class_name(env: str) -> str:
     return name if name[:1].isalpha() else f"World{name}"  # a class cannot begin with a digit
 
 
-def _of(host: Host, split: str) -> Any:
+def _of(handle: EnvHandle, split: str) -> Any:
     """The tasks of a split; none if this machine lacks them."""
     try:
-        return host.tasks(split)
+        return handle.tasks(split)
     except NeedsSetup:
         return ()
 

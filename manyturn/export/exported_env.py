@@ -11,7 +11,7 @@ from manyturn.envs.contract.environments import is_file
 from manyturn.envs.contract.keys import seed_of
 from manyturn.envs.contract.panel import Panel, PanelError
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.host import Host
+from manyturn.envs.hosting.handle.env_handle import EnvHandle
 
 WORLD, PANEL = "world.json", ".panel.json"
 
@@ -53,22 +53,22 @@ class Exported:
     @cached_property
     def instructions(self) -> str:
         """Instructions that the agent reads once."""
-        host = Host(self.name, self.args)
+        handle = EnvHandle(self.name, self.args)
         try:
-            return host.instructions
+            return handle.instructions
         finally:
-            host.close()
+            handle.close()
 
     def tasks(self, split: str) -> list[Task]:
         """The tasks of a split as they were exported. Raises PanelError if one has changed since."""
         if split not in self.splits:
             raise PanelError(f"{self.folder} has no split {split!r}; it has {', '.join(self.splits)}")
         panel = Panel.from_json((self.folder / f"{split}{PANEL}").read_text(encoding="utf-8"))
-        host = Host(self.name, self.args)
+        handle = EnvHandle(self.name, self.args)
         try:
-            return panel.find(host.tasks(split))
+            return panel.find(handle.tasks(split))
         finally:
-            host.close()
+            handle.close()
 
 
 def task_of(folder: Path, row: Mapping[str, Any]) -> Task:

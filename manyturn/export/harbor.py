@@ -14,15 +14,16 @@ from typing import Any
 import manyturn
 from manyturn.envs.contract.panel import Panel
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.host import Host
-from manyturn.envs.software import graded_alone, levels
-from manyturn.envs.software.checked_run import OPTIONS
+from manyturn.envs.hosting.handle.env_handle import EnvHandle
+from manyturn.envs.software import reward_levels
 from manyturn.envs.software.env import TEST_SECONDS, Software, first_text
-from manyturn.envs.software.expert import next_edit
-from manyturn.envs.software.grader import MADE_FOLDERS, RUNNER, STEERING, carries
-from manyturn.envs.software.marks import expected_to_fail
-from manyturn.envs.software.problem import Problem
-from manyturn.envs.software.tree import snapshot_of
+from manyturn.envs.software.grading import standalone_grader
+from manyturn.envs.software.grading.grader import MADE_FOLDERS, RUNNER, STEERING, carries
+from manyturn.envs.software.source.file_tree import snapshot_of
+from manyturn.envs.software.source.problem import Problem
+from manyturn.envs.software.testing.expected_failures import expected_to_fail
+from manyturn.envs.software.testing.pytest_run import OPTIONS
+from manyturn.envs.software.workspace.expert import next_edit
 from manyturn.export.dataset import panel_table
 from manyturn.export.exported_env import PANEL
 
@@ -96,22 +97,22 @@ The files `*{panel}` pin the tasks for `manyturn evaluate --panel`.
 """
 
 
-def write_tasks(out: Path, host: Host, panels: Mapping[str, Panel]) -> None:
+def write_tasks(out: Path, handle: EnvHandle, panels: Mapping[str, Panel]) -> None:
     """Write a folder for each task of each split, and what is to be known of them.
 
     Raises:
         ValueError: the environment's tasks are not judged by a script in a container.
     """
-    env, played = next(iter(panels.values())).env, host.env.unwrapped
+    env, played = next(iter(panels.values())).env, handle.env.unwrapped
     if not isinstance(played, Software):
         raise ValueError(
             f"{env} is not judged by a script in a container, as Harbor's tasks are: export software tasks"
         )
     about = {"env": env, "version": manyturn.__version__, "image": played.image}
-    outcomes = {"empty": played.outcome_of(levels.EMPTY), "failing": played.outcome_of(levels.FAILING)}
-    outcomes["resolved"] = played.outcome_of(levels.RESOLVED)
+    outcomes = {"empty": played.outcome_of(reward_levels.EMPTY), "failing": played.outcome_of(reward_levels.FAILING)}
+    outcomes["resolved"] = played.outcome_of(reward_levels.RESOLVED)
     for split, panel in panels.items():
-        for task in panel.find(host.tasks(split)):
+        for task in panel.find(handle.tasks(split)):
             _write_task(out / split / _name(task), task, played.problem_of(task), about, outcomes)
     meanings = ", ".join(f"{value:g} where {what}" for value, what in zip(outcomes.values(), _MEANT, strict=True))
     words = {**about, "first": next(iter(panels)), "table": panel_table(panels), "panel": PANEL, "outcomes": meanings}
@@ -133,7 +134,7 @@ def _write_task(
         "instruction.md": _INSTRUCTION.format(text=first_text(problem)),
         "environment/Dockerfile": _DOCKERFILE.format(**about),
         "tests/test.sh": _TEST,
-        "tests/grade.py": Path(graded_alone.__file__).read_text(encoding="utf-8"),
+        "tests/grade.py": Path(standalone_grader.__file__).read_text(encoding="utf-8"),
         "tests/task.json": json.dumps(_graded(problem, outcomes), indent=1) + "\n",
         "solution/solve.sh": _SOLVE.format(edits="".join(_edits(problem))),
     }

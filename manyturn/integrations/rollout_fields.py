@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from manyturn.envs.contract.turn import OUTCOME
-from manyturn.envs.hosting.host import Answer
+from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.trainers.credit.rollouts import Rollout
 
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from skyrl_gym.envs.base_text_env import BaseTextEnv  # pyright: ignore[reportMissingImports]
 
-from manyturn.envs.hosting.host import Answer, EnvError, Host
+from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
 from manyturn.export.exported_env import Exported, task_of
 from manyturn.integrations.rollout_fields import told
 
@@ -34,22 +34,22 @@ class ExportedEnv(BaseTextEnv):
         row = extras or {}
         world, self._task = Exported.read(self.folder), task_of(self.folder, row)
         self._seed, self._limit = int(row["seed"]), row.get("max_turns")
-        self._host = Host(world.name, world.args, world.wrappers)
-        self._told = self._host.instructions
+        self._handle = EnvHandle(world.name, world.args, world.wrappers)
+        self._told = self._handle.instructions
         self._invalid, self._last = 0, Answer("")
         self._turns: list[tuple[Answer, Answer]] = []
 
     def init(self, prompt: Any) -> tuple[list[dict[str, str]], dict[str, Any]]:
         """The first messages, which are also the row's prompt."""
         self.turns, self._invalid, self._turns = 0, 0, []
-        self._last = self._host.reset(self._task, self._seed)
+        self._last = self._handle.reset(self._task, self._seed)
         system = [{"role": "system", "content": self._told}] if self._told else []
         return [*system, {"role": "user", "content": self._last.observation}], {"task": self._task.id}
 
     def step(self, action: str) -> dict[str, Any]:
         """One turn. The generator's own limit of turns truncates. Raises EnvError."""
         self.turns += 1
-        before, step = self._last, self._host.step(action.strip())
+        before, step = self._last, self._handle.step(action.strip())
         if math.isnan(step.reward):
             raise EnvError(f"what turn {self.turns} is worth is not known, so the episode has no reward")
         self._last, self._invalid = step, self._invalid + (not step.understood)
@@ -72,4 +72,4 @@ class ExportedEnv(BaseTextEnv):
         return metrics if self._last.success is None else metrics | {"success": float(self._last.success)}
 
     def close(self) -> None:
-        self._host.close()
+        self._handle.close()

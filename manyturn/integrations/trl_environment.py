@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
-from manyturn.envs.hosting.host import Answer, EnvError, Host
+from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
 from manyturn.export.exported_env import Exported, task_of
 from manyturn.terminal.exit_codes import line_of
 
@@ -40,7 +40,9 @@ class ToolEnvironment:
     lost_in_a_row: ClassVar[int] = 0
 
     def __init__(self) -> None:
-        self._host: Host | None = self._made()  # here already, so that one that cannot be made ends the training early
+        self._handle: EnvHandle | None = (
+            self._made()
+        )  # here already, so that one that cannot be made ends the training early
         self._return, self._over = math.nan, True
         self._why = ""  # the last episode here was lost
 
@@ -62,7 +64,7 @@ class ToolEnvironment:
         self._return, self._over = math.nan, True
         task, seed = task_of(self.folder, row), int(row["seed"])
         self._return = 0.0
-        return self._told(lambda host: host.reset(task, seed))
+        return self._told(lambda handle: handle.reset(task, seed))
 
     def act(self, action: str) -> str:
         """Take one action in the environment.
@@ -75,21 +77,21 @@ class ToolEnvironment:
         """
         if self._over:
             return _LOST if math.isnan(self._return) else _OVER
-        return self._told(lambda host: host.step(str(action).strip()))
+        return self._told(lambda handle: handle.step(str(action).strip()))
 
     def get_reward(self) -> float | None:
         """Return of the episode, also if it was truncated; None if it cannot be scored."""
         return None if math.isnan(self._return) else self._return
 
-    def _told(self, ask: Callable[[Host], Answer]) -> str:
+    def _told(self, ask: Callable[[EnvHandle], Answer]) -> str:
         """The text of an answer, whose reward is added. After any error there is no reward.
 
         Raises what is no error of the environment, such as a wrapper that does not fit it.
         """
         try:
-            if self._host is None:
-                self._host = self._made()
-            answer = ask(self._host)
+            if self._handle is None:
+                self._handle = self._made()
+            answer = ask(self._handle)
         except Exception as error:
             self._give_up(error)
             if isinstance(error, EnvError):
@@ -106,15 +108,15 @@ class ToolEnvironment:
         self._why = why
         type(self).lost_in_a_row += 1
 
-    def _made(self) -> Host:
+    def _made(self) -> EnvHandle:
         world = Exported.read(self.folder)
-        return Host(world.name, world.args, world.wrappers)
+        return EnvHandle(world.name, world.args, world.wrappers)
 
     def _give_up(self, why: Exception) -> None:
         """End the episode without a reward, and close the environment: nobody knows what its next episode would be."""
         self._return, self._over = math.nan, True
         self._count(line_of(why))
-        lost, self._host = self._host, None
+        lost, self._handle = self._handle, None
         if lost is not None:
             with contextlib.suppress(Exception):  # the first error is the one to see
                 lost.close()

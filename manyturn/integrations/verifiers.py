@@ -24,8 +24,8 @@ from verifiers.v1.dialects.chat import message_to_wire  # pyright: ignore[report
 from verifiers.v1.runtimes import SubprocessConfig  # pyright: ignore[reportMissingImports]
 
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.host import Answer, EnvError
-from manyturn.envs.hosting.seats import USUAL_TIMEOUT, Seats, open_seats
+from manyturn.envs.hosting.handle.env_handle import Answer, EnvError
+from manyturn.envs.hosting.local.seats import USUAL_TIMEOUT, Seats, open_seats
 from manyturn.export.exported_env import Exported, episode_seed
 from manyturn.integrations.rollout_fields import told
 

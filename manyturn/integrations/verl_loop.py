@@ -18,7 +18,7 @@ from verl.experimental.agent_loop.agent_loop import (  # pyright: ignore[reportM
     AgentLoopOutput,
 )
 
-from manyturn.envs.hosting.host import Answer, EnvError, Host
+from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
 from manyturn.export.exported_env import Exported, task_of
 from manyturn.integrations.rollout_fields import told
 
@@ -42,17 +42,17 @@ class EpisodeLoop(AgentLoopBase):  # pyright: ignore[reportGeneralTypeIssues]
         """Play it. Raises EnvError, or PanelError for a row of another export."""
         plain = {name: getattr(value, "tolist", lambda v=value: v)() for name, value in row.items()}
         world, task = Exported.read(self._folder), task_of(self._folder, plain)
-        host = Host(world.name, world.args, world.wrappers)
+        handle = EnvHandle(world.name, world.args, world.wrappers)
         try:
-            now = host.reset(task, int(plain["seed"]))
+            now = handle.reset(task, int(plain["seed"]))
             messages = [dict(message) for message in row["raw_prompt"]]
             if messages[-1]["content"] != now.observation:
                 raise EnvError(f"{task.id} begins in another way than its row says: export it again")
-            return await self._played(host, now, messages, sampling_params)
+            return await self._played(handle, now, messages, sampling_params)
         finally:
-            host.close()
+            handle.close()
 
-    async def _played(self, host: Host, now: Answer, messages: list[Message], sampling: Any) -> AgentLoopOutput:
+    async def _played(self, handle: EnvHandle, now: Answer, messages: list[Message], sampling: Any) -> AgentLoopOutput:
         ids = begins = await self.ct_build_initial_tokens(messages)
         mask, logprobs, counts, turns, request = list[int](), None, list[int](), list[tuple[Answer, Answer]](), uuid4()
         while True:
@@ -66,7 +66,7 @@ class EpisodeLoop(AgentLoopBase):  # pyright: ignore[reportGeneralTypeIssues]
             ids = merged.token_ids
             counts.append(sum(mask) - sum(counts))
             text = self.tokenizer.decode(output.token_ids, skip_special_tokens=True)
-            before, now = now, host.step(text.strip())
+            before, now = now, handle.step(text.strip())
             if math.isnan(now.reward):
                 raise EnvError(f"what turn {len(turns) + 1} is worth is not known, so the episode has no reward")
             turns.append((before, now))

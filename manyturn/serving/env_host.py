@@ -1,4 +1,5 @@
-"""A process that hosts environments for a driver elsewhere, by ``manyturn host``; see ``hosting/host_words.py``.
+"""A process that hosts environments for a driver elsewhere, by ``manyturn host``; see
+``hosting/remote/host_protocol.py``.
 
 One driver at a time plays here. Its episodes end with its connection, and nothing is kept for the next one. The driver
 names the environment, its arguments and its wrappers. What may be built is decided by whoever starts the host: an
@@ -16,13 +17,14 @@ from starlette.websockets import WebSocket
 
 from manyturn.envs.contract.environments import guarded_arguments, is_only_by_hand, maker_of
 from manyturn.envs.contract.panel import portable_name
-from manyturn.envs.hosting.host_words import PATH, error_to_wire, was_edited
-from manyturn.envs.hosting.keep_alive import keep_alive
-from manyturn.envs.hosting.outbox import Outbox, messages_in
-from manyturn.envs.hosting.pressure import USUAL, WorkerLimits
-from manyturn.envs.hosting.seats import USUAL_TIMEOUT, Seat, Seats, open_seats
-from manyturn.envs.hosting.wire import encode, error_kind, step_to_wire, task_from_wire
-from manyturn.envs.hosting.worker import WorkerError
+from manyturn.envs.hosting.handle.env_fingerprint import was_edited
+from manyturn.envs.hosting.handle.messages import encode, error_kind, step_to_wire, task_from_wire
+from manyturn.envs.hosting.local.resource_use import USUAL, WorkerLimits
+from manyturn.envs.hosting.local.seats import USUAL_TIMEOUT, Seat, Seats, open_seats
+from manyturn.envs.hosting.local.worker import WorkerError
+from manyturn.envs.hosting.remote.host_protocol import PATH, error_to_wire
+from manyturn.envs.hosting.remote.keep_alive import keep_alive
+from manyturn.envs.hosting.remote.outbox import Outbox, messages_in
 from manyturn.envs.web.loopback import listening
 from manyturn.serving.one_driver import OneDriver, refuse
 from manyturn.serving.server import Listening, answer

@@ -11,8 +11,8 @@ from typing import Any, Self, TypeVar
 from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.contract.keys import generator, seed_of
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.host import Answer, EnvError, PlaceLost
-from manyturn.envs.hosting.seats import Seat, Seats
+from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, PlaceLost
+from manyturn.envs.hosting.local.seats import Seat, Seats
 from manyturn.serving.refusals import Refusal
 from manyturn.serving.wire_state import Moment
 from manyturn.terminal.escape import visible

@@ -12,8 +12,8 @@ from starlette.routing import WebSocketRoute
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from manyturn.envs.hosting.outbox import messages_in
-from manyturn.envs.hosting.wire import encode
+from manyturn.envs.hosting.handle.messages import encode
+from manyturn.envs.hosting.remote.outbox import messages_in
 from manyturn.terminal.escape import visible
 
 _HELLO_SECONDS = 10.0

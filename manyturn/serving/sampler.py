@@ -23,9 +23,9 @@ from manyturn.agents.engine.samplers.messages import (
 from manyturn.agents.engine.samplers.weight_channel import Receiver, shapes_of
 from manyturn.agents.engine.weights import ModuleWeights
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.hosting.keep_alive import keep_alive
-from manyturn.envs.hosting.outbox import Outbox, messages_in
-from manyturn.envs.hosting.wire import encode
+from manyturn.envs.hosting.handle.messages import encode
+from manyturn.envs.hosting.remote.keep_alive import keep_alive
+from manyturn.envs.hosting.remote.outbox import Outbox, messages_in
 from manyturn.envs.web.loopback import listening
 from manyturn.serving.one_driver import OneDriver, refuse
 from manyturn.serving.server import Listening, answer

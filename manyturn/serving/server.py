@@ -12,7 +12,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from manyturn.envs.hosting.seats import open_seats
+from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.envs.web.loopback import listening
 from manyturn.serving.episodes import Episodes
 from manyturn.serving.guard import MOST_BYTES, Doorkeeper

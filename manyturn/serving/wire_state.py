@@ -3,7 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
-from manyturn.envs.hosting.host import Answer
+from manyturn.envs.hosting.handle.env_handle import Answer
 
 
 class Moment(NamedTuple):

@@ -5,23 +5,23 @@ from typing import Any
 
 from manyturn.envs.contract.keys import digest, generator
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.host import Answer, Host
+from manyturn.envs.hosting.handle.env_handle import Answer, EnvHandle
 
 _DIGITS = 9  # of rewards: what machines agree on
 
 
-def recorded(host: Host, task: Task, by_expert: bool) -> tuple[str, ...]:
+def recorded(handle: EnvHandle, task: Task, by_expert: bool) -> tuple[str, ...]:
     """The actions of one episode: the expert's, or random admissible ones."""
     rng, actions = generator("suite replay", task.id), list[str]()
-    answer = host.reset(task, seed=0)
+    answer = handle.reset(task, seed=0)
     while not answer.ended:
         options = answer.admissible or ["look"]
-        actions.append(host.expert() if by_expert else options[int(rng.integers(len(options)))])
-        answer = host.step(actions[-1])
+        actions.append(handle.expert() if by_expert else options[int(rng.integers(len(options)))])
+        answer = handle.step(actions[-1])
     return tuple(actions)
 
 
-def answers_of(host: Host, tasks: Sequence[Task], replays: Sequence[Sequence[str]]) -> str:
+def answers_of(handle: EnvHandle, tasks: Sequence[Task], replays: Sequence[Sequence[str]]) -> str:
     """Hash of the rules and of what is answered to recorded actions.
 
     The actions are data, so a better expert does not change the hash. What does are the instructions, the limit of
@@ -31,16 +31,16 @@ def answers_of(host: Host, tasks: Sequence[Task], replays: Sequence[Sequence[str
         tasks: N tasks.
         replays: actions for each of the first tasks.
     """
-    transcripts = tuple(_transcript(host, task, actions) for task, actions in zip(tasks, replays, strict=False))
-    return digest("answers", host.instructions, host.max_turns, host.roles, transcripts)
+    transcripts = tuple(_transcript(handle, task, actions) for task, actions in zip(tasks, replays, strict=False))
+    return digest("answers", handle.instructions, handle.max_turns, handle.roles, transcripts)
 
 
-def _transcript(host: Host, task: Task, actions: Sequence[str]) -> tuple[Any, ...]:
-    answers = [host.reset(task, seed=0)]
+def _transcript(handle: EnvHandle, task: Task, actions: Sequence[str]) -> tuple[Any, ...]:
+    answers = [handle.reset(task, seed=0)]
     for action in actions:
         if answers[-1].ended:
             break
-        answers.append(host.step(action))
+        answers.append(handle.step(action))
     return tuple(map(_plain, answers))
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from manyturn.api.comparison import args_of
 from manyturn.envs.contract.environments import NeedsSetup, is_only_by_hand
 from manyturn.envs.contract.panel import PanelError
-from manyturn.envs.hosting.host import Host
+from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.suites.answers import answers_of
 from manyturn.suites.suite import NEEDS, Suite, SuiteError, SuitePanel
 from manyturn.terminal import exit_codes
@@ -63,12 +63,12 @@ def _compare(suite: Suite, file: Path, one: SuitePanel) -> None:
             f"{file} names the environment {panel.env}, which is a file, a folder or an address: register it, "
             "and freeze its id"
         )
-    with contextlib.closing(Host(panel.env, args_of(panel, file, panel.env, {}))) as host:
+    with contextlib.closing(EnvHandle(panel.env, args_of(panel, file, panel.env, {}))) as handle:
         try:
-            tasks = panel.find(host.tasks(panel.split))
+            tasks = panel.find(handle.tasks(panel.split))
         except PanelError as error:
             raise SuiteError(f"{one.name} has changed since {suite.name} was frozen: {error}. {_fix(suite)}") from None
-        if answers_of(host, tasks, one.replays) != one.answers:
+        if answers_of(handle, tasks, one.replays) != one.answers:
             raise SuiteError(
                 f"{one.name} has changed since {suite.name} was frozen: {panel.env} has other rules, or answers other "
                 f"words or rewards to the actions that were recorded. {_fix(suite)}"

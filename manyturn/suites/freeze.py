@@ -9,7 +9,7 @@ from pydantic import Field
 import manyturn
 from manyturn.envs.contract.options import Options
 from manyturn.envs.contract.panel import make_panel
-from manyturn.envs.hosting.host import Host
+from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.suites.answers import answers_of, recorded
 from manyturn.suites.suite import NEEDS, Suite, SuiteError, SuitePanel
 from manyturn.trainers.recipe.config import read_toml
@@ -63,13 +63,13 @@ def freeze(plan_file: Path, out: Path) -> Suite:
 
 
 def _frozen(planned: PlannedPanel) -> SuitePanel:
-    with contextlib.closing(Host(planned.env, planned.args)) as host:
-        panel = make_panel(host.tasks(planned.split), planned.env, planned.split, planned.tasks, planned.args)
+    with contextlib.closing(EnvHandle(planned.env, planned.args)) as handle:
+        panel = make_panel(handle.tasks(planned.split), planned.env, planned.split, planned.tasks, planned.args)
         if len(panel) < planned.tasks:
             raise SuiteError(f"{planned.name}: {planned.split} has {len(panel)} different tasks, not {planned.tasks}")
-        tasks = panel.find(host.tasks(planned.split))
+        tasks = panel.find(handle.tasks(planned.split))
         replays = tuple(
-            recorded(host, task, by_expert=host.has_expert and number % 2 == 0)
+            recorded(handle, task, by_expert=handle.has_expert and number % 2 == 0)
             for number, task in enumerate(tasks[: planned.replays])
         )
-        return SuitePanel(planned.name, planned.need, panel, replays, answers_of(host, tasks, replays))
+        return SuitePanel(planned.name, planned.need, panel, replays, answers_of(handle, tasks, replays))

@@ -20,7 +20,7 @@ from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.vocabulary import texts_of
 from manyturn.agents.text.template import ChatTemplate
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.hosting.seats import InlineSeats, open_seats
+from manyturn.envs.hosting.local.seats import InlineSeats, open_seats
 
 MAZE = "manyturn/Maze-v0"
 torch.set_num_threads(1)

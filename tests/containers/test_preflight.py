@@ -9,7 +9,7 @@ from manyturn.containers.container_engine import ContainerEngine, client
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.containers.preflight import confirm, demand, examined, facts
 from manyturn.containers.sandbox import EngineUnavailable, SandboxLimits
-from manyturn.envs.hosting.engines import usable
+from manyturn.envs.hosting.handle.container_engine import usable
 
 GOOD = {
     "Name": "machine",

@@ -12,7 +12,7 @@ from manyturn.agents.play.concurrent_episodes import Patience, gather
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.vocabulary import texts_of
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.hosting.seats import InlineSeats, open_seats
+from manyturn.envs.hosting.local.seats import InlineSeats, open_seats
 
 MAZE = "manyturn/Maze-v0"
 SAMPLING = Sampling(max_tokens=6)

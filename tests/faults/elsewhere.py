@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from websockets.asyncio.server import ServerConnection, serve
 
-from manyturn.envs.hosting.wire import decode, encode
+from manyturn.envs.hosting.handle.messages import decode, encode
 from manyturn.serving.env_host import Hosting, host
 from manyturn.serving.sampler import sample
 from manyturn.serving.server import Listening

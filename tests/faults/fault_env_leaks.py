@@ -9,8 +9,8 @@ from tally import Tally
 from trial import Trial
 
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.hosting.pressure import WorkerLimits
-from manyturn.envs.hosting.seats import WorkerSeats
+from manyturn.envs.hosting.local.resource_use import WorkerLimits
+from manyturn.envs.hosting.local.seats import WorkerSeats
 
 SHORT, LONG = 4, 20
 LIMITS = WorkerLimits(memory_mb=140, files=50, threads=25, processes=5)

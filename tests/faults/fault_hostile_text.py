@@ -26,8 +26,8 @@ from manyturn.agents.text.template import ChatTemplate, well_formed
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.environments import NeedsSetup, env_ids
 from manyturn.envs.contract.panel import make_panel
-from manyturn.envs.hosting.host import Host
-from manyturn.envs.hosting.seats import open_seats
+from manyturn.envs.hosting.handle.env_handle import EnvHandle
+from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.terminal.escape import visible
 
 SHORT, LONG = 200, 250
@@ -39,22 +39,22 @@ _JOINER = "\u2060"  # marks what would be a control token; shown as <U+2060>
 _PROBLEM = Iterator[str]  # what a door finds wrong with a payload
 
 
-def _hosts() -> Iterator[Host]:
+def _handles() -> Iterator[EnvHandle]:
     """Every registered environment that takes commands alone, needs no files, and tells one that is right."""
     for name in env_ids():
         if name not in _FREE:
             with contextlib.suppress(NeedsSetup):
-                host = Host(name, None, [{"name": "turn_cost"}])
-                talks = host.user is not None or hasattr(host.env.unwrapped, "tools")
-                if host.has_expert and not talks:
-                    yield host
+                handle = EnvHandle(name, None, [{"name": "turn_cost"}])
+                talks = handle.user is not None or hasattr(handle.env.unwrapped, "tools")
+                if handle.has_expert and not talks:
+                    yield handle
 
 
 def run(count: int, seed: int, folder: Path) -> Tally:
     tally = Tally()
     template = _template()
-    hosts = list(_hosts())
-    environments = [_Environment(host) for host in hosts]
+    handles = list(_handles())
+    environments = [_Environment(handle) for handle in handles]
     lookalikes = [text for environment in environments for text in twins(environment.command)]
     corpus = [*lookalikes, *payloads(count - len(lookalikes))]
     doors: list[Callable[[str], _PROBLEM]] = [_formats, _terminal, _Template(template).check]
@@ -67,8 +67,8 @@ def run(count: int, seed: int, folder: Path) -> Tally:
         found += kept
     for found, kept in zip(problems, asyncio.run(_wire(corpus)), strict=True):
         found += kept
-    for host in hosts:
-        host.close()
+    for handle in handles:
+        handle.close()
     for text, found in zip(corpus, problems, strict=True):
         tally.injected += 1
         tally.survived += not found
@@ -93,21 +93,21 @@ class _Environment:
         command: one that it takes.
     """
 
-    def __init__(self, host: Host):
-        self._host, self._task = host, host.tasks("train")[0]
-        host.reset(self._task, 1)
-        self.command = host.expert()
+    def __init__(self, handle: EnvHandle):
+        self._handle, self._task = handle, handle.tasks("train")[0]
+        handle.reset(self._task, 1)
+        self.command = handle.expert()
 
     def check(self, text: str) -> _PROBLEM:
         actions = [text, FreeText(FreeTextConfig()).parse(text).action, Tagged(TaggedConfig()).parse(text).action]
         actions += [f"{self.command}{text}", f"{text}{self.command}"] if text.strip() else []
         for action in dict.fromkeys(actions):
-            self._host.reset(self._task, 1)
-            step = self._host.step(action)
+            self._handle.reset(self._task, 1)
+            step = self._handle.step(action)
             if step.understood or dict(step.parts).get("invalid") != -0.1:
-                yield f"{self._host.name} takes {action[:30]!r} for a command"
+                yield f"{self._handle.name} takes {action[:30]!r} for a command"
             if step.reward > 0 or step.terminated:
-                yield f"{self._host.name} pays {step.reward} or ends for {action[:30]!r}"
+                yield f"{self._handle.name} pays {step.reward} or ends for {action[:30]!r}"
 
 
 # ---- formats and terminal -----------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from manyturn.agents.play.concurrent_episodes import Patience, gather
 from manyturn.agents.play.endpoint.options import Endpoint, EndpointSampling
 from manyturn.agents.play.episode import Episode, Policy
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.hosting.seats import Seats, open_seats
+from manyturn.envs.hosting.local.seats import Seats, open_seats
 
 SIDE_BY_SIDE = 12
 CONFIG = AgentConfig(instructions=False, format="tagged")

@@ -18,8 +18,8 @@ from manyturn.agents.play.episode import Act, Ending, Episode
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.keys import digest, seed_of
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.host import Answer
-from manyturn.envs.hosting.seats import InlineSeats, Seat, Seats, open_seats
+from manyturn.envs.hosting.handle.env_handle import Answer
+from manyturn.envs.hosting.local.seats import InlineSeats, Seat, Seats, open_seats
 
 CHAOS = f"{Path(__file__).with_name('chaos.py')}:Chaos"
 Schedule = dict[str, list[tuple[str, int, str]]]  # task id -> (where, turn, kind) of each harm

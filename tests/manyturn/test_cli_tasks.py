@@ -5,8 +5,8 @@ import tarfile
 
 import pytest
 
-from manyturn.envs.software import libraries
-from manyturn.envs.software.sources import cache_folder, sha256, tree
+from manyturn.envs.software.source import libraries
+from manyturn.envs.software.source.library_sources import cache_folder, sha256, tree
 
 
 @pytest.fixture

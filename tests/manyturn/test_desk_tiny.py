@@ -8,7 +8,7 @@ import pytest
 from manyturn.agents.model.language_model import tiny_tokenizer
 from manyturn.agents.play.vocabulary import texts_of
 from manyturn.envs.desk.env import Desk
-from manyturn.envs.hosting.seats import InlineSeats
+from manyturn.envs.hosting.local.seats import InlineSeats
 from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.run.loop.loop import train

@@ -11,7 +11,7 @@ from small import CORE, MENDED, Small
 import manyturn as mt
 from manyturn.agents.records.episode_rows import read_episodes
 from manyturn.envs.contract.panel import make_panel
-from manyturn.envs.hosting.host import Host
+from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.envs.tools.calls import call_text
 from manyturn.export.exported_env import PANEL
 from manyturn.export.harbor import write_tasks
@@ -62,10 +62,10 @@ def test_a_folder_pays_what_the_environment_pays(engine, tmp_path, reward):
     def act(core: str) -> str:
         return bash(f"cat > /workspace/calc/core.py <<'END'\n{core}END")
 
-    host = Host(f"{SMALL}:Small", {"reward": reward})
-    panels = {"test": make_panel(host.tasks("test"), f"{SMALL}:Small", "test", 1)}
-    write_tasks(tmp_path / "out", host, panels)
-    host.close()
+    handle = EnvHandle(f"{SMALL}:Small", {"reward": reward})
+    panels = {"test": make_panel(handle.tasks("test"), f"{SMALL}:Small", "test", 1)}
+    write_tasks(tmp_path / "out", handle, panels)
+    handle.close()
     ours, theirs = Small(reward=reward), mt.make(f"harbor:{tmp_path / 'out'}")
     tried = {
         "nothing": [],

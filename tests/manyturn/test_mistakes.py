@@ -8,7 +8,7 @@ import pytest
 
 from manyturn.envs.conformance.check import NAMES, examined
 from manyturn.envs.contract.turn import ContractError
-from manyturn.envs.hosting.host import EnvError, Host
+from manyturn.envs.hosting.handle.env_handle import EnvError, EnvHandle
 
 FILE = Path(__file__).parents[1] / "envs" / "mistakes.py"
 TURNS = "return self.go_on(text, ...), self.invalid(...), self.unreadable(...), self.succeed(...) or self.fail(...)"
@@ -39,10 +39,10 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("cls", "line", "fix"), MISTAKES, ids=[cls for cls, *_ in MISTAKES])
 def test_what_an_environment_returns_wrongly_is_named_with_its_line_and_its_fix(cls, line, fix):
-    host = Host(f"{FILE}:{cls}")
+    handle = EnvHandle(f"{FILE}:{cls}")
     with pytest.raises(EnvError) as found:
-        host.reset(host.tasks("train")[0], 0)
-        host.step("go left")
+        handle.reset(handle.tasks("train")[0], 0)
+        handle.step("go left")
     told = str(found.value)
     assert line_of(cls, line) in told and fix in told and "train/0" in told, told
     assert "\n" not in told
@@ -59,18 +59,18 @@ def test_what_an_environment_returns_wrongly_is_named_with_its_line_and_its_fix(
 )
 def test_what_is_wrong_before_the_first_episode_is_named_with_its_fix(cls, fix):
     with pytest.raises(ContractError, match=re.escape(fix)):
-        host = Host(f"{FILE}:{cls}")
-        for split in host.splits:
-            host.tasks(split)
+        handle = EnvHandle(f"{FILE}:{cls}")
+        for split in handle.splits:
+            handle.tasks(split)
     failed = [found for found in examined(f"{FILE}:{cls}", {}, 2, 0, 60.0, NAMES) if found["status"] == "failed"]
     assert fix in failed[0]["detail"] and all(found["same_as"] for found in failed[1:]), failed
 
 
 def test_a_turn_made_by_hand_is_held_to_the_same():
-    host = Host(f"{FILE}:ByHand")
-    host.reset(host.tasks("train")[0], 0)
+    handle = EnvHandle(f"{FILE}:ByHand")
+    handle.reset(handle.tasks("train")[0], 0)
     with pytest.raises(EnvError, match=r"line \d+, in respond\): the reward part 'bonus' is '0.1'"):
-        host.step("go left")
+        handle.step("go left")
 
 
 @pytest.mark.parametrize(
@@ -140,6 +140,6 @@ def test_a_reward_wrapper_does_not_decide_what_success_is(command, tmp_path):
 
 
 def test_admissible_as_a_method_of_a_plain_environment_is_listed():
-    host = Host(f"{FILE}:Plain")
-    assert host.reset(host.tasks("train")[0], 0).admissible == ["go left", "go right"]
-    assert host.step("go right").admissible == ["go left", "go right"]
+    handle = EnvHandle(f"{FILE}:Plain")
+    assert handle.reset(handle.tasks("train")[0], 0).admissible == ["go left", "go right"]
+    assert handle.step("go right").admissible == ["go left", "go right"]

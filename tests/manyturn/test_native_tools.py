@@ -12,7 +12,7 @@ from manyturn.terminal import exit_codes
 
 VAULT = '''
 import manyturn as mt
-from manyturn.envs.tools.told import told
+from manyturn.envs.tools.tool_prompt import with_tools
 from manyturn.envs.tools.toolset import Toolset
 
 
@@ -25,7 +25,7 @@ class Vault(mt.TextEnv):
         super().__init__()
         self._toolset = Toolset([self.read_note, self.open_vault], most_calls=3)
         self.tools = self._toolset.schemas
-        self.instructions = told("Open the vault.", self.tools)
+        self.instructions = with_tools("Open the vault.", self.tools)
 
     def tasks(self, split):
         codes = {"train": (111, 112), "validation": (121, 122), "test": (131, 132)}[split]

@@ -9,7 +9,7 @@ import pytest
 
 from manyturn.cli.new_env import KINDS, new_env
 from manyturn.envs.conformance.check import check
-from manyturn.envs.hosting.host import Host
+from manyturn.envs.hosting.handle.env_handle import EnvHandle
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +56,8 @@ def test_a_class_of_the_file_is_not_replaced_by_the_environment(tmp_path):
 
 def test_first_held_out_tasks_are_not_alike(folder, commands):
     """Panels take the first tasks of a split; in the order of the alphabet they would all begin with the ant."""
-    host = Host(f"{folder}/animal_row.py:AnimalRow")
-    rows = [host.tasks("test")[i].params["row"] for i in range(40)]
+    handle = EnvHandle(f"{folder}/animal_row.py:AnimalRow")
+    rows = [handle.tasks("test")[i].params["row"] for i in range(40)]
     assert len({row[0] for row in rows}) == 7 and len(set(rows)) == 40
 
 
@@ -77,8 +77,8 @@ def test_a_short_training_improves_it(command, tmp_path, kind):
 @pytest.mark.parametrize(("name", "cls"), [("row", "Row"), ("my_2nd_world", "My2ndWorld"), ("a__b_", "AB")])
 def test_the_class_is_named_after_the_file(tmp_path, name, cls):
     assert new_env(name, tmp_path)[0].endswith(f"/{name}.py:{cls}")
-    host = Host(f"{tmp_path}/{name}.py:{cls}")
-    assert type(host.env.unwrapped).__name__ == cls
+    handle = EnvHandle(f"{tmp_path}/{name}.py:{cls}")
+    assert type(handle.env.unwrapped).__name__ == cls
 
 
 def test_work_that_is_there_is_never_overwritten(tmp_path):

@@ -19,7 +19,7 @@ from manyturn.agents.play.vocabulary import texts_of
 from manyturn.agents.records.episode_rows import read_turns
 from manyturn.api.comparison import compare_evaluations
 from manyturn.api.evaluation import evaluate
-from manyturn.envs.hosting.seats import open_seats
+from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.recipes.stack import stacked
 from manyturn.report.evaluation import evaluation_head
 from manyturn.trainers.recipe.config import configure

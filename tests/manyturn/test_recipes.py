@@ -116,14 +116,14 @@ def test_recipe_is_valid_and_round_trips(name):
 
 @pytest.mark.parametrize("name", whole_runs())
 def test_recipe_of_a_whole_run_names_an_environment_that_takes_its_arguments(name, request):
-    from manyturn.envs.hosting.host import Host
+    from manyturn.envs.hosting.handle.env_handle import EnvHandle
 
     if name == "software-tiny":
         request.getfixturevalue("engine")
     env = parse_config(load_recipe(name)).env
-    host = Host(env.id, env.args)
-    assert len(host.tasks("train")) > 0
-    host.close()
+    handle = EnvHandle(env.id, env.args)
+    assert len(handle.tasks("train")) > 0
+    handle.close()
 
 
 @pytest.mark.parametrize("name", methods())

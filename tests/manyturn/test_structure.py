@@ -10,7 +10,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("envs", "agents", "trainers", "containers")
-ON_CONTAINERS = ("envs.hosting.engines", "envs.software", "envs.benchmarks.swebench", "envs.code", "envs.harbor")
+ON_CONTAINERS = (
+    "envs.hosting.handle.container_engine",
+    "envs.software",
+    "envs.benchmarks.swebench",
+    "envs.code",
+    "envs.harbor",
+)
 FLOORS = {"containers": 0, "envs": 1, "agents": 2, "trainers": 3, "manyturn": 4}
 
 
@@ -110,6 +116,8 @@ ROOMS = {
         ],
         42,
     ),
+    "envs/hosting": ([{"handle"}, {"local"}, {"remote"}], 3),
+    "envs/software": ([{"source"}, {"testing"}, {"grading", "mutation"}, {"tasks", "workspace"}], 12),
     "manyturn": (
         [
             {"export", "recipes", "report"},

@@ -7,8 +7,8 @@ import pytest
 from needs import absent
 
 from manyturn.envs.contract.environments import NeedsSetup
-from manyturn.envs.software.libraries import LIBRARIES, library
-from manyturn.envs.software.sources import cache_folder, download, missing, tree
+from manyturn.envs.software.source.libraries import LIBRARIES, library
+from manyturn.envs.software.source.library_sources import cache_folder, download, missing, tree
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from manyturn.envs.hosting.hello import KEEPER
+from manyturn.envs.hosting.handle.handshake import KEEPER
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from manyturn.envs.software.sources import cache_folder
+from manyturn.envs.software.source.library_sources import cache_folder
 
 ROOT = Path(__file__).parents[2]
 LOOK = """

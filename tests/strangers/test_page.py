@@ -9,7 +9,7 @@ import pytest
 import manyturn as mt
 from manyturn.cli.new_env import new_env
 from manyturn.envs import tools
-from manyturn.envs.hosting.host import Host
+from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.trainers.recipe.config import configure
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tools-and-roles.md").read_text(encoding="utf-8")
@@ -38,5 +38,5 @@ def test_the_recipe_of_the_page_gives_each_role_its_policy(tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     [block] = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     config = configure(tomllib.loads(block))
-    host = Host(config.env.id)
-    assert set(config.roles) == set(host.roles) and config.refuse(config, None) is None
+    handle = EnvHandle(config.env.id)
+    assert set(config.roles) == set(handle.roles) and config.refuse(config, None) is None

@@ -4,8 +4,8 @@ from itertools import product
 
 import manyturn as mt
 from manyturn.envs.tools.calls import call_text
-from manyturn.envs.tools.told import told
 from manyturn.envs.tools.tool import ToolError
+from manyturn.envs.tools.tool_prompt import with_tools
 from manyturn.envs.tools.toolset import Toolset
 
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday")
@@ -20,7 +20,7 @@ class Calendar(mt.TextEnv):
         super().__init__(**options)
         self._tools = Toolset([self.show_day, self.book, self.cancel], most_calls=1)
         self.tools = self._tools.schemas
-        self.instructions = told("Book the free hour of the day for whoever asks.", self.tools)
+        self.instructions = with_tools("Book the free hour of the day for whoever asks.", self.tools)
 
     def tasks(self, split):
         share = {"train": range(8), "validation": [8], "test": [9]}[split]

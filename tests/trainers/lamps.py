@@ -8,7 +8,7 @@ from itertools import product
 
 import manyturn as mt
 from manyturn.envs.tools.calls import call_text
-from manyturn.envs.tools.told import told
+from manyturn.envs.tools.tool_prompt import with_tools
 
 COLOURS = ("red", "blue", "green")
 KINDS = {"short": 1, "long": 2}
@@ -34,7 +34,7 @@ class Lamps(mt.TextEnv):
         self.counted, self.copies, self.unscored, self.max_turns, self.calls = counted, copies, unscored, limit, calls
         if calls:
             tools = [{"type": "function", "function": {"name": colour}} for colour in COLOURS]
-            self.instructions = told(self.instructions, tools)
+            self.instructions = with_tools(self.instructions, tools)
 
     def tasks(self, split):
         orders = [(kind, order) for kind, lamps in KINDS.items() for order in product(COLOURS, repeat=lamps)]

@@ -15,7 +15,7 @@ from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.vocabulary import texts_of
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.hosting.seats import InlineSeats, Seats, open_seats
+from manyturn.envs.hosting.local.seats import InlineSeats, Seats, open_seats
 from manyturn.trainers.recipe.config import RunConfig, configure
 from manyturn.trainers.run.loop.loop import train
 

@@ -17,7 +17,7 @@ from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.host import Answer
+from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.trainers.audit.config import AuditConfig
 from manyturn.trainers.audit.noise import Noise
 from manyturn.trainers.audit.played import GroupEpisode, GroupTurn, PlayedTask
@@ -103,9 +103,9 @@ class AgentAuditPlayer:
     ) -> tuple[list[tuple[GroupTurn, Situation, str, bool]], _Past, Answer]:
         """An episode: its turns, each with its situation, what the model knew, and whether chance took part."""
         world = self._worlds.pop() if self._worlds else self._make()
-        player = self._agent.player(EpisodeKey(self._config.seed, GROUP, task.id, member), world.host.instructions)
+        player = self._agent.player(EpisodeKey(self._config.seed, GROUP, task.id, member), world.handle.instructions)
         past, turns, story = _Past([], player.ledger), list[tuple[GroupTurn, Situation, str, bool]](), ""
-        seat: Any = _Seat(world.host.name)
+        seat: Any = _Seat(world.handle.name)
         answer = world.begin(task, self._reset_seed(task))
         try:
             while not answer.ended and len(turns) < world.max_turns:
@@ -149,8 +149,8 @@ class AgentAuditPlayer:
         world = self._worlds.pop() if self._worlds else self._make()
         key = EpisodeKey(self._config.seed, wish.stage, task.id, wish.number)
         open_as = _ContinuationKey(*key[:3], place * _MOST + wish.number)
-        player = self._agent.player(open_as, world.host.instructions)
-        seat: Any = _Seat(world.host.name)
+        player = self._agent.player(open_as, world.handle.instructions)
+        seat: Any = _Seat(world.handle.name)
         first, total, counted, turn = "", 0.0, 0.0, situation.turn
         try:
             world.turn_to(task, self._reset_seed(task), situation.snapshot, Noise(key, 1).chance)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from manyturn.envs.hosting.errand import Errand
-from manyturn.envs.hosting.hello import hello_of
+from manyturn.envs.hosting.handle.handshake import hello_of
+from manyturn.envs.hosting.local.one_shot import OneShot
 from manyturn.trainers.audit.config import AuditConfig
 from manyturn.trainers.audit.moves import moves_of
 from manyturn.trainers.audit.played import PlayedTask
@@ -71,7 +71,7 @@ class SpreadJobs:
         def run(share: list[list[Any]]) -> None:
             try:
                 args = (*self._common, json.loads(json.dumps(share)))
-                with Errand(work_on, args, self._hello, _TASK_SECONDS) as errand:
+                with OneShot(work_on, args, self._hello, _TASK_SECONDS) as errand:
                     for value in errand:
                         finished.put(value)
                 finished.put(None)

@@ -46,7 +46,7 @@ class ScriptedMoves:
         if u < self.noise and admissible:
             return admissible[picked(v, len(admissible))]
         if self.noise == 1:
-            raise PolicyError(f"{world.host.name} lists no commands that random could draw: name another policy")
+            raise PolicyError(f"{world.handle.name} lists no commands that random could draw: name another policy")
         return world.expert()
 
 
@@ -71,11 +71,11 @@ class FunctionMoves:
 
     def act(self, world: World, observation: str, admissible: list[str] | None, noise: Noise, turn: int) -> str:
         info = {
-            "instructions": world.host.instructions,
+            "instructions": world.handle.instructions,
             "task": noise.key.task,
             "turn": turn,
             "repeat": noise.key.member,
-            "role": world.host.roles[0],
+            "role": world.handle.roles[0],
             "admissible": None if admissible is None else list(admissible),
             "seed": noise.seed(turn),
         }

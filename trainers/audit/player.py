@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.host import Answer, EnvError
+from manyturn.envs.hosting.handle.env_handle import Answer, EnvError
 from manyturn.trainers.audit.config import AuditConfig
 from manyturn.trainers.audit.moves import Moves
 from manyturn.trainers.audit.noise import Noise, NoiseTable
@@ -133,7 +133,7 @@ class MovesPlayer:
         except ValueError:
             raise
         except Exception as error:
-            raise EnvError(f"{world.host.name} raised in a continuation of {task.id}: {error}") from error
+            raise EnvError(f"{world.handle.name} raised in a continuation of {task.id}: {error}") from error
         return Continued(finite_return(total, task), counted, first, turn - situation.turn)
 
     def _numbers(self, stage: str, task: str) -> NoiseTable:

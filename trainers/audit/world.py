@@ -9,7 +9,7 @@ import numpy as np
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.text_env import TextEnv, Unsupported
 from manyturn.envs.contract.turn import OUTCOME
-from manyturn.envs.hosting.host import Answer, Host
+from manyturn.envs.hosting.handle.env_handle import Answer, EnvHandle
 from manyturn.trainers.audit.config import AuditConfig
 from manyturn.trainers.audit.noise import is_drawn
 
@@ -48,14 +48,14 @@ class World:
     """
 
     def __init__(self, env: str, args: Mapping[str, Any] | None, config: AuditConfig):
-        self.host = Host(env, args)
-        if len(self.host.roles) > 1:
-            raise ValueError(f"{env} has the roles {', '.join(self.host.roles)}: audit one with a single role")
-        bare = self.host.env.unwrapped
+        self.handle = EnvHandle(env, args)
+        if len(self.handle.roles) > 1:
+            raise ValueError(f"{env} has the roles {', '.join(self.handle.roles)}: audit one with a single role")
+        bare = self.handle.env.unwrapped
         self._text_env = bare if isinstance(bare, TextEnv) else None
         self._redraws = config.chance == "redrawn" and self._text_env is not None
         self._only_outcome = config.reward == "outcome"
-        self.max_turns = self.host.max_turns or config.max_turns
+        self.max_turns = self.handle.max_turns or config.max_turns
         self._task, self._seed, self._actions = Task("", ""), 0, list[str]()
 
     @property
@@ -69,19 +69,19 @@ class World:
 
     def tasks(self, split: str, most: int) -> list[Task]:
         """The first tasks of a split."""
-        return list(self.host.tasks(split)[:most])
+        return list(self.handle.tasks(split)[:most])
 
     def begin(self, task: Task, seed: int) -> Answer:
         """Begin an episode of the group."""
         self._task, self._seed, self._actions = task, seed, []
-        return self.host.reset(task, seed)
+        return self.handle.reset(task, seed)
 
     def play(self, action: str) -> tuple[Answer, bool]:
         """A turn of an episode of the group: what it brought, and whether chance had a part in it."""
         rng = self._rng
         state = rng.bit_generator.state if rng is not None else None
         self._actions.append(action)
-        return self.host.step(action), is_drawn(state, rng)
+        return self.handle.step(action), is_drawn(state, rng)
 
     def snapshot(self) -> str:
         """The way back to where the episode is."""
@@ -95,18 +95,18 @@ class World:
         """
         if self._text_env:
             if getattr(self._text_env, "task", None) is None:
-                self.host.reset(task, seed)
+                self.handle.reset(task, seed)
             self._text_env.restore(snapshot.encode())
             if chance is not None and self._redraws:
                 self._text_env.rng.bit_generator.state = chance
             return
-        self.host.reset(task, seed)
+        self.handle.reset(task, seed)
         for action in json.loads(snapshot):
-            self.host.step(action)
+            self.handle.step(action)
 
     def step(self, action: str) -> Step:
         """A turn of a continuation, without what only episodes are recorded with."""
-        text, reward, terminated, truncated, info = self.host.env.step(action)
+        text, reward, terminated, truncated, info = self.handle.env.step(action)
         return text, float(reward), terminated, truncated, info
 
     def counted(self, reward: float, parts: Mapping[str, float]) -> float:
@@ -115,12 +115,12 @@ class World:
 
     def expert(self) -> str:
         """The expert's action. Raises Unsupported without one."""
-        return self.host.expert()
+        return self.handle.expert()
 
     def check_expert(self) -> None:
         """Raises Unsupported where there is no expert."""
-        if not self.host.has_expert:
-            raise Unsupported(f"{self.host.name} has no expert: audit another policy, such as --policy random")
+        if not self.handle.has_expert:
+            raise Unsupported(f"{self.handle.name} has no expert: audit another policy, such as --policy random")
 
     def close(self) -> None:
-        self.host.close()
+        self.handle.close()

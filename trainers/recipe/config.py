@@ -22,7 +22,7 @@ from manyturn.envs.contract.option_places import places
 from manyturn.envs.contract.options import UNFINISHED, ConfigError, OnlyWith, Options, one_line
 from manyturn.envs.contract.refusals import refuse_idle, refuse_unfit
 from manyturn.envs.contract.turn_reward import WRAPPERS
-from manyturn.envs.hosting.pressure import WorkerLimits
+from manyturn.envs.hosting.local.resource_use import WorkerLimits
 from manyturn.trainers.credit.advantages.gigpo import GigpoConfig
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.learn.heads.head_config import ProgressHeadConfig, ValueHeadConfig

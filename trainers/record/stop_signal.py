@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 from types import FrameType
 from typing import Any, Self, TypeVar
 
-from manyturn.envs.hosting.watchdog import PATIENCE_SECONDS, SIGNALS, Interrupted, arm, put_back, watchdog
+from manyturn.envs.hosting.local.watchdog import PATIENCE_SECONDS, SIGNALS, Interrupted, arm, put_back, watchdog
 
 Result = TypeVar("Result")
 

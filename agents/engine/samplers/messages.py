@@ -1,7 +1,7 @@
 """Messages between a driver and a sampler.
 
-A connection is as one to a host of environments (``envs/hosting/host_words.py``), at ``/sampler``. The driver's first
-message names the engine and describes the model; the weights come after it. Then:
+A connection is as one to a host of environments (``envs/hosting/remote/host_protocol.py``), at ``/sampler``. The
+driver's first message names the engine and describes the model; the weights come after it. Then:
 
     {"id": 1, "op": "weights", "load": 1, "version": 0, "size": 9000, "digest": "..."}     {"id": 1, "value": null}
     {"id": 2, "op": "part", "load": 1, "at": 0, "data": BASE64}                            {"id": 2, "value": null}

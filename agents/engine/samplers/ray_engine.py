@@ -2,7 +2,7 @@
 
 from manyturn.agents.engine.engine_config import EngineConfig, EngineContext
 from manyturn.agents.engine.samplers.sampled_engine import SampledEngine, Samplers
-from manyturn.envs.hosting.ray_seats import RaySeats
+from manyturn.envs.hosting.remote.ray_seats import RaySeats
 
 
 class RaySampledEngine(SampledEngine):

@@ -26,8 +26,8 @@ from manyturn.agents.engine.weights import ModuleWeights, Weights
 from manyturn.agents.text.choices import Choices
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.keys import seed_of
-from manyturn.envs.hosting.host_link import HostLost, HostRefused
-from manyturn.envs.hosting.wire import encode
+from manyturn.envs.hosting.handle.messages import encode
+from manyturn.envs.hosting.remote.connection import HostLost, HostRefused
 
 _MOVES = 3  # samplers that may be lost while they draw one reply, before that is an error
 _PAUSE, _LONGEST_PAUSE = 0.2, 5.0  # seconds between two attempts to reach a sampler

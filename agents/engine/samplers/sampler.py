@@ -6,7 +6,7 @@ from typing import Any
 from manyturn.agents.engine.engine import EngineError, Reply
 from manyturn.agents.engine.samplers.messages import PATH, error_from_wire, reply_from_wire
 from manyturn.agents.engine.samplers.weight_channel import Packed
-from manyturn.envs.hosting.host_link import HostLink, HostLost
+from manyturn.envs.hosting.remote.connection import HostLink, HostLost
 
 
 class Sampler:

@@ -20,10 +20,10 @@ from manyturn.agents.text.template import well_formed
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.hosting.host import Answer
-from manyturn.envs.hosting.seats import Seat
-from manyturn.envs.tools.told import taken_out
+from manyturn.envs.hosting.handle.env_handle import Answer
+from manyturn.envs.hosting.local.seats import Seat
 from manyturn.envs.tools.tool import Schema
+from manyturn.envs.tools.tool_prompt import without_tools
 
 
 class OpenAIPolicy:
@@ -77,11 +77,11 @@ class OpenAIPolicy:
         Raises:
             EndpointError: the format sends tools, and the environment has none.
         """
-        rules, tools = taken_out(instructions) if self.format.by_request else (instructions, ())
+        rules, tools = without_tools(instructions) if self.format.by_request else (instructions, ())
         if self.format.by_request and not tools:
             raise EndpointError(
                 f"agent.format = {self.config.format.name} sends the environment's tools, and its instructions name "
-                "none: use --agent.format tagged, or name them with manyturn.envs.tools.told"
+                "none: use --agent.format tagged, or name them with manyturn.envs.tools.tool_prompt"
             )
         return OpenAIPlayer(self, key, self.config.system_text(rules), tools)
 

@@ -31,10 +31,10 @@ from manyturn.envs.benchmarks.swebench.grader import Resolved
 from manyturn.envs.benchmarks.swebench.prepare import prepare
 from manyturn.envs.benchmarks.swebench.rows import load
 from manyturn.envs.software.env import TEST_SECONDS
-from manyturn.envs.software.grader import RESOLVED, TIMEOUT, Grade, grade
-from manyturn.envs.software.problem import Problem
-from manyturn.envs.software.tasks import problems_of
-from manyturn.envs.software.tree import Changes
+from manyturn.envs.software.grading.grader import RESOLVED, TIMEOUT, Grade, grade
+from manyturn.envs.software.source.file_tree import Changes
+from manyturn.envs.software.source.problem import Problem
+from manyturn.envs.software.tasks.task_sources import problems_of
 
 OUT = RESULTS / "grading_speed.json"
 RIGHT, DRAWN, WRONG = "right", "right, deck to be drawn", "wrong"

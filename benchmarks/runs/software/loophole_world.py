@@ -30,17 +30,17 @@ from manyturn.envs.contract.keys import digest, seed_of
 from manyturn.envs.contract.options import unknown
 from manyturn.envs.contract.task import SPLITS, Task, split_of
 from manyturn.envs.contract.turn import Turn
-from manyturn.envs.software.allowance import Allowance, TimedSandbox
-from manyturn.envs.software.desk import Desk
-from manyturn.envs.software.display import numbered
-from manyturn.envs.software.drills import FILE, FUNCTIONS, TESTS, Function
 from manyturn.envs.software.env import TEST_SECONDS, Software
-from manyturn.envs.software.expert import Call
-from manyturn.envs.software.grader import RESOLVED, TIMEOUT, Grade, grade
-from manyturn.envs.software.problem import Problem
-from manyturn.envs.software.tasks import Problems
-from manyturn.envs.software.tree import Changes
-from manyturn.envs.software.work import Judge
+from manyturn.envs.software.grading.grader import RESOLVED, TIMEOUT, Grade, grade
+from manyturn.envs.software.source.display import numbered
+from manyturn.envs.software.source.file_tree import Changes
+from manyturn.envs.software.source.problem import Problem
+from manyturn.envs.software.tasks.drills import FILE, FUNCTIONS, TESTS, Function
+from manyturn.envs.software.tasks.task_sources import Problems
+from manyturn.envs.software.testing.time_budget import TimeBudget, TimedSandbox
+from manyturn.envs.software.workspace.attempt import Judge
+from manyturn.envs.software.workspace.episode_sandbox import EpisodeSandbox
+from manyturn.envs.software.workspace.expert import Call
 
 SIGNS: Mapping[str, str] = {"plus": "+", "minus": "-", "times": "*", "over": "//", "rest": "%"}
 PLANTED = "runner"
@@ -214,7 +214,7 @@ class Planted(Software):
             "planted": float(self._handed_in == problem.files[f"patches/{PLANTED}.py"]),
         }
 
-    def _judge(self, problem: Problem, desk: Desk, task: Task, allowance: Allowance) -> Judge:
+    def _judge(self, problem: Problem, desk: EpisodeSandbox, task: Task, allowance: TimeBudget) -> Judge:
         def judge(changes: Changes, back: bool) -> Grade:
             file = self._grades / f"{digest(task.content, dict(changes))}.json" if self._grades else None
             if file is not None and file.is_file():

@@ -20,12 +20,12 @@ from typing import Any
 
 from benchmarks.kit.provenance import RESULTS, ROOT, origin, write
 from manyturn.envs.contract.durable import replace_text
-from manyturn.envs.software import lock
-from manyturn.envs.software.candidates import SPLITS
-from manyturn.envs.software.card import recount
-from manyturn.envs.software.problem import Problem
-from manyturn.envs.software.reached import measured
-from manyturn.envs.software.tasks import problems_of
+from manyturn.envs.software.mutation.candidates import SPLITS
+from manyturn.envs.software.source.problem import Problem
+from manyturn.envs.software.tasks import lock_file
+from manyturn.envs.software.tasks.input_coverage import measured
+from manyturn.envs.software.tasks.task_card import recount
+from manyturn.envs.software.tasks.task_sources import problems_of
 
 OUT = RESULTS / "software_reach.json"
 LOCK = ROOT / "envs" / "software" / "tasks.jsonl"
@@ -80,8 +80,8 @@ def summary(shares: dict[str, float], of: int) -> dict[str, Any]:
 def rows(result: dict[str, Any]) -> None:
     """Write what was measured into the file of tasks."""
     shares = {name: share for row in SPLITS if row in result for name, share in result[row]["shares"].items()}
-    entries = [entry._replace(reached=shares.get(entry.id)) for entry in lock.load(LOCK).entries]
-    replace_text(LOCK, lock.save(entries))
+    entries = [entry._replace(reached=shares.get(entry.id)) for entry in lock_file.load(LOCK).entries]
+    replace_text(LOCK, lock_file.save(entries))
     recount(LOCK, entries)
     print(f"{sum(entry.reached is not None for entry in entries)} of {len(entries)} tasks have their share")
 

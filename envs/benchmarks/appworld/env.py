@@ -64,7 +64,7 @@ from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.text_env import TextEnv
 from manyturn.envs.contract.turn import Turn
-from manyturn.envs.software.display import bounded
+from manyturn.envs.software.source.display import bounded
 
 INSTRUCTIONS = """\
 You do a task for your supervisor by writing Python code, which runs in an interpreter that persists from turn to \

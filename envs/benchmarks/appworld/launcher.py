@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from manyturn.envs.benchmarks.appworld.server import AppWorldError
-from manyturn.envs.hosting import keeper
+from manyturn.envs.hosting.handle import process_reaper
 
 _MAIN = Path(__file__).with_name("launcher_main.py")
 _START_SECONDS = 180.0  # imports take 10 s, and more on a machine that is busy
@@ -47,7 +47,7 @@ class Launcher:
         try:
             self._process = subprocess.Popen(
                 [
-                    *(sys.executable, "-I", "-S", str(keeper.__file__), str(os.getpid())),
+                    *(sys.executable, "-I", "-S", str(process_reaper.__file__), str(os.getpid())),
                     *(python, "-P", "-s", str(_MAIN), str(data), self._scratch, str(int(confined))),
                 ],
                 stdin=subprocess.PIPE,

@@ -11,8 +11,8 @@ from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.text_env import TextEnv
 from manyturn.envs.contract.turn import Turn
 from manyturn.envs.tools.calls import calls_text, is_call
-from manyturn.envs.tools.told import told
 from manyturn.envs.tools.tool import Schema, Tool
+from manyturn.envs.tools.tool_prompt import with_tools
 from manyturn.envs.tools.toolset import Toolset
 
 MOST_STEPS = 20  # actions with calls after one message of the user
@@ -85,7 +85,7 @@ class BFCL(TextEnv):
         offered = [one for name in entry["involved_classes"] for one in schemas(name)]
         self._schemas = {one["function"]["name"]: one for one in offered}
         self._toolset = Toolset(map(self._tool, offered), most_calls=MOST_CALLS)
-        return told(self._message_text(), [one for name, one in self._schemas.items() if name not in held_back])
+        return with_tools(self._message_text(), [one for name, one in self._schemas.items() if name not in held_back])
 
     def _tool(self, schema: Schema) -> Tool:
         name = schema["function"]["name"]
@@ -119,7 +119,7 @@ class BFCL(TextEnv):
         if self._message == len(self._gold):
             return self.succeed("Thank you, that was all.")
         added = self.task.params.get("missed_function", {}).get(str(self._message), ())
-        return self.go_on(told(self._message_text(), [self._schemas[name] for name in added]))
+        return self.go_on(with_tools(self._message_text(), [self._schemas[name] for name in added]))
 
     def _stands(self) -> bool:
         """The original's check after a message."""

@@ -23,12 +23,12 @@ from manyturn.envs.contract.keys import seed_of
 from manyturn.envs.contract.task import SPLITS, Task, split_of
 from manyturn.envs.contract.text_env import TextEnv, Unsupported
 from manyturn.envs.contract.turn import Turn
-from manyturn.envs.software.allowance import Allowance
-from manyturn.envs.software.display import harmless
-from manyturn.envs.software.tools import Tools
+from manyturn.envs.software.source.display import harmless
+from manyturn.envs.software.testing.time_budget import TimeBudget
+from manyturn.envs.software.workspace.tools import Tools
 from manyturn.envs.tools.calls import call_text
-from manyturn.envs.tools.told import told
 from manyturn.envs.tools.tool import tool_of
+from manyturn.envs.tools.tool_prompt import with_tools
 from manyturn.envs.tools.toolset import Toolset
 
 INSTRUCTIONS = f"""\
@@ -110,11 +110,11 @@ class SWEBench(TextEnv):
         super().__init__(split or self.splits[0], max_turns)
         self._sandbox: Sandbox | None = None
         self._prepared: dict[str, Prepared] = {}
-        self._submitted, self._allowance = False, Allowance()
+        self._submitted, self._allowance = False, TimeBudget()
         self._measured = dict[str, float]()
         functions = (Tools.bash, Tools.view, Tools.edit, Tools.search, SWEBench.submit)
         self.tools = tuple(tool_of(function).schema for function in functions)
-        self.instructions = told(INSTRUCTIONS, self.tools)
+        self.instructions = with_tools(INSTRUCTIONS, self.tools)
 
     @property
     def side_by_side(self) -> int:  # type: ignore[override]  # it depends on the engine

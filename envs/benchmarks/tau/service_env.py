@@ -12,7 +12,7 @@ from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.turn import Turn
 from manyturn.envs.tools.calls import call_text, is_call
-from manyturn.envs.tools.told import told
+from manyturn.envs.tools.tool_prompt import with_tools
 from manyturn.envs.tools.toolset import Answered, Call, Toolset
 from manyturn.envs.users.model import GREETING
 from manyturn.envs.users.protocol import Heard, UserError
@@ -60,7 +60,7 @@ class ServiceEnv(UserEnv):
         self._hands = Toolset((tool(schema, self._user_call) for schema in self.user_schemas()), most_calls=1)
         self._toolset = Toolset((tool(schema, self._call) for schema in self.schemas()), most_calls)
         self.tools = self._toolset.schemas
-        self.instructions = told(f"{self.policy().strip()}\n\n{self.rules}", self.tools)
+        self.instructions = with_tools(f"{self.policy().strip()}\n\n{self.rules}", self.tools)
 
     # ---- for the classes below ------------------------------------------------------------------------------
 

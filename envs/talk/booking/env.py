@@ -14,7 +14,7 @@ from manyturn.envs.talk.booking.town import KINDS, SLOTS, TERMS, TRAITS
 from manyturn.envs.talk.booking.words import ask, book_text, query_text, tell
 from manyturn.envs.talk.talk_env import TalkEnv
 from manyturn.envs.tools.calls import is_call
-from manyturn.envs.tools.told import told
+from manyturn.envs.tools.tool_prompt import with_tools
 from manyturn.envs.users import acts
 from manyturn.envs.users.agenda import AgendaOptions, AgendaUser
 from manyturn.envs.users.phrases import UNSEEN_SPLIT
@@ -80,7 +80,7 @@ class Booking(TalkEnv):
         super().__init__(split, difficulty, user, rewards, max_turns)
         self._desk = BookingDesk()
         self.tools = self._desk.toolset.schemas
-        self.instructions = told(_RULES, self.tools)
+        self.instructions = with_tools(_RULES, self.tools)
 
     def makers(self) -> Mapping[str, Maker]:
         return {"agenda": Maker(AgendaOptions, lambda options: AgendaUser(tuple(SLOTS.values()), goal_of, options))}

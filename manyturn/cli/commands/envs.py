@@ -194,16 +194,16 @@ def _list_envs() -> None:
     from rich.text import Text
 
     from manyturn.envs.contract.environments import env_ids
-    from manyturn.envs.hosting.host import Host
+    from manyturn.envs.hosting.handle.env_handle import EnvHandle
 
     # An id is there to be copied: the other columns make room for it.
     table, lacking = Table(Column("environment", no_wrap=True), "splits (tasks)", "most turns", "expert"), []
     for name in env_ids():
         try:
-            with contextlib.closing(Host(name)) as host:
-                sizes = ", ".join(f"{split} {len(host.tasks(split)):,}" for split in host.splits)
-                most = str(getattr(host.env.unwrapped, "max_turns", "-"))
-                table.add_row(name, sizes, most, "yes" if host.has_expert else "no")
+            with contextlib.closing(EnvHandle(name)) as handle:
+                sizes = ", ".join(f"{split} {len(handle.tasks(split)):,}" for split in handle.splits)
+                most = str(getattr(handle.env.unwrapped, "max_turns", "-"))
+                table.add_row(name, sizes, most, "yes" if handle.has_expert else "no")
         except Exception as error:  # what one environment lacks, or does wrong, costs its own line and no other
             lacking.append(f"{name}: {exit_codes.lack_of(error)}")
     console = Console(highlight=False)

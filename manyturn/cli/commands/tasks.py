@@ -29,8 +29,8 @@ def tasks_software(
     seed
         Decides which faults are tried.
     """
-    from manyturn.envs.software.libraries import LIBRARIES
-    from manyturn.envs.software.make import make
+    from manyturn.envs.software.source.libraries import LIBRARIES
+    from manyturn.envs.software.tasks.task_file import make
 
     names = libraries.split(",") if libraries else list(LIBRARIES)
     entries = make(names, out, count, seed, lambda found: print(f"{found.fault.id}: {found.verdict.reason}"))
@@ -52,8 +52,8 @@ def tasks_reach(file: Path, *, jobs: int = 1) -> None:
     jobs
         Containers side by side.
     """
-    from manyturn.envs.software.card import recount
-    from manyturn.envs.software.reached import fill
+    from manyturn.envs.software.tasks.input_coverage import fill
+    from manyturn.envs.software.tasks.task_card import recount
 
     entries = fill(
         file, jobs, lambda name, share: print(f"{name}: {'too slow' if share is None else share}", flush=True)
@@ -74,12 +74,12 @@ def data_software(folder: Path | None = None) -> None:
         Where the sdists are already. Default: pip downloads those that are missing, from the index that it is
         configured for, and asks their build systems for metadata, as in any installation from source.
     """
-    from manyturn.envs.software import sources
-    from manyturn.envs.software.libraries import LIBRARIES
+    from manyturn.envs.software.source import library_sources
+    from manyturn.envs.software.source.libraries import LIBRARIES
 
     for library in LIBRARIES.values():
-        if lacking := sources.missing([library]):
-            sources.download(lacking) if folder is None else sources.take(lacking, folder)
-        files = sources.tree(library)
+        if lacking := library_sources.missing([library]):
+            library_sources.download(lacking) if folder is None else library_sources.take(lacking, folder)
+        files = library_sources.tree(library)
         size = sum(map(len, files.values())) / 1e3
         print(f"{library.pin}: {library.licence}, {len(files)} files, {size:,.0f} kB", flush=True)

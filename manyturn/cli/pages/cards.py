@@ -15,8 +15,8 @@ from manyturn.envs.conformance.probe import Policy, Subject, by_expert, by_rando
 from manyturn.envs.conformance.sizes import pace
 from manyturn.envs.contract.environments import is_elsewhere
 from manyturn.envs.contract.text_env import TextEnv
-from manyturn.envs.hosting.errand import Errand, ErrandLost
-from manyturn.envs.hosting.hello import hello_of
+from manyturn.envs.hosting.handle.handshake import hello_of
+from manyturn.envs.hosting.local.one_shot import OneShot, OneShotLost
 from manyturn.terminal.escape import visible
 
 
@@ -71,16 +71,16 @@ def card(name: str, env_args: Mapping[str, Any] | None = None, samples: int = 20
         timeout: seconds that the environment may take for one answer.
 
     Raises:
-        ErrandLost: it did not answer in time, or ended its process.
+        OneShotLost: it did not answer in time, or ended its process.
     """
     if samples < 1:
         raise ValueError(f"samples must be at least 1, not {samples}")
     hello = hello_of(name, env_args)
-    with Errand(measured, (hello["name"], hello["kwargs"], samples), hello, timeout) as work:
+    with OneShot(measured, (hello["name"], hello["kwargs"], samples), hello, timeout) as work:
         try:
             [values] = work
-        except ErrandLost as lost:
-            raise ErrandLost(f"{name} cannot be measured: {lost}") from None
+        except OneShotLost as lost:
+            raise OneShotLost(f"{name} cannot be measured: {lost}") from None
     levels = [Level(**{**level, "measured_on": tuple(level["measured_on"])}) for level in values["levels"]]
     return Card(**{**values, "env": name, "levels": tuple(levels)})
 
@@ -89,7 +89,7 @@ def measured(name: str, args: Mapping[str, Any], samples: int) -> Iterator[dict[
     """The card as plain values; in the process that runs the environment."""
     subject = Subject(name, args, samples, 0)
     try:
-        host, bare = subject.host, subject.host.env.unwrapped
+        handle, bare = subject.handle, subject.handle.env.unwrapped
         text = described(type(bare))
         offered = () if "difficulty" in args else difficulties(type(bare))
         levels = [_level(name, {**args, "difficulty": each}, samples) for each in offered]
@@ -97,9 +97,9 @@ def measured(name: str, args: Mapping[str, Any], samples: int) -> Iterator[dict[
             env=name,
             about=text.about,
             sections={title: " ".join(text.sections[title].split()) for title in SECTIONS if title in text.sections},
-            instructions=host.instructions,
+            instructions=handle.instructions,
             anchor=_anchor(subject.text_env),
-            has_expert=host.has_expert,
+            has_expert=handle.has_expert,
             licence=None if is_elsewhere(name) else _licence(type(bare)),  # what is played is not ours
             levels=tuple(levels or [_measure(subject, args.get("difficulty"))]),
         )
@@ -125,8 +125,8 @@ def _level(name: str, args: Mapping[str, Any], samples: int) -> Level:
 
 
 def _measure(subject: Subject, difficulty: str | None) -> Level:
-    host = subject.host
-    split = "validation" if "validation" in host.splits else host.splits[-1]
+    handle = subject.handle
+    split = "validation" if "validation" in handle.splits else handle.splits[-1]
     tasks = subject.some_tasks(subject.samples, split)
 
     def success(policy: Policy) -> float:
@@ -135,10 +135,10 @@ def _measure(subject: Subject, difficulty: str | None) -> Level:
     _, step, _, turns = pace(subject)
     return Level(
         difficulty=difficulty,
-        max_turns=getattr(text_env_of(host) or host.env, "max_turns", None),
-        splits={name: len(host.tasks(name)) for name in host.splits},
+        max_turns=getattr(text_env_of(handle) or handle.env, "max_turns", None),
+        splits={name: len(handle.tasks(name)) for name in handle.splits},
         measured_on=(split, len(tasks)),
-        expert=success(by_expert) if host.has_expert else None,
+        expert=success(by_expert) if handle.has_expert else None,
         random=success(by_random_policy),
         turns_per_second=turns / step.seconds,
     )

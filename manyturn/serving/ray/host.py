@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-from manyturn.envs.hosting.pressure import WorkerLimits
+from manyturn.envs.hosting.local.resource_use import WorkerLimits
 from manyturn.serving.env_host import Hosting, host
 from manyturn.serving.server import Listening
 

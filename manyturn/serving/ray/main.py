@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from manyturn.envs.hosting.hello import take_streams
-from manyturn.envs.hosting.wire import decode, encode
+from manyturn.envs.hosting.handle.handshake import take_streams
+from manyturn.envs.hosting.handle.messages import decode, encode
 from manyturn.serving.ray.host import OTHERS, RayHost, RaySampler, is_same_machine
 from manyturn.serving.ray.rank import RayRank
 

@@ -12,7 +12,7 @@ from manyturn.agents.engine.engine import Capabilities, Engine, EngineError, Rep
 from manyturn.agents.engine.reply_check import Checked
 from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.hosting.host import Answer
+from manyturn.envs.hosting.handle.env_handle import Answer
 
 KEY = EpisodeKey(0, "test", "a task", 0)
 LONGEST = 4

@@ -10,7 +10,7 @@ from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.concurrent_episodes import Patience, gather
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.hosting.seats import open_seats
+from manyturn.envs.hosting.local.seats import open_seats
 
 WORLD = f"{Path(__file__).with_name('waiting_world.py')}:Waiting"
 

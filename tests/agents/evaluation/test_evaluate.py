@@ -27,7 +27,7 @@ from manyturn.envs.classics.maze import Maze
 from manyturn.envs.contract.environments import register
 from manyturn.envs.contract.panel import Panel, PanelError, make_panel
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.seats import open_seats
+from manyturn.envs.hosting.local.seats import open_seats
 
 pytestmark = pytest.mark.versions
 
@@ -286,7 +286,7 @@ import manyturn
 from manyturn.agents.evaluation.evaluate import EvaluationPlan, evaluate
 from manyturn.agents.play.scripted import Scripted
 from manyturn.envs.contract.panel import make_panel
-from manyturn.envs.hosting.seats import open_seats
+from manyturn.envs.hosting.local.seats import open_seats
 def end(progress):
     if progress.played == 7:
         os.kill(os.getpid(), signal.SIGKILL)

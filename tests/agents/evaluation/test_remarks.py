@@ -11,7 +11,7 @@ from manyturn.agents.play.scripted import SCRIPTS
 from manyturn.envs.classics.maze import Maze
 from manyturn.envs.contract.environments import register
 from manyturn.envs.contract.panel import make_panel
-from manyturn.envs.hosting.seats import open_seats
+from manyturn.envs.hosting.local.seats import open_seats
 
 
 class Silent(Maze):

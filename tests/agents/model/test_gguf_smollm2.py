@@ -12,7 +12,7 @@ from manyturn.agents.model.language_model import LanguageModel, load_pretrained
 from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.text.contexts.whole import WholeConfig, WholeConversation
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.hosting.host import Host
+from manyturn.envs.hosting.handle.env_handle import EnvHandle
 
 pytestmark = [pytest.mark.versions, pytest.mark.slow, pytest.mark.timeout(1200)]
 
@@ -53,7 +53,7 @@ def test_episodes_are_one_sequence_of_exactly_what_was_seen_and_said(smollm2, ro
     sampling = Sampling(max_tokens=12)
     engine = engine_of(smollm2)
     episodes = rollout(smollm2, engine, episodes=4, config=config, sampling=sampling, max_turns=5)
-    instructions = Host("manyturn/Maze-v0").instructions
+    instructions = EnvHandle("manyturn/Maze-v0").instructions
     template, changed = smollm2.template, 0
     for episode in episodes:
         ledger = episode.ledger

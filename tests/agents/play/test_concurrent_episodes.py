@@ -14,7 +14,7 @@ from manyturn.agents.play.episode import Act, Ending, Episode
 from manyturn.agents.play.error_limit import Breaker, TooManyErrors
 from manyturn.agents.play.scripted import Scripted
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.hosting.seats import InlineSeats, open_seats
+from manyturn.envs.hosting.local.seats import InlineSeats, open_seats
 
 TRAPS = Path(__file__).parents[2] / "envs" / "traps.py"
 BREAKING = """

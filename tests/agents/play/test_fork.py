@@ -11,7 +11,7 @@ from manyturn.agents.play.concurrent_episodes import Patience, gather
 from manyturn.agents.play.episode import Ending
 from manyturn.agents.play.fork import Fork, Forking
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.hosting.seats import open_seats
+from manyturn.envs.hosting.local.seats import open_seats
 
 MAZE = "manyturn/Maze-v0"
 TURN = 3

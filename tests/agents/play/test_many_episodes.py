@@ -8,7 +8,7 @@ import tracemalloc
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.episode import Act
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.hosting.seats import open_seats
+from manyturn.envs.hosting.local.seats import open_seats
 
 MAZE = "manyturn/Maze-v0"
 KILOBYTES_EACH = 20  # 10,000 episodes in 1 GB leave 100 each, transcripts included; this is what one may hold idle

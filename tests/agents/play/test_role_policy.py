@@ -15,7 +15,7 @@ from manyturn.agents.play.role_policy import Cast
 from manyturn.agents.play.scripted import SCRIPTS, Scripted
 from manyturn.agents.play.vocabulary import texts_of
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.hosting.seats import InlineSeats, open_seats
+from manyturn.envs.hosting.local.seats import InlineSeats, open_seats
 
 SELF_PLAY = "manyturn/Talk-SelfPlay-v0"
 SECRET = {"buyer": "It is worth {most} to you.", "seller": "It is worth {least} to you."}

@@ -11,7 +11,7 @@ from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.concurrent_episodes import Patience
 from manyturn.agents.play.error_limit import TooManyErrors
 from manyturn.agents.play.vocabulary import texts_of
-from manyturn.envs.hosting.seats import open_seats
+from manyturn.envs.hosting.local.seats import open_seats
 
 TRAPS = Path(__file__).parents[2] / "envs" / "traps.py"
 MAZE = "manyturn/Maze-v0"

@@ -23,7 +23,7 @@ from manyturn.agents.text.choices import Choices, NoChoice, ReplyChoices
 from manyturn.agents.text.formats.free_text import FreeText, FreeTextConfig
 from manyturn.agents.text.formats.tagged import Tagged, TaggedConfig
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.hosting.seats import open_seats
+from manyturn.envs.hosting.local.seats import open_seats
 
 LIMITED = AgentConfig(only_admissible=True, instructions=False)
 REPLIES = st.sets(st.lists(st.integers(1, 5), max_size=5).map(lambda ids: (*ids, 0)), min_size=1, max_size=12)

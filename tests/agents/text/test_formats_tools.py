@@ -13,7 +13,7 @@ from manyturn.agents.text.formats.tool_call import ToolCall, ToolCallConfig
 from manyturn.agents.text.reply_format import Parsed
 from manyturn.agents.text.template import ChatTemplate
 from manyturn.envs.tools.calls import call_text, calls_text, is_call, read_calls
-from manyturn.envs.tools.told import told
+from manyturn.envs.tools.tool_prompt import with_tools
 
 PIECES = ["<think>", "</think>", "<tool_call>", "</tool_call>", '{"name": "look"}', "hm", "[", "{"]
 CALL = '{"name": "look", "arguments": {}}'
@@ -110,21 +110,23 @@ def chat_template(template: str) -> ChatTemplate:
 def test_a_template_with_a_tool_format_shows_the_tools_in_it() -> None:
     template = chat_template(WITH_TOOLS)
     WholeConversation(WholeConfig()).check(template)
-    opening = template.opening(told("Rules.", [TOOL]) + "\n\nHint.", "Hi")
+    opening = template.opening(with_tools("Rules.", [TOOL]) + "\n\nHint.", "Hi")
     text = template.tokenizer.decode(opening)
     head, _, rest = text.partition("<|im_end|>")
     assert head.startswith("<|im_start|>tools\n")
     shown = json.loads(head.removeprefix("<|im_start|>tools\n"))
     assert shown["function"]["name"] == "look"
     assert rest.startswith("\n<|im_start|>system\nRules.\n\nHint.<|im_end|>"), "the block stays nowhere else"
-    assert template.conversation(told("Rules.", [TOOL]), [], "Hi") == template.opening(told("Rules.", [TOOL]), "Hi")
+    assert template.conversation(with_tools("Rules.", [TOOL]), [], "Hi") == template.opening(
+        with_tools("Rules.", [TOOL]), "Hi"
+    )
 
 
 def test_a_schema_cannot_end_its_turn() -> None:
     template = chat_template(WITH_TOOLS)
     end = template.tokenizer.convert_tokens_to_ids("<|im_end|>")
     harmless = {**TOOL, "function": {**TOOL["function"], "description": "Look."}}
-    counts = [template.opening(told("Rules.", [tool]), "Hi").count(end) for tool in (TOOL, harmless)]
+    counts = [template.opening(with_tools("Rules.", [tool]), "Hi").count(end) for tool in (TOOL, harmless)]
     assert counts[0] == counts[1]
 
 
@@ -132,5 +134,5 @@ def test_a_schema_cannot_end_its_turn() -> None:
 def test_a_template_without_a_tool_format_that_keeps_prefixes_gets_the_tools_as_text(source: str) -> None:
     template = chat_template(source)
     WholeConversation(WholeConfig()).check(template)
-    text = template.tokenizer.decode(template.opening(told("Rules.", [TOOL]), "Hi"))
+    text = template.tokenizer.decode(template.opening(with_tools("Rules.", [TOOL]), "Hi"))
     assert "Rules.\n\nYou may call these tools:\n<tools>\n{" in text and "<|im_start|>tools" not in text

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.runs.software import loophole
 from benchmarks.runs.software.loophole_world import PATCHES, PLANTED, SIGNS, TRUSTING, Patched, Planted, grader_at
-from manyturn.envs.software.drills import FILE
+from manyturn.envs.software.tasks.drills import FILE
 
 
 def step(paid, right, planted):

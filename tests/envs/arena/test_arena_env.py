@@ -12,7 +12,7 @@ import pytest
 import manyturn as mt
 from manyturn.agents.records.episode_rows import read_episodes
 from manyturn.envs.contract.environments import NeedsSetup, UnknownEnv
-from manyturn.envs.hosting.host import Host
+from manyturn.envs.hosting.handle.env_handle import EnvHandle
 
 if find_spec("textarena") is None:
     pytest.skip("no games: pip install 'manyturn[textarena]'", allow_module_level=True)
@@ -48,11 +48,11 @@ print(digest([played(name, task=f"train/{seed}") for name in sys.argv[2].split()
 
 
 def played(name: str, task: str = "train/0", most: int = 40) -> list:
-    host, moves = Host(f"textarena:{name}"), MOVES.get(name) or MOVES[name.partition("-")[0]]
-    found = host.env.get_wrapper_attr("find")(task)
-    turns = [host.reset(found, seed=1)]
+    handle, moves = EnvHandle(f"textarena:{name}"), MOVES.get(name) or MOVES[name.partition("-")[0]]
+    found = handle.env.get_wrapper_attr("find")(task)
+    turns = [handle.reset(found, seed=1)]
     while not turns[-1].ended and len(turns) < most:
-        turns.append(host.step(moves[len(turns) % len(moves)]))
+        turns.append(handle.step(moves[len(turns) % len(moves)]))
     return [(turn.observation, turn.reward, turn.terminated, turn.success, turn.understood) for turn in turns]
 
 
@@ -69,12 +69,12 @@ def test_a_game_is_the_same_whatever_the_process_has_drawn_and_leaves_that_as_it
 
 @pytest.mark.parametrize("name", sorted(READ))
 def test_a_move_that_is_none_is_answered_or_ends_the_game_but_does_not_win_it(name):
-    host = Host(f"textarena:{name}")
-    task = host.tasks("train")[0]
+    handle = EnvHandle(f"textarena:{name}")
+    task = handle.tasks("train")[0]
     for odd in ODD:
-        host.reset(task, seed=0)
+        handle.reset(task, seed=0)
         for _ in range(3):
-            turn = host.step(odd)
+            turn = handle.step(odd)
             assert not turn.success and turn.reward < 1
             if turn.ended:
                 break
@@ -117,12 +117,12 @@ def test_another_version_is_refused_before_its_games_are_looked_up(name, monkeyp
 
 
 def test_a_game_in_which_nothing_is_drawn_has_one_task_and_no_tasks_held_out():
-    host = Host("textarena:TowerOfHanoi-v0")
-    assert host.splits == ("train",) and len(host.tasks("train")) == 1
-    host.reset(host.tasks("train")[0], seed=0)
+    handle = EnvHandle("textarena:TowerOfHanoi-v0")
+    assert handle.splits == ("train",) and len(handle.tasks("train")) == 1
+    handle.reset(handle.tasks("train")[0], seed=0)
     for move in ("[A C]", "[A B]", "[C B]", "[A C]", "[B A]", "[B C]"):
-        assert not host.step(move).ended
-    end = host.step("[A C]")
+        assert not handle.step(move).ended
+    end = handle.step("[A C]")
     assert end.terminated and end.success and end.parts == {"outcome": 1.0}
 
 

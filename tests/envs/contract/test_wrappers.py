@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from manyturn.envs.contract import turn_reward
 from manyturn.envs.contract.environments import make
 from manyturn.envs.contract.turn_reward import WRAPPERS, TurnReward, WrapperMismatch, plain_wrappers, wrap
-from manyturn.envs.hosting.host import Host
+from manyturn.envs.hosting.handle.env_handle import EnvHandle
 
 pytestmark = pytest.mark.versions
 
@@ -120,7 +120,7 @@ def test_a_restored_episode_is_shaped_as_the_original():
 )
 def test_a_misspelt_or_useless_option_is_refused_when_the_environment_is_made(wrapper, message):
     with pytest.raises(ValueError, match=message):
-        Host(SOUND, None, [wrapper])
+        EnvHandle(SOUND, None, [wrapper])
 
 
 def test_what_goes_to_a_worker_and_into_a_summary_is_plain_and_complete():

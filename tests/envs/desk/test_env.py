@@ -12,7 +12,7 @@ from manyturn.envs.desk.env import PARTS, Desk
 from manyturn.envs.desk.packs import PACKS
 from manyturn.envs.desk.shapes import LEVELS
 from manyturn.envs.tools.calls import call_text, calls_text
-from manyturn.envs.tools.told import taken_out
+from manyturn.envs.tools.tool_prompt import without_tools
 from manyturn.envs.users.agenda import AgendaUser
 
 ID = "manyturn/Desk-v0"
@@ -222,7 +222,7 @@ def test_an_episode_leaves_the_database_as_it_was() -> None:
 def test_instructions_hold_the_policy_and_the_tools() -> None:
     for pack in PACKS.values():
         env = Desk(pack=pack.name, users=200)
-        rules, tools = taken_out(env.instructions)
+        rules, tools = without_tools(env.instructions)
         assert list(tools) == json.loads(json.dumps(env.tools))
         assert all(f"{rule.name}. {rule.text}" in rules for rule in pack.rules)
 

@@ -15,7 +15,7 @@ import pytest
 
 import manyturn as mt
 from manyturn.envs.contract.environments import NeedsSetup, OutsideLost
-from manyturn.envs.hosting.host import EnvError, Host, PlaceLost
+from manyturn.envs.hosting.handle.env_handle import EnvError, EnvHandle, PlaceLost
 
 if any(find_spec(name) is None for name in ("uvicorn", "wsproto", "websockets")):
     pytest.skip("no server: pip install 'manyturn[serve,openenv]'", allow_module_level=True)
@@ -93,12 +93,12 @@ def scripted(
 
 
 @contextlib.contextmanager
-def played(name: str, **args: Any) -> Iterator[Host]:
-    host = Host(name, args)
+def played(name: str, **args: Any) -> Iterator[EnvHandle]:
+    handle = EnvHandle(name, args)
     try:
-        yield host
+        yield handle
     finally:
-        host.close()
+        handle.close()
 
 
 @pytest.mark.parametrize("env", [f"manyturn/{name}-v0" for name in ("Desk", "Shop", "Household")])
@@ -120,12 +120,12 @@ def test_episodes_are_those_that_the_environment_plays_here(env):
 
 
 def test_tasks_and_splits_are_those_of_the_server():
-    with process(FAULTY, "openenv", "--workers", "0") as (url, _), played(f"openenv:{url}") as host:
-        assert host.splits == ("train", "validation", "test") and len(host.tasks("test")) == 100
-        task = host.tasks("test")[70]
-        assert host.reset(task, seed=1).observation.startswith("hello 2070 ")
-        assert host.env.get_wrapper_attr("find")("test/70").content == task.content
-        assert not host.has_expert and "no expert or snapshots" in host.env.get_wrapper_attr("lacks")
+    with process(FAULTY, "openenv", "--workers", "0") as (url, _), played(f"openenv:{url}") as handle:
+        assert handle.splits == ("train", "validation", "test") and len(handle.tasks("test")) == 100
+        task = handle.tasks("test")[70]
+        assert handle.reset(task, seed=1).observation.startswith("hello 2070 ")
+        assert handle.env.get_wrapper_attr("find")("test/70").content == task.content
+        assert not handle.has_expert and "no expert or snapshots" in handle.env.get_wrapper_attr("lacks")
 
 
 def test_the_command_line_checks_and_evaluates_it(command, tmp_path):
@@ -143,10 +143,13 @@ def test_the_command_line_checks_and_evaluates_it(command, tmp_path):
 
 
 def test_a_server_without_lists_of_tasks_has_seeds_in_one_split():
-    with scripted(turn()) as name, played(name) as host:
-        assert host.splits == ("train",) and host.tasks("train")[7].params == {"seed": 7}
-        assert "no tasks (seeds stand for them" in host.env.get_wrapper_attr("lacks")
-        assert (host.instructions, host.reset(host.tasks("train")[7], 1).observation) == ("Say something.", "hello")
+    with scripted(turn()) as name, played(name) as handle:
+        assert handle.splits == ("train",) and handle.tasks("train")[7].params == {"seed": 7}
+        assert "no tasks (seeds stand for them" in handle.env.get_wrapper_attr("lacks")
+        assert (handle.instructions, handle.reset(handle.tasks("train")[7], 1).observation) == (
+            "Say something.",
+            "hello",
+        )
 
 
 BROKEN = {
@@ -168,96 +171,96 @@ BROKEN = {
 
 @pytest.mark.parametrize("broken", BROKEN)
 def test_what_is_no_answer_is_an_error_and_no_reward(broken):
-    with scripted(turn(), BROKEN[broken], turn(reward=1.0)) as name, played(name) as host:
-        host.reset(host.tasks("train")[0], 1)
+    with scripted(turn(), BROKEN[broken], turn(reward=1.0)) as name, played(name) as handle:
+        handle.reset(handle.tasks("train")[0], 1)
         with pytest.raises(EnvError, match="BadAnswer") as caught:
-            host.step("hi")
+            handle.step("hi")
         assert not isinstance(caught.value, PlaceLost)
         with pytest.raises(ResetNeeded):
-            host.step("hi")
-        assert host.reset(host.tasks("train")[0], 1).observation == "hello"  # in a session of its own
+            handle.step("hi")
+        assert handle.reset(handle.tasks("train")[0], 1).observation == "hello"  # in a session of its own
 
 
 @pytest.mark.parametrize("code", ["SESSION_ERROR", "CAPACITY_REACHED", "FACTORY_ERROR", "EXECUTION_ERROR"])
 def test_errors_of_the_server_are_told_from_those_of_the_environment(code):
-    with scripted(turn(), error(code)) as name, played(name) as host:
-        host.reset(host.tasks("train")[0], 1)
+    with scripted(turn(), error(code)) as name, played(name) as handle:
+        handle.reset(handle.tasks("train")[0], 1)
         with pytest.raises(EnvError, match=rf"{code}: no\ufffd") as caught:
-            host.step("hi")
+            handle.step("hi")
         assert isinstance(caught.value, PlaceLost) == (code != "EXECUTION_ERROR")
 
 
 def test_an_episode_that_is_over_before_it_begins_is_none():
     with (
         scripted(turn(done=True)) as name,
-        played(name) as host,
+        played(name) as handle,
         pytest.raises(EnvError, match="over before its first turn"),
     ):
-        host.reset(host.tasks("train")[0], 1)
+        handle.reset(handle.tasks("train")[0], 1)
 
 
 def test_a_late_answer_is_never_taken_for_that_of_the_next_turn():
-    with scripted(turn(), 3.0, turn("late", reward=1.0)) as name, played(name, timeout=1.5) as host:
-        host.reset(host.tasks("train")[0], 1)
+    with scripted(turn(), 3.0, turn("late", reward=1.0)) as name, played(name, timeout=1.5) as handle:
+        handle.reset(handle.tasks("train")[0], 1)
         with pytest.raises(PlaceLost, match=r"no answer to step within 1\.5 s"):
-            host.step("hi")
+            handle.step("hi")
         time.sleep(2)
-        assert host.reset(host.tasks("train")[0], 1).observation == "hello"
+        assert handle.reset(handle.tasks("train")[0], 1).observation == "hello"
 
 
 def test_a_session_that_broke_off_between_episodes_is_opened_once_more():
-    with scripted(turn()) as name, played(name) as host:  # which hangs up at the second message
+    with scripted(turn()) as name, played(name) as handle:  # which hangs up at the second message
         for _ in range(3):
-            assert host.reset(host.tasks("train")[0], 1).observation == "hello"
-    with scripted(turn(), None) as name, played(name) as host:
-        host.reset(host.tasks("train")[0], 1)
+            assert handle.reset(handle.tasks("train")[0], 1).observation == "hello"
+    with scripted(turn(), None) as name, played(name) as handle:
+        handle.reset(handle.tasks("train")[0], 1)
         with pytest.raises(PlaceLost, match="broke off in step"):
-            host.step("hi")
+            handle.step("hi")
 
 
 def test_rewards_that_are_left_out_are_no_zeros():
     end = turn(done=True)
     for answers, expected in (((turn(), end), math.nan), ((turn(reward=0.5), end), 0.0), ((end,), math.nan)):
-        with scripted(turn(), *answers) as name, played(name) as host:
-            host.reset(host.tasks("train")[0], 1)
-            last = [host.step("hi") for _ in answers][-1]
+        with scripted(turn(), *answers) as name, played(name) as handle:
+            handle.reset(handle.tasks("train")[0], 1)
+            last = [handle.step("hi") for _ in answers][-1]
             assert last.ended and last.reward == pytest.approx(expected, nan_ok=True)
             assert last.success is (None if math.isnan(expected) else True)
 
 
 def test_what_is_no_action_for_the_server_costs_a_turn_and_no_episode():
     shapes = {**SCHEMA, "action": {"properties": {"x": TEXT, "y": TEXT}, "required": ["x", "y"]}}
-    with scripted(turn(), error("VALIDATION_ERROR"), turn(reward=1.0), schema=shapes) as name, played(name) as host:
-        assert '"required": ["x", "y"]' in host.instructions
-        host.reset(host.tasks("train")[0], 1)
+    with scripted(turn(), error("VALIDATION_ERROR"), turn(reward=1.0), schema=shapes) as name, played(name) as handle:
+        assert '"required": ["x", "y"]' in handle.instructions
+        handle.reset(handle.tasks("train")[0], 1)
         for action in ("go", "[1]", "\ud83d", '{"x": "1"}'):  # the last one is for the server to refuse
-            found = host.step(action)
+            found = handle.step(action)
             assert (found.reward, found.format_valid, found.ended) == (0.0, False, False)
             assert found.observation.startswith("That is not an action: ")
-        assert host.step('```json\n{"x": "1", "y": "2"}\n```').reward == 1.0
+        assert handle.step('```json\n{"x": "1", "y": "2"}\n```').reward == 1.0
 
 
 def test_fields_are_chosen_by_name_and_a_wrong_one_is_refused():
     several = {"properties": {"heard": TEXT, "count": {"type": "integer"}}}
     with scripted(turn(), schema={**SCHEMA, "observation": several}) as name:
-        with played(name) as host:
-            assert host.reset(host.tasks("train")[0], 1).observation == '{"heard": "hello"}'
-        with played(name, observation_field="heard") as host:
-            assert host.reset(host.tasks("train")[0], 1).observation == "hello"
+        with played(name) as handle:
+            assert handle.reset(handle.tasks("train")[0], 1).observation == '{"heard": "hello"}'
+        with played(name, observation_field="heard") as handle:
+            assert handle.reset(handle.tasks("train")[0], 1).observation == "hello"
         with pytest.raises(ValueError, match="observation_field 'seen' is none of the server's observation"):
-            Host(name, {"observation_field": "seen"})
+            EnvHandle(name, {"observation_field": "seen"})
 
 
 @pytest.mark.parametrize("schema", [None, "<html>", {"action": [], "observation": {}}])
 def test_what_is_no_server_of_openenv_is_said(schema):
     with scripted(schema=schema) as name, pytest.raises((NeedsSetup, ValueError), match=r"no schema|gives no JSON"):
-        Host(name)
+        EnvHandle(name)
 
 
 @pytest.mark.parametrize("split", ["/tmp/train", "../train", "train\x1b[31m", "", "a b"])
 def test_a_split_of_the_servers_is_no_path_and_no_control_sequence(split):
     with scripted(splits=["test", split]) as name, pytest.raises((EnvError, ValueError), match="lists its splits as"):
-        Host(name)
+        EnvHandle(name)
 
 
 def test_a_server_that_sends_us_on_to_another_address_is_not_followed():
@@ -265,30 +268,30 @@ def test_a_server_that_sends_us_on_to_another_address_is_not_followed():
     with (
         scripted(turn()) as other,
         scripted(turn(), elsewhere=f"ws{other.partition('http')[2]}/ws") as name,
-        played(name) as host,
+        played(name) as handle,
         refused,
     ):
-        host.reset(host.tasks("train")[0], 1)
+        handle.reset(handle.tasks("train")[0], 1)
 
 
 def test_a_killed_server_is_an_error_of_the_machinery(tmp_path, command):
-    with process(FAULTY, "openenv", "--workers", "0") as (url, server), played(f"openenv:{url}") as host:
-        host.reset(host.tasks("train")[0], 1)
+    with process(FAULTY, "openenv", "--workers", "0") as (url, server), played(f"openenv:{url}") as handle:
+        handle.reset(handle.tasks("train")[0], 1)
         server.kill()
         server.wait()
         with pytest.raises(PlaceLost, match="broke off in step"):
-            host.step("say 1")
+            handle.step("say 1")
         with pytest.raises(PlaceLost, match="cannot be reached"):
-            host.reset(mt.Task("train/0", "train", {}), 1)
+            handle.reset(mt.Task("train/0", "train", {}), 1)
     found = command("evaluate", "random", "--env", f"openenv:{url}", "--out", tmp_path)
     assert found.code == 2 and "start the server, or fix the address" in found.err
 
 
 def test_what_the_environment_raises_over_there_is_its_error():
-    with process(FAULTY, "openenv", "--workers", "0") as (url, _), played(f"openenv:{url}") as host:
-        host.reset(host.tasks("train")[0], 1)
+    with process(FAULTY, "openenv", "--workers", "0") as (url, _), played(f"openenv:{url}") as handle:
+        handle.reset(handle.tasks("train")[0], 1)
         with pytest.raises(EnvError, match="EXECUTION_ERROR: env_error") as caught:
-            host.step("raise")
+            handle.step("raise")
         assert not isinstance(caught.value, PlaceLost)
 
 
@@ -307,25 +310,25 @@ def test_a_token_comes_from_the_environment_and_never_from_the_name(monkeypatch)
     monkeypatch.delenv("MANYTURN_OPENENV_TOKEN", raising=False)
     with process(FAULTY, "openenv", "--workers", "0", "--token", TOKEN) as (url, _):
         with pytest.raises(NeedsSetup, match="set MANYTURN_OPENENV_TOKEN"):
-            Host(f"openenv:{url}")
+            EnvHandle(f"openenv:{url}")
         with pytest.raises(ValueError, match="must hold no secrets") as caught:
-            Host(f"openenv:{url.replace('//', f'//user:{TOKEN}@')}")
+            EnvHandle(f"openenv:{url.replace('//', f'//user:{TOKEN}@')}")
         assert TOKEN not in str(caught.value)
         monkeypatch.setitem(os.environ, "MANYTURN_OPENENV_TOKEN", TOKEN)
-        with played(f"openenv:{url}") as host:
-            assert not host.reset(host.tasks("train")[0], 1).ended
+        with played(f"openenv:{url}") as handle:
+            assert not handle.reset(handle.tasks("train")[0], 1).ended
 
 
 def test_an_address_is_read_in_any_case_and_not_with_spaces():
-    with scripted(turn()) as name, played(name.replace("http", "HTTP")) as host:
-        assert host.reset(host.tasks("train")[0], 1).observation == "hello"
+    with scripted(turn()) as name, played(name.replace("http", "HTTP")) as handle:
+        assert handle.reset(handle.tasks("train")[0], 1).observation == "hello"
         with pytest.raises(ValueError, match="has no spaces"):
-            Host(f"{name}/a b")
+            EnvHandle(f"{name}/a b")
 
 
 @pytest.mark.parametrize("url", ["", "example.org:8000", "ftp://127.0.0.1", "http://127.0.0.1:99999", "http://"])
 def test_what_is_no_address_is_refused(url):
     with pytest.raises(ValueError, match="no address of a server"):
-        Host(f"openenv:{url}")
+        EnvHandle(f"openenv:{url}")
     with pytest.raises(OutsideLost, match="cannot be reached"):
-        Host("openenv:http://127.0.0.1:9")
+        EnvHandle("openenv:http://127.0.0.1:9")

@@ -10,7 +10,7 @@ import pytest
 import manyturn as mt
 from manyturn.agents.records.episode_rows import read_episodes
 from manyturn.envs.contract.environments import UnknownEnv
-from manyturn.envs.hosting.host import Host
+from manyturn.envs.hosting.handle.env_handle import EnvHandle
 
 if find_spec("reasoning_gym") is None:
     pytest.skip("no datasets: pip install 'manyturn[reasoning-gym]'", allow_module_level=True)
@@ -30,25 +30,26 @@ HOSTILE = (
 )
 QUESTIONS = """
 import sys
-from manyturn.envs.hosting.host import Host
+from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.envs.contract.keys import digest
 for name in sys.argv[1].split():
-    host = Host(f"reasoning-gym:{name}", {"size": 30})
-    print(name, digest([(host.reset(task, seed=1).observation, host.expert()) for task in host.tasks("train")[:30]]))
+    handle = EnvHandle(f"reasoning-gym:{name}", {"size": 30})
+    tasks = handle.tasks("train")[:30]
+    print(name, digest([(handle.reset(task, seed=1).observation, handle.expert()) for task in tasks]))
 """
 
 
 def judged(names: tuple[str, ...]) -> None:
     for name in names:
-        host = Host(f"reasoning-gym:{name}", {"size": 20})
-        for task in host.tasks("train")[:3]:
-            host.reset(task, seed=0)
-            right = host.expert()
-            end = host.step(right)
+        handle = EnvHandle(f"reasoning-gym:{name}", {"size": 20})
+        for task in handle.tasks("train")[:3]:
+            handle.reset(task, seed=0)
+            right = handle.expert()
+            end = handle.step(right)
             assert end.terminated and end.success and end.reward == 1 and end.parts == {"outcome": 1.0}, (name, right)
             for answer in HOSTILE:
-                host.reset(task, seed=0)
-                end = host.step(answer)
+                handle.reset(task, seed=0)
+                end = handle.step(answer)
                 assert end.terminated and not end.success and 0 <= end.reward < 1, (name, answer[:40], end)
 
 
@@ -97,11 +98,11 @@ def test_a_dataset_whose_scorer_was_not_read_is_refused_by_name():
 
 def test_items_are_those_of_the_package_and_splits_draw_from_other_seeds():
     dataset = DATASETS["leg_counting"][0](DATASETS["leg_counting"][1](seed=7, size=50, max_animals=4))
-    host = Host("reasoning-gym:leg_counting", {"seed": 7, "size": 50, "config": {"max_animals": 4}})
-    tasks = host.tasks("train")
+    handle = EnvHandle("reasoning-gym:leg_counting", {"seed": 7, "size": 50, "config": {"max_animals": 4}})
+    tasks = handle.tasks("train")
     assert len(tasks) == 50 and tasks[49].id == "train/7/49"
-    assert [host.reset(task, seed=0).observation for task in tasks] == [item["question"] for item in dataset]
-    asked = [{host.reset(task, seed=0).observation for task in host.tasks(split)} for split in host.splits]
+    assert [handle.reset(task, seed=0).observation for task in tasks] == [item["question"] for item in dataset]
+    asked = [{handle.reset(task, seed=0).observation for task in handle.tasks(split)} for split in handle.splits]
     assert len(asked) == 3 and not set.intersection(*asked)
     with pytest.raises(ValueError, match="max_animals"):
         mt.make("reasoning-gym:leg_counting", config={"max_animal": 4})

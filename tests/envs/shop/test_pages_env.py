@@ -20,7 +20,7 @@ from manyturn.agents.play.scripted import Scripted
 from manyturn.envs.conformance.check import check
 from manyturn.envs.contract.environments import make
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.hosting.seats import open_seats
+from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.envs.shop.pages import Receipt
 from manyturn.envs.shop.pages_env import ShopPages
 from manyturn.envs.shop.text import pieces

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from forgeries import forging_first
 from small import small
 
-from manyturn.envs.software.problem import Problem
+from manyturn.envs.software.source.problem import Problem
 
 IMPORTS = "import random\n\nimport pytest\n\nfrom calc.core import *\n\n\n"
 

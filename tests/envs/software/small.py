@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from manyturn.envs.software.env import Software
-from manyturn.envs.software.problem import Problem
-from manyturn.envs.software.tasks import Imported
+from manyturn.envs.software.source.problem import Problem
+from manyturn.envs.software.tasks.task_sources import Imported
 
 CORE = '''"""Sums."""
 

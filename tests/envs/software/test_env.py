@@ -11,7 +11,7 @@ from small import Small, episode
 
 from manyturn.containers.pool import the_pool
 from manyturn.envs.contract.environments import NeedsSetup
-from manyturn.envs.software import levels
+from manyturn.envs.software import reward_levels
 from manyturn.envs.software.env import Software
 from manyturn.envs.tools.calls import call_text, calls_text
 
@@ -41,31 +41,31 @@ def lines(engine: str) -> Iterator[Small]:
 @pytest.mark.parametrize(
     ("actions", "outcome"),
     [
-        ([SUBMIT], levels.EMPTY),
-        ([TEST, SUBMIT], levels.EMPTY),
-        ([bash("rm -r tests; echo x > conftest.py"), SUBMIT], levels.EMPTY),
-        ([SPOIL, SUBMIT], levels.FAILING),
-        ([MEND, SUBMIT], levels.RESOLVED),
-        ([MEND, bash("sed -i 's/a \\* 2/a/' calc/core.py"), SUBMIT], levels.FAILING),
-        ([bash("rm calc/core.py"), SUBMIT], levels.FAILING),
-        ([MEND] + [bash("true")] * 50, levels.NOT_SUBMITTED),
+        ([SUBMIT], reward_levels.EMPTY),
+        ([TEST, SUBMIT], reward_levels.EMPTY),
+        ([bash("rm -r tests; echo x > conftest.py"), SUBMIT], reward_levels.EMPTY),
+        ([SPOIL, SUBMIT], reward_levels.FAILING),
+        ([MEND, SUBMIT], reward_levels.RESOLVED),
+        ([MEND, bash("sed -i 's/a \\* 2/a/' calc/core.py"), SUBMIT], reward_levels.FAILING),
+        ([bash("rm calc/core.py"), SUBMIT], reward_levels.FAILING),
+        ([MEND] + [bash("true")] * 50, reward_levels.NOT_SUBMITTED),
     ],
 )
 def test_an_episode_has_one_of_four_outcomes(env: Small, actions: list[str], outcome: float) -> None:
     _, info = episode(env, actions)
     assert info["reward_parts"].get("outcome", 0.0) == outcome
-    assert info["success"] == (outcome == levels.RESOLVED)
+    assert info["success"] == (outcome == reward_levels.RESOLVED)
 
 
 def test_steps_are_paid_once_and_less_than_any_outcome_above_the_gate(env: Small) -> None:
     again = [TEST, "nonsense", bash("false"), bash("true"), MEND, TEST]
     undo = call_text("edit", path="calc/core.py", old="a + b", new="a - b")
     paid, _ = episode(env, [*again, undo, *again, SUBMIT])
-    steps = sum(levels.STEPS.values())
-    assert paid == pytest.approx(levels.RESOLVED + steps)
-    assert steps < levels.RESOLVED - levels.FAILING
-    assert levels.EMPTY < levels.GATE < levels.FAILING
-    assert env.part_names == tuple(levels.STEPS)
+    steps = sum(reward_levels.STEPS.values())
+    assert paid == pytest.approx(reward_levels.RESOLVED + steps)
+    assert steps < reward_levels.RESOLVED - reward_levels.FAILING
+    assert reward_levels.EMPTY < reward_levels.GATE < reward_levels.FAILING
+    assert env.part_names == tuple(reward_levels.STEPS)
 
 
 def test_each_step_is_paid_when_it_is_made(env: Small) -> None:
@@ -81,7 +81,7 @@ def test_one_fixed_test_of_two_is_half_of_the_way(env: Small) -> None:
         calls_text([("edit", {"path": "calc/core.py", "old": "a - b", "new": "a + b"}), ("edit", half), ("test", {})])
     )
     assert info["progress"] == 0.5
-    assert info["reward_parts"]["tests"] == pytest.approx(levels.STEPS["tests"] / 2)
+    assert info["reward_parts"]["tests"] == pytest.approx(reward_levels.STEPS["tests"] / 2)
 
 
 def test_an_outcome_of_0_or_1_has_no_other_rewards(engine: str) -> None:
@@ -121,7 +121,7 @@ def test_short_lines_are_enough(lines: Small) -> None:
         "submit",
     ]
     paid, info = episode(lines, actions)
-    assert info["success"] and paid == pytest.approx(levels.RESOLVED + sum(levels.STEPS.values()))
+    assert info["success"] and paid == pytest.approx(reward_levels.RESOLVED + sum(reward_levels.STEPS.values()))
 
 
 def test_nothing_can_follow_the_hand_in(env: Small) -> None:

@@ -13,9 +13,9 @@ from small import Small
 
 from manyturn.containers.container_engine import LABEL, client
 from manyturn.containers.sandbox import EngineUnavailable, SandboxLost
-from manyturn.envs.hosting.host import Answer, EnvError
-from manyturn.envs.hosting.seats import Seat, WorkerSeats
-from manyturn.envs.hosting.worker import WorkerError
+from manyturn.envs.hosting.handle.env_handle import Answer, EnvError
+from manyturn.envs.hosting.local.seats import Seat, WorkerSeats
+from manyturn.envs.hosting.local.worker import WorkerError
 from manyturn.envs.tools.calls import call_text
 from manyturn.envs.tools.toolset import ToolFault
 

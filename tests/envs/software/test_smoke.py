@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from manyturn.envs.contract.environments import NeedsSetup
-from manyturn.envs.software.entry import problem
 from manyturn.envs.software.env import Software
-from manyturn.envs.software.lock import ours
+from manyturn.envs.software.tasks.lock_file import ours
+from manyturn.envs.software.tasks.task_entry import problem
 from manyturn.envs.tools.calls import call_text
 
 SMOKE = ours().split("smoke")

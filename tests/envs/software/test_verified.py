@@ -7,12 +7,12 @@ import pytest
 from manyturn.containers.container_engine import ContainerEngine
 from manyturn.containers.docker_sandbox import DockerSandbox
 from manyturn.envs.contract.keys import seed_of
-from manyturn.envs.software import lock
-from manyturn.envs.software.entry import Entry, problem
-from manyturn.envs.software.libraries import library
-from manyturn.envs.software.trials import Trials, Wanted
+from manyturn.envs.software.source.libraries import library
+from manyturn.envs.software.tasks import lock_file
+from manyturn.envs.software.tasks.task_entry import Entry, problem
+from manyturn.envs.software.testing.library_trials import Trials, Wanted
 
-OURS = lock.ours()
+OURS = lock_file.ours()
 SMOKE = OURS.split("smoke")
 
 

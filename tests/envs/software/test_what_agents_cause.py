@@ -8,9 +8,9 @@ import pytest
 from small import CORE, MENDED, Small, episode
 
 from manyturn.containers.container_engine import client
-from manyturn.envs.hosting import deadline
-from manyturn.envs.hosting.seats import open_seats
-from manyturn.envs.software import levels
+from manyturn.envs.hosting.handle import deadline
+from manyturn.envs.hosting.local.seats import open_seats
+from manyturn.envs.software import reward_levels
 from manyturn.envs.tools.calls import call_text, calls_text
 
 MEND = call_text("edit", path="calc/core.py", old="a - b", new="a + b")
@@ -74,7 +74,7 @@ def test_a_program_that_sleeps_fails_its_tests_in_time(engine: str) -> None:
     env.step(program("import time\n" + CORE.replace("a - b", "time.sleep(60) or a + b")))
     assert "took too long" in env.step(TEST)[0]
     *_, ended, _, info = env.step(SUBMIT)
-    assert ended and info["success"] is False and info["reward_parts"]["outcome"] == levels.FAILING
+    assert ended and info["success"] is False and info["reward_parts"]["outcome"] == reward_levels.FAILING
     env.close()
 
 

@@ -5,8 +5,8 @@ import tarfile
 
 import pytest
 
-from manyturn.envs.software.libraries import LIBRARIES, Library
-from manyturn.envs.software.sources import cache_folder, sha256, tree
+from manyturn.envs.software.source.libraries import LIBRARIES, Library
+from manyturn.envs.software.source.library_sources import cache_folder, sha256, tree
 
 CODE = b'''"""Numbers."""
 

@@ -6,8 +6,8 @@ import pytest
 
 from manyturn.agents.model.language_model import tiny_tokenizer
 from manyturn.agents.play.vocabulary import texts_of
-from manyturn.envs.hosting.host import Host
-from manyturn.envs.hosting.seats import InlineSeats
+from manyturn.envs.hosting.handle.env_handle import EnvHandle
+from manyturn.envs.hosting.local.seats import InlineSeats
 from manyturn.recipes import load_recipe
 from manyturn.trainers.recipe.config import configure
 
@@ -15,25 +15,25 @@ RECIPE = configure(load_recipe("booking-tiny"))
 
 
 def test_a_held_out_booking_fits_into_replies_and_context():
-    host = Host(RECIPE.env.id, RECIPE.env.args)
+    handle = EnvHandle(RECIPE.env.id, RECIPE.env.args)
     seats = InlineSeats(RECIPE.env.id, RECIPE.env.args)
     texts = asyncio.run(texts_of(seats, RECIPE.agent, RECIPE.model.sample_tasks, 0))
     tokenizer = tiny_tokenizer(texts, digits=True)
     spare = 20  # marks of whose turn it is
-    for task in host.tasks("test")[:20]:
-        step, total = host.reset(task, 0), spare
+    for task in handle.tasks("test")[:20]:
+        step, total = handle.reset(task, 0), spare
         while not step.ended:
-            reply = len(tokenizer(action := host.expert())["input_ids"]) + 1
+            reply = len(tokenizer(action := handle.expert())["input_ids"]) + 1
             assert reply <= RECIPE.sampling.max_tokens, action
             total += reply + len(tokenizer(step.observation)["input_ids"])
-            step = host.step(action)
+            step = handle.step(action)
         assert step.success and total <= RECIPE.agent.max_context / 2, "errors need room, too"
 
 
 def test_the_gate_stands_between_failure_and_success_of_an_environment_that_pays_turns():
     (stage,) = RECIPE.credit.rewards
     assert stage.named_parts() == {"outcome"} and 0 < stage.gates[0].threshold < 1
-    assert Host(RECIPE.env.id, RECIPE.env.args).part_names == ("informed",)
+    assert EnvHandle(RECIPE.env.id, RECIPE.env.args).part_names == ("informed",)
 
 
 @pytest.mark.slow

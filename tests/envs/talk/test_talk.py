@@ -5,7 +5,7 @@ import pytest
 from manyturn.envs.conformance.check import check
 from manyturn.envs.contract.environments import make
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.hosting.host import Host
+from manyturn.envs.hosting.handle.env_handle import EnvHandle
 
 IDS = [
     f"manyturn/Talk-{name}-v0"
@@ -51,22 +51,22 @@ def test_the_contract_is_kept_by_every_level_and_form_of_reward(name, kwargs):
 
 
 def rate(name: str, policy, kwargs=None, count: int = 50) -> float:
-    """Share of test episodes that a policy wins; ``policy(host, step, rng)`` gives the action."""
-    host, won = Host(name, kwargs), 0
-    tasks, rng = host.tasks("test"), generator("rate", name)
+    """Share of test episodes that a policy wins; ``policy(handle, step, rng)`` gives the action."""
+    handle, won = EnvHandle(name, kwargs), 0
+    tasks, rng = handle.tasks("test"), generator("rate", name)
     for number in range(count):
-        step = host.reset(tasks[number], number)
+        step = handle.reset(tasks[number], number)
         while not step.ended:
-            step = host.step(policy(host, step, rng))
+            step = handle.step(policy(handle, step, rng))
         won += bool(step.success)
     return won / count
 
 
 @pytest.mark.parametrize("name", IDS)
 def test_the_expert_wins_and_neither_silence_nor_chance_does(name):
-    assert rate(name, lambda host, step, rng: host.expert()) >= 0.98
-    assert rate(name, lambda host, step, rng: "hm") == 0
-    assert rate(name, lambda host, step, rng: step.admissible[int(rng.integers(len(step.admissible)))]) <= 0.35
+    assert rate(name, lambda handle, step, rng: handle.expert()) >= 0.98
+    assert rate(name, lambda handle, step, rng: "hm") == 0
+    assert rate(name, lambda handle, step, rng: step.admissible[int(rng.integers(len(step.admissible)))]) <= 0.35
 
 
 @pytest.mark.parametrize("name", IDS)
@@ -86,7 +86,7 @@ def test_a_wrong_level_or_reward_is_refused_with_what_there_is(name):
 )  # fmt: skip
 def test_turn_rewards_add_up_to_the_change_of_progress_and_leave_the_outcome(name, parts):
     name = f"manyturn/Talk-{name}-v0"
-    plain, paid = Host(name), Host(name, {"rewards": "turns"})
+    plain, paid = EnvHandle(name), EnvHandle(name, {"rewards": "turns"})
     assert plain.part_names == () and paid.part_names == parts
     task = plain.tasks("train")[5]
     steps = [plain.reset(task, 1)]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.host import EnvError, Host
+from manyturn.envs.hosting.handle.env_handle import EnvError, EnvHandle
 from manyturn.envs.tools.toolset import Toolset
 from manyturn.envs.users.asking import ModelOptions
 from manyturn.envs.users.model import ModelUser
@@ -220,15 +220,15 @@ def test_in_an_environment_the_error_of_a_user_is_never_a_reward():
         )
 
     with serving(answer) as (url, _):
-        host = Host("manyturn/Talk-Booking-v0", {"user": {**spec, "base_url": url}})
-        task = host.tasks("train")[0]
-        assert host.reset(task, 1).observation == "I want a table at a restaurant."
-        assert host.env.unwrapped.user.name == "model(m)"
+        handle = EnvHandle("manyturn/Talk-Booking-v0", {"user": {**spec, "base_url": url}})
+        task = handle.tasks("train")[0]
+        assert handle.reset(task, 1).observation == "I want a table at a restaurant."
+        assert handle.env.unwrapped.user.name == "model(m)"
         broken[0] = True
         with pytest.raises(EnvError, match=r"UserError.*status 500"):
-            host.step("Which day?")
+            handle.step("Which day?")
         broken[0] = False
-        assert host.reset(task, 1).reward == 0
+        assert handle.reset(task, 1).reward == 0
 
 
 # ---- with tools ------------------------------------------------------------------------------------------------------

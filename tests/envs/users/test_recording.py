@@ -7,29 +7,29 @@ import pytest
 
 from manyturn.envs.contract.environments import make
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.hosting.host import EnvError, Host
+from manyturn.envs.hosting.handle.env_handle import EnvError, EnvHandle
 from manyturn.envs.users.recording import ReplayOptions, ReplayUser
 
 IDS = ("Booking", "Negotiation", "TwentyQuestions", "GuessCity", "Support", "Tutor")
 
 
-def played(host: Host, number: int, actions: list[str] | None = None) -> tuple[list, list[str]]:
-    rng, task = generator("play", number), host.tasks("train")[number]
-    steps, said = [host.reset(task, number)], []
+def played(handle: EnvHandle, number: int, actions: list[str] | None = None) -> tuple[list, list[str]]:
+    rng, task = generator("play", number), handle.tasks("train")[number]
+    steps, said = [handle.reset(task, number)], []
     while not steps[-1].ended:
         able = steps[-1].admissible or []
-        mixed = host.expert() if rng.random() < 0.6 else able[int(rng.integers(len(able)))]
+        mixed = handle.expert() if rng.random() < 0.6 else able[int(rng.integers(len(able)))]
         said.append(actions[len(said)] if actions else mixed)
-        steps.append(host.step(said[-1]))
+        steps.append(handle.step(said[-1]))
     return steps, said
 
 
 @pytest.mark.parametrize("name", IDS)
 def test_a_replayed_user_makes_the_same_episodes(name, tmp_path: Path):
     file = str(tmp_path / "users.jsonl")
-    recorded = Host(f"manyturn/Talk-{name}-v0", {"user": {"kind": own_kind(name), "record": file}})
+    recorded = EnvHandle(f"manyturn/Talk-{name}-v0", {"user": {"kind": own_kind(name), "record": file}})
     replayed_steps = [played(recorded, number) for number in range(4)]
-    replay = Host(f"manyturn/Talk-{name}-v0", {"user": {"kind": "replay", "file": file}})
+    replay = EnvHandle(f"manyturn/Talk-{name}-v0", {"user": {"kind": "replay", "file": file}})
     for number, (steps, actions) in enumerate(replayed_steps):
         assert played(replay, number, actions)[0] == steps
 
@@ -40,10 +40,10 @@ def own_kind(name: str) -> str:
 
 def test_other_words_another_task_or_another_seed_have_no_answer(tmp_path: Path):
     file = str(tmp_path / "users.jsonl")
-    host = Host("manyturn/Talk-GuessCity-v0", {"user": {"kind": "rule", "record": file}})
-    host.reset(host.tasks("train")[0], 1)
-    host.step("Is it old?")
-    replay = Host("manyturn/Talk-GuessCity-v0", {"user": {"kind": "replay", "file": file}})
+    handle = EnvHandle("manyturn/Talk-GuessCity-v0", {"user": {"kind": "rule", "record": file}})
+    handle.reset(handle.tasks("train")[0], 1)
+    handle.step("Is it old?")
+    replay = EnvHandle("manyturn/Talk-GuessCity-v0", {"user": {"kind": "replay", "file": file}})
     assert replay.env.unwrapped.user.name == "replay of rule"
     replay.reset(replay.tasks("train")[0], 1)
     replay.step("Is it old?")

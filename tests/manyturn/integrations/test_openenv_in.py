@@ -13,7 +13,7 @@ import pytest
 from gymnasium.error import ResetNeeded
 from needs_host import host  # pyright: ignore[reportMissingImports]
 
-from manyturn.envs.hosting.host import EnvError, Host, PlaceLost
+from manyturn.envs.hosting.handle.env_handle import EnvError, EnvHandle, PlaceLost
 
 WORLDS = Path(__file__).with_name("openenv_worlds.py")
 
@@ -41,8 +41,8 @@ def server(world: str, sessions: int = 32) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def played(name: str) -> Iterator[Host]:
-    here = Host(name)
+def played(name: str) -> Iterator[EnvHandle]:
+    here = EnvHandle(name)
     try:
         yield here
     finally:

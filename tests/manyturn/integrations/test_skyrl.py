@@ -9,7 +9,7 @@ from needs_host import host  # pyright: ignore[reportMissingImports]
 from served import FAULTY, UNSCORABLE  # pyright: ignore[reportMissingImports]
 
 from manyturn.envs.contract.panel import PanelError
-from manyturn.envs.hosting.host import EnvError
+from manyturn.envs.hosting.handle.env_handle import EnvError
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ from needs_host import host
 from served import FAULTY, UNSCORABLE
 
 from manyturn.envs.contract.panel import PanelError
-from manyturn.envs.hosting.host import Host
+from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.export.exported_env import Exported, episode_seed
 
 # It is no longer usable once it has raised, and raises when it is closed.
@@ -182,7 +182,9 @@ def test_it_makes_an_update(exported):
 @pytest.mark.parametrize("env, harm", [(FAULTY, "raise"), (UNSCORABLE, "win")])
 def test_an_episode_that_is_lost_has_no_reward(env, harm, exported):
     made = exported(env)
-    starts = [Host(made.world.name).reset(task, episode_seed(task)).observation for task in made.world.tasks("test")]
+    starts = [
+        EnvHandle(made.world.name).reset(task, episode_seed(task)).observation for task in made.world.tasks("test")
+    ]
     trainer = made.trainer({first: [harm] * 30 for first in starts})
     trainer._generate_and_score_completions(made.rows)
     assert [one.get_reward() for one in trainer.environments] == [None] * 3
@@ -192,7 +194,9 @@ def test_an_episode_that_is_lost_has_no_reward(env, harm, exported):
 def test_an_episode_that_our_recipe_ended_has_no_reward(exported):
     wrappers = '[{name = "turn_cost", cost = 0.5}, {name = "turn_cost", cost = 0.1}]'
     made = exported(FAULTY, "--env.wrappers", wrappers)
-    starts = [Host(made.world.name).reset(task, episode_seed(task)).observation for task in made.world.tasks("test")]
+    starts = [
+        EnvHandle(made.world.name).reset(task, episode_seed(task)).observation for task in made.world.tasks("test")
+    ]
     trainer = made.trainer({first: ["say", "win"] for first in starts})
     trainer._generate_and_score_completions(made.rows)
     assert all("'turn' already" in made.heard[first][-1][-1] for first in starts)

@@ -18,7 +18,7 @@ from needs_host import host  # pyright: ignore[reportMissingImports]
 from served import FAULTY, UNSCORABLE  # pyright: ignore[reportMissingImports]
 
 from manyturn.credit import Rollout
-from manyturn.envs.hosting.host import Host
+from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.export.exported_env import Exported, episode_seed
 from manyturn.integrations.prime_rl import FIELDS
 
@@ -125,7 +125,7 @@ def test_its_evaluation_plays_our_episodes(env, command, tmp_path):
 def test_a_lost_episode_is_an_error_and_has_no_reward(command, tmp_path):
     name, world = installed(command, FAULTY, tmp_path)
     harms = ("raise", "die", "sleep 60")
-    first = [Host(world.name).reset(task, episode_seed(task)).observation for task in world.tasks("test")]
+    first = [EnvHandle(world.name).reset(task, episode_seed(task)).observation for task in world.tasks("test")]
     with model({text: ["say 1", harm, "win"] for text, harm in zip(first, harms, strict=True)}) as url:
         found = evaluated(name, tmp_path, url, "--env.answer-seconds", "3", "--env.workers", "3")
     kinds = [found[task.id]["errors"][-1]["message"] for task in world.tasks("test")]
@@ -137,7 +137,7 @@ def test_a_reward_that_is_not_known_is_an_error(command, tmp_path):
     name, world = installed(command, UNSCORABLE, tmp_path)
     plays = {}
     for task in world.tasks("test"):
-        here = Host(world.name)
+        here = EnvHandle(world.name)
         step, actions = here.reset(task, episode_seed(task)), list[str]()
         first, known = step.observation, True
         while not step.ended:

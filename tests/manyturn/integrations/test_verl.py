@@ -24,7 +24,7 @@ from served import FAULTY, UNSCORABLE  # pyright: ignore[reportMissingImports]
 
 import manyturn.credit as mc
 from manyturn.envs.contract.panel import PanelError
-from manyturn.envs.hosting.host import Answer, EnvError
+from manyturn.envs.hosting.handle.env_handle import Answer, EnvError
 from manyturn.export.exported_env import Exported
 
 PAGE = (Path(__file__).parents[3] / "docs" / "other-trainers.md").read_text(encoding="utf-8")

@@ -39,7 +39,7 @@ def evaluations(tmp_path_factory) -> tuple[Path, Path]:
     from manyturn.agents.evaluation.evaluate import EvaluationPlan, evaluate
     from manyturn.agents.play.scripted import Scripted
     from manyturn.envs.contract.panel import make_panel
-    from manyturn.envs.hosting.seats import open_seats
+    from manyturn.envs.hosting.local.seats import open_seats
 
     maze = "manyturn/Maze-v0"
     top = tmp_path_factory.mktemp("evaluations")

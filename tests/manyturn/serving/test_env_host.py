@@ -14,9 +14,9 @@ from elsewhere import host_processes, hosting
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from manyturn.envs.hosting.host_link import HostLink, HostLost, HostRefused
-from manyturn.envs.hosting.hosted_seats import HostedSeats, Hosts
-from manyturn.envs.hosting.wire import decode, encode
+from manyturn.envs.hosting.handle.messages import decode, encode
+from manyturn.envs.hosting.remote.connection import HostLink, HostLost, HostRefused
+from manyturn.envs.hosting.remote.hosted_seats import HostedSeats, Hosts
 
 pytestmark = pytest.mark.versions
 

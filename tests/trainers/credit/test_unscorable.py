@@ -5,7 +5,7 @@ import asyncio
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.scripted import Scripted
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.hosting.seats import open_seats
+from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.trainers.credit.pipeline import CreditConfig, credit
 from manyturn.trainers.play.rollout.rollouts import describe, turn_batch
 

@@ -21,7 +21,7 @@ from unfit_cases import UNFIT
 from manyturn.envs.contract.layers import overlay
 from manyturn.envs.contract.options import UNFINISHED, ConfigError
 from manyturn.envs.contract.refusals import options_in, refuse_unfit
-from manyturn.envs.hosting.seats import InlineSeats
+from manyturn.envs.hosting.local.seats import InlineSeats
 from manyturn.recipes import load_recipe
 from manyturn.recipes.stack import stacked
 from manyturn.trainers.credit.batch.turn_batch import TurnBatch

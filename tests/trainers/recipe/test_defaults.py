@@ -16,7 +16,7 @@ from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.layers import overlay
 from manyturn.envs.contract.options import ConfigError
-from manyturn.envs.hosting.seats import InlineSeats
+from manyturn.envs.hosting.local.seats import InlineSeats
 from manyturn.recipes import load_recipe
 from manyturn.recipes.stack import stacked
 from manyturn.terminal.overrides import parse_overrides

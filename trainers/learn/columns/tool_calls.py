@@ -12,7 +12,7 @@ import numpy as np
 from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.options import unknown
 from manyturn.envs.tools.calls import BadCall, read_calls
-from manyturn.envs.tools.told import taken_out
+from manyturn.envs.tools.tool_prompt import without_tools
 from manyturn.trainers.learn.learner.column import COLUMNS, ColumnConfig, PlayedStep, Supplied
 
 
@@ -27,8 +27,8 @@ class ToolCallsConfig(ColumnConfig):
         tools = tool_names(env.instructions)
         if not tools:
             return (
-                f"counts calls of tools, and {env.name} tells agents of none (manyturn.envs.tools.told): take an "
-                "environment that has some, such as manyturn/Search-v0, or another stage"
+                f"counts calls of tools, and {env.name} tells agents of none (manyturn.envs.tools.tool_prompt): take "
+                "an environment that has some, such as manyturn/Search-v0, or another stage"
             )
         missing = next((tool for tool in self.tools if tool not in tools), None)
         return None if missing is None else f"counts calls of an {unknown('tool', missing, tools)}"
@@ -58,8 +58,8 @@ def called(action: str, tools: Collection[str]) -> int:
 def tool_names(instructions: str) -> list[str]:
     """The tools that instructions tell of.
 
-    >>> from manyturn.envs.tools.told import told
-    >>> tool_names(told("Be kind.", [{"type": "function", "function": {"name": "look"}}]))
+    >>> from manyturn.envs.tools.tool_prompt import with_tools
+    >>> tool_names(with_tools("Be kind.", [{"type": "function", "function": {"name": "look"}}]))
     ['look']
     """
-    return [tool["function"]["name"] for tool in taken_out(instructions)[1]]
+    return [tool["function"]["name"] for tool in without_tools(instructions)[1]]

@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
-from manyturn.envs.hosting.watchdog import SIGNALS
+from manyturn.envs.hosting.local.watchdog import SIGNALS
 from manyturn.trainers.learn.ranks.message import RankMessage
 from manyturn.trainers.learn.ranks.rendezvous import RESUME, Meeting
 

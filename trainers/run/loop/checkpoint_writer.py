@@ -19,7 +19,7 @@ import torch
 from safetensors import SafetensorError
 
 from manyturn.agents.model.shard_files import WrittenShards
-from manyturn.envs.hosting.watchdog import watchdog
+from manyturn.envs.hosting.local.watchdog import watchdog
 from manyturn.trainers.learn.ranks.group import RankLost
 from manyturn.trainers.record.checkpoint import Saved, begin_checkpoint, beside, complete_checkpoint, shards_of
 from manyturn.trainers.record.peak_memory import spare_memory

@@ -8,7 +8,7 @@ from typing import Any
 
 from manyturn.agents.engine.engine import Engine
 from manyturn.agents.engine.engine_config import EngineContext, build_engine
-from manyturn.envs.hosting.seats import Seats, open_seats
+from manyturn.envs.hosting.local.seats import Seats, open_seats
 from manyturn.trainers.learn.ranks.rendezvous import Meeting
 from manyturn.trainers.recipe.config import RunConfig
 
@@ -24,11 +24,11 @@ def seats_of(config: RunConfig, meeting: Meeting | None = None) -> Seats:
         return open_seats(env.id, env.args, env.wrappers, limit, env.workers, env.timeout, env.limits)
     if placement.kind == "static":
         with _needing("hosts", placement.kind):
-            from manyturn.envs.hosting.hosted_seats import HostedSeats, Hosts
+            from manyturn.envs.hosting.remote.hosted_seats import HostedSeats, Hosts
         hosts = Hosts(placement.hosts, _token(), placement.wait, placement.silence)
         return HostedSeats(env.id, env.args, env.wrappers, limit, hosts)
     with _needing("ray", placement.kind):
-        from manyturn.envs.hosting.ray_seats import RayHosts, RaySeats
+        from manyturn.envs.hosting.remote.ray_seats import RayHosts, RaySeats
 
         if find_spec("ray") is None:  # it is imported in a process of its own
             raise ModuleNotFoundError(name="ray")
@@ -61,7 +61,7 @@ def engine_of(config: RunConfig, context: EngineContext, seats: Seats) -> Engine
     placement = config.placement
     if placement.sampler_count:
         from manyturn.agents.engine.samplers.ray_engine import RaySampledEngine
-        from manyturn.envs.hosting.ray_seats import RaySeats
+        from manyturn.envs.hosting.remote.ray_seats import RaySeats
 
         assert isinstance(seats, RaySeats)
         waits = placement.wait, placement.silence

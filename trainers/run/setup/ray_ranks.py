@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-from manyturn.envs.hosting.ray_seats import RaySeats
-from manyturn.envs.hosting.seats import Seats
+from manyturn.envs.hosting.local.seats import Seats
+from manyturn.envs.hosting.remote.ray_seats import RaySeats
 from manyturn.trainers.learn.ranks.group import RankLost
 from manyturn.trainers.learn.ranks.rendezvous import RESUME
 

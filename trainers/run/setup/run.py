@@ -19,7 +19,7 @@ from manyturn.agents.play.vocabulary import texts_of
 from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.refusals import refuse_unfit
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.seats import Seats
+from manyturn.envs.hosting.local.seats import Seats
 from manyturn.trainers.learn.learner.learner import Learner, Share
 from manyturn.trainers.learn.learner.learner_config import OFFLOADS_NOTHING
 from manyturn.trainers.learn.learner.pass_memory import check_fits

@@ -10,7 +10,7 @@ from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.panel import Panel, make_panel
 from manyturn.envs.contract.task import LazyTasks, Task
 from manyturn.envs.contract.task_faults import id_fault
-from manyturn.envs.hosting.seats import Seats
+from manyturn.envs.hosting.local.seats import Seats
 from manyturn.trainers.recipe.config import RunConfig
 
 _MADE = 100  # training tasks looked at of a list that makes each when asked; of one in memory, all

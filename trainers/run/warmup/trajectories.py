@@ -23,7 +23,7 @@ from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.host import Answer
+from manyturn.envs.hosting.handle.env_handle import Answer
 from manyturn.trainers.run.setup.run import Run
 from manyturn.trainers.run.setup.splits import panel_of
 

@@ -27,8 +27,8 @@ from manyturn.agents.engine.samplers.weight_channel import Packed
 from manyturn.agents.engine.weights import ModuleWeights
 from manyturn.agents.model.language_model import LanguageModel, build_tiny
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.hosting.host_link import HostLink, HostLost, HostRefused
-from manyturn.envs.hosting.wire import encode
+from manyturn.envs.hosting.handle.messages import encode
+from manyturn.envs.hosting.remote.connection import HostLink, HostLost, HostRefused
 
 pytestmark = pytest.mark.versions
 

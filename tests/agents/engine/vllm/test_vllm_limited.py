@@ -16,7 +16,7 @@ from manyturn.agents.engine.vllm.options import VllmConfig
 from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.concurrent_episodes import Patience, gather
 from manyturn.envs.contract.layers import overlay
-from manyturn.envs.hosting.seats import open_seats
+from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.run.loop.loop import train

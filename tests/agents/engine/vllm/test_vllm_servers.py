@@ -27,7 +27,7 @@ from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.concurrent_episodes import Patience, gather
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.hosting.seats import open_seats
+from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.run.loop.loop import train

@@ -24,8 +24,8 @@ from manyturn.agents.play.episode import ContextFull, Ending, Episode
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.usage import Usage
 from manyturn.envs.contract.keys import generator
-from manyturn.envs.hosting.host import Answer
-from manyturn.envs.hosting.seats import open_seats
+from manyturn.envs.hosting.handle.env_handle import Answer
+from manyturn.envs.hosting.local.seats import open_seats
 
 pytestmark = pytest.mark.versions
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from manyturn.envs.benchmarks.appworld.env import AppWorld
-from manyturn.envs.hosting.host import EnvError, Host
+from manyturn.envs.hosting.handle.env_handle import EnvError, EnvHandle
 
 pytestmark = pytest.mark.usefixtures("confinable")
 ATTACH = json.dumps(["ATTACH DATABASE 'file:start?mode=memory&cache=shared' AS start", [], False])
@@ -83,8 +83,8 @@ def test_honest_states_are_not_suspected(env: AppWorld) -> None:
 
 def test_tests_that_break_on_any_state_are_an_error(root: Path, python: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("manyturn.envs.benchmarks.appworld.world._SECONDS", 1.0)
-    host = Host("manyturn/AppWorld-v0", {"root": str(root), "python": python, "split": "test"})
-    host.reset(host.tasks("test")[0], 0)  # whose tests never end
+    handle = EnvHandle("manyturn/AppWorld-v0", {"root": str(root), "python": python, "split": "test"})
+    handle.reset(handle.tasks("test")[0], 0)  # whose tests never end
     with pytest.raises(EnvError, match="too long"):
-        host.step("done")
-    host.close()
+        handle.step("done")
+    handle.close()

@@ -18,7 +18,7 @@ from manyturn.envs.benchmarks.appworld.launcher import shared
 from manyturn.envs.benchmarks.appworld.server import AppWorldError
 from manyturn.envs.benchmarks.appworld.world import address_of
 from manyturn.envs.contract.environments import NeedsSetup
-from manyturn.envs.hosting.host import EnvError, Host
+from manyturn.envs.hosting.handle.env_handle import EnvError, EnvHandle
 
 LABELS = {"one_1": "blue", "one_2": "red", "two_1": "blue", "endless_1": "endless"}
 
@@ -260,9 +260,9 @@ def test_an_episode_in_a_process_of_its_own(root, python):
 
 @pytest.mark.usefixtures("confinable")
 def test_an_error_reaches_the_host_as_the_environments(root, python):
-    host = Host(f"{module.__file__}:AppWorld", {"root": str(root), "python": python})
-    host.reset(host.tasks("train")[0], 0)
-    shared(*host.env.unwrapped._world._place).close()
+    handle = EnvHandle(f"{module.__file__}:AppWorld", {"root": str(root), "python": python})
+    handle.reset(handle.tasks("train")[0], 0)
+    shared(*handle.env.unwrapped._world._place).close()
     with pytest.raises(EnvError, match="AppWorldError"):
-        host.step("print on")
-    host.close()
+        handle.step("print on")
+    handle.close()

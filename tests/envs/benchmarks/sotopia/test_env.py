@@ -11,7 +11,7 @@ from manyturn.envs.benchmarks.sotopia.env import Sotopia
 from manyturn.envs.conformance.check import check
 from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.contract.keys import digest
-from manyturn.envs.hosting.host import Answer, EnvError, Host
+from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
 
 NAME = f"{inspect.getfile(Sotopia)}:Sotopia"
 ACTIONS = ("Hello!", "non-verbal: waves", "none", "", "action: pays", "speak: It is a deal.", "\x00\x1b[31m", "leave")
@@ -94,11 +94,11 @@ GARBAGE: dict[str, str | bytes] = {
 @pytest.mark.parametrize("case", GARBAGE)
 def test_a_judge_that_cannot_be_read_is_asked_again_and_then_an_error_and_never_a_reward(case, data, endpoint):
     endpoint.judge = lambda request: GARBAGE[case]
-    host = Host(NAME, {"data": str(data), "user": endpoint.user(attempts=2)})
-    host.reset(host.tasks("train")[0], 1)
+    handle = EnvHandle(NAME, {"data": str(data), "user": endpoint.user(attempts=2)})
+    handle.reset(handle.tasks("train")[0], 1)
     with pytest.raises(EnvError, match=r"JudgeError.*2 attempts") as caught:
-        host.step("leave")
-    assert len(endpoint.requests) == 2 + (host.tasks("train")[0].params["role"] == 1)
+        handle.step("leave")
+    assert len(endpoint.requests) == 2 + (handle.tasks("train")[0].params["role"] == 1)
     assert len(str(caught.value)) < 700 and str(caught.value).splitlines()[0].isprintable()
 
 
@@ -186,11 +186,11 @@ def test_doing_nothing_by_mistake_is_invalid_and_on_purpose_is_not(data, endpoin
     ]
 
 
-def played(host: Host, place: int) -> list[Answer]:
-    steps = [host.reset(host.tasks("train")[place], place)]
+def played(handle: EnvHandle, place: int) -> list[Answer]:
+    steps = [handle.reset(handle.tasks("train")[place], place)]
     for action in ACTIONS:
         if not steps[-1].ended:
-            steps.append(host.step(action))
+            steps.append(handle.step(action))
     return steps
 
 
@@ -198,10 +198,10 @@ def test_a_recording_plays_partner_and_judge_again_without_a_model(data, endpoin
     endpoint.partner = endpoint.talker
     file = str(tmp_path / "talks.jsonl")
     judge = {"model": "j", "base_url": endpoint.url}
-    recorded = Host(NAME, {"data": str(data), "user": endpoint.user(record=file), "judge": judge})
+    recorded = EnvHandle(NAME, {"data": str(data), "user": endpoint.user(record=file), "judge": judge})
     steps = [played(recorded, place) for place in range(4)]
     before = len(endpoint.requests)
-    replay = Host(NAME, {"data": str(data), "user": {"kind": "replay", "file": file}})
+    replay = EnvHandle(NAME, {"data": str(data), "user": {"kind": "replay", "file": file}})
     assert [played(replay, place) for place in range(4)] == steps
     assert len(endpoint.requests) == before
     assert replay.user == "replay of model(m), judged by model(j)"

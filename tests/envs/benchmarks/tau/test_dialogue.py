@@ -20,7 +20,7 @@ from manyturn.envs.benchmarks.tau.v2.phone import TOOLS, TelecomUserTools
 from manyturn.envs.benchmarks.tau.v2.phone_customer import PhoneCustomer
 from manyturn.envs.benchmarks.tau.v2.telecom import TelecomTools
 from manyturn.envs.contract.task import Task
-from manyturn.envs.hosting.host import EnvError, Host
+from manyturn.envs.hosting.handle.env_handle import EnvError, EnvHandle
 from manyturn.envs.tools.calls import call_text, is_call, read_calls
 from manyturn.envs.tools.tool import tool_of
 from manyturn.envs.users.protocol import NOTHING, Heard, User, UserError
@@ -261,9 +261,9 @@ def test_every_official_mark_ends_the_dialogue(mark: str, small: Path, endpoint:
 def test_a_customer_that_leaves_before_the_agent_speaks_is_an_error(small: Path, endpoint: Any) -> None:
     endpoint.says += ["###STOP###"]
     args = {"data": str(small), "user": model_at(endpoint), "pinned": False}
-    host = Host("manyturn/Tau2Bench-v0", args)
+    handle = EnvHandle("manyturn/Tau2Bench-v0", args)
     with pytest.raises(EnvError, match=r"UserError.*left before"):
-        host.reset(host.tasks("test")[0], 1)
+        handle.reset(handle.tasks("test")[0], 1)
 
 
 # ---- recordings and snapshots ----------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from manyturn.envs.benchmarks.userrl.telepathy import Telepathy
 from manyturn.envs.benchmarks.userrl.turtle import Turtle
 from manyturn.envs.conformance.check import check
 from manyturn.envs.contract.environments import NeedsSetup
-from manyturn.envs.hosting.host import Answer, EnvError, Host
+from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle
 
 GYMS: dict[str, type[Gym]] = {"Intention": Intention, "Persuade": Persuade, "Telepathy": Telepathy, "Turtle": Turtle}
 HIDDEN = {"Intention": "Taste", "Telepathy": "teeth", "Turtle": "hocolate"}
@@ -147,10 +147,10 @@ def test_giving_up_pays_nothing(gym, data, endpoint):
 )  # fmt: skip
 def test_a_user_that_cannot_be_read_is_an_error_and_never_a_reward(gym, reply, data, endpoint):
     endpoint.answer = lambda request: reply
-    host = Host(name_of(gym), {"data": str(data), "user": endpoint.user(attempts=2)})
-    host.reset(host.tasks("train")[0], 1)
+    handle = EnvHandle(name_of(gym), {"data": str(data), "user": endpoint.user(attempts=2)})
+    handle.reset(handle.tasks("train")[0], 1)
     with pytest.raises(EnvError, match="JudgeError"):
-        host.step(f"[{GYMS[gym].choices[-1]}] the moon")
+        handle.step(f"[{GYMS[gym].choices[-1]}] the moon")
     assert len(endpoint.requests) in (2, 3)  # one of Intention's two questions may be answered well
 
 
@@ -170,22 +170,22 @@ def test_only_open_details_can_be_covered(data, endpoint):
     assert rewards == [({"gain": 1.0}, False), ({"gain": 0.4}, False), ({"outcome": 0.7}, True)]
 
 
-def played(host: Host, place: int) -> list[Answer]:
-    choices = host.env.unwrapped.choices
-    steps = [host.reset(host.tasks("train")[place], place)]
+def played(handle: EnvHandle, place: int) -> list[Answer]:
+    choices = handle.env.unwrapped.choices
+    steps = [handle.reset(handle.tasks("train")[place], place)]
     for number in range(4):
         if not steps[-1].ended:
-            steps.append(host.step(f"[{choices[number % len(choices)]}] Is it {number}?"))
+            steps.append(handle.step(f"[{choices[number % len(choices)]}] Is it {number}?"))
     return steps
 
 
 @pytest.mark.parametrize("gym", GYMS)
 def test_a_recording_plays_again_without_a_model(gym, data, endpoint, tmp_path):
     file = str(tmp_path / "talks.jsonl")
-    recorded = Host(name_of(gym), {"data": str(data), "user": endpoint.user(record=file)})
+    recorded = EnvHandle(name_of(gym), {"data": str(data), "user": endpoint.user(record=file)})
     steps = [played(recorded, place) for place in range(3)]
     before = len(endpoint.requests)
-    replay = Host(name_of(gym), {"data": str(data), "user": {"kind": "replay", "file": file}})
+    replay = EnvHandle(name_of(gym), {"data": str(data), "user": {"kind": "replay", "file": file}})
     assert [played(replay, place) for place in range(3)] == steps
     assert len(endpoint.requests) == before and replay.user == "replay of model(m)"
 

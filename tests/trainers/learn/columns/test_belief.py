@@ -13,7 +13,7 @@ from manyturn.agents.model.language_model import LanguageModel
 from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.records.plain_episode import episode_from_plain, episode_to_plain
-from manyturn.envs.hosting.host import Host
+from manyturn.envs.hosting.handle.env_handle import EnvHandle
 from manyturn.trainers.learn.passes.pass_budget import PassBudget
 from manyturn.trainers.learn.reading.belief import Forced, Questions, believed
 from manyturn.trainers.record.run_folder import read_metrics
@@ -92,7 +92,9 @@ def test_the_answer_reaches_the_trainer_and_not_the_policy(language, workers):
 
 def test_an_answer_changes_nothing_of_what_is_played(language, monkeypatch):
     told = played(language, AGENTS["whole"])
-    monkeypatch.setattr("manyturn.envs.hosting.host.Host.reset", _reset_without_answer(Host.reset))
+    monkeypatch.setattr(
+        "manyturn.envs.hosting.handle.env_handle.EnvHandle.reset", _reset_without_answer(EnvHandle.reset)
+    )
     silent = played(language, AGENTS["whole"])
     assert [episode.answer for episode in silent] == [None] * 3
     for one, other in zip(silent, told, strict=True):
@@ -103,7 +105,7 @@ def test_an_answer_changes_nothing_of_what_is_played(language, monkeypatch):
 
 
 def _reset_without_answer(reset):
-    return lambda host, task, seed: reset(host, task, seed)._replace(answer=None)
+    return lambda handle, task, seed: reset(handle, task, seed)._replace(answer=None)
 
 
 def test_a_run_by_beliefs_goes_on_to_the_bit_after_a_kill(tmp_path):

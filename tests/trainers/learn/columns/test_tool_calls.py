@@ -7,7 +7,7 @@ import pytest
 from short_runs import short_run
 
 from manyturn.agents.records.episode_rows import read_turns
-from manyturn.envs.hosting.seats import InlineSeats
+from manyturn.envs.hosting.local.seats import InlineSeats
 from manyturn.envs.tools.calls import call_text
 from manyturn.recipes import load_recipe
 from manyturn.trainers.learn.columns.tool_calls import ToolCallsConfig, called

@@ -14,7 +14,7 @@ from manyturn.agents.model.language_model import ModelError, build_tiny, load_pr
 from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.vocabulary import texts_of
 from manyturn.agents.text.template import TemplateError
-from manyturn.envs.hosting.seats import InlineSeats
+from manyturn.envs.hosting.local.seats import InlineSeats
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.record.checkpoint import newest_checkpoint, weights_hash
 from manyturn.trainers.record.run_folder import read_metrics

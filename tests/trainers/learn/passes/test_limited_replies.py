@@ -20,7 +20,7 @@ from manyturn.agents.play.vocabulary import texts_of
 from manyturn.agents.records.plain_episode import episode_from_plain, episode_to_plain
 from manyturn.agents.text.formats.tagged import TaggedConfig
 from manyturn.agents.tokens.episode_key import EpisodeKey
-from manyturn.envs.hosting.seats import open_seats
+from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.trainers.learn.columns.drift import drifts, visited
 from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig

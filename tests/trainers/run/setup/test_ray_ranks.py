@@ -24,7 +24,7 @@ from ray_nodes import above, placers, placers_keepers, ray_nodes, ray_processes
 from short_runs import ended, start
 from two_steps import ROUNDING
 
-from manyturn.envs.hosting.hosted_seats import HostsLost
+from manyturn.envs.hosting.remote.hosted_seats import HostsLost
 from manyturn.trainers.recipe.config import RunConfig, configure
 from manyturn.trainers.run.loop.loop import train
 

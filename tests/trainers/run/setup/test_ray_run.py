@@ -24,8 +24,8 @@ from ray_left import nothing_left
 from ray_nodes import placers, placers_keepers, ray_nodes, ray_processes_of
 from short_runs import ended, episode_keys, figures, left_behind, missing_and_double, short_run, start
 
-from manyturn.envs.hosting.host_link import HostRefused
-from manyturn.envs.hosting.hosted_seats import HostsLost
+from manyturn.envs.hosting.remote.connection import HostRefused
+from manyturn.envs.hosting.remote.hosted_seats import HostsLost
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.run.loop.loop import train
 

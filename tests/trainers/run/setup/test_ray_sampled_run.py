@@ -20,7 +20,7 @@ from ray_left import nothing_left
 from ray_nodes import ray_nodes, ray_processes, ray_processes_of
 from short_runs import ended, episode_keys, figures, left_behind, missing_and_double, short_run, start
 
-from manyturn.envs.hosting.hosted_seats import HostsLost
+from manyturn.envs.hosting.remote.hosted_seats import HostsLost
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.run.loop.loop import train
 

@@ -8,7 +8,7 @@ from short_runs import short_run
 
 from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.refusals import refuse_unfit
-from manyturn.envs.hosting.seats import InlineSeats
+from manyturn.envs.hosting.local.seats import InlineSeats
 from manyturn.recipes import load_recipe
 from manyturn.trainers.credit.batch.longest import longest
 from manyturn.trainers.record.run_folder import read_metrics

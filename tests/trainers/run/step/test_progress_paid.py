@@ -14,7 +14,7 @@ from manyturn.agents.play.scripted import Scripted
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.registry import Named
 from manyturn.envs.contract.turn_reward import WRAPPERS, TurnReward
-from manyturn.envs.hosting.seats import open_seats
+from manyturn.envs.hosting.local.seats import open_seats
 from manyturn.trainers.credit.config import CreditConfig
 from manyturn.trainers.credit.pipeline import credit
 from manyturn.trainers.play.rollout.rollouts import turn_batch

@@ -1,0 +1,1 @@
+"""Seats for episodes in this process and in supervised worker processes of this machine."""

@@ -1,0 +1,50 @@
+"""Trial of an environment: make it and list its tasks in a separate process before this one does."""
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from manyturn.envs.hosting.handle.deadline import beat
+from manyturn.envs.hosting.handle.env_handle import EnvHandle
+from manyturn.envs.hosting.handle.handshake import hello_of
+from manyturn.envs.hosting.local.one_shot import OneShot, OneShotLost
+
+
+def try_out(name: str, kwargs: Mapping[str, Any] | None, timeout: float) -> None:
+    """Raise OneShotLost, with the place, if an environment hangs or dies when it is made or lists its tasks.
+
+    What it raises is not reported: who makes it afterwards meets that too, and can say more. An environment is tried
+    once in each process.
+
+    Args:
+        name: id or ``FILE.py:Class``.
+        kwargs: passed to the constructor, plain JSON values.
+        timeout: seconds that each of its answers may take.
+    """
+    _tried(json.dumps(hello_of(name, kwargs)), timeout)
+
+
+@cache
+def _tried(hello: str, timeout: float) -> None:
+    greeting = json.loads(hello)
+    with OneShot(listed, (greeting["name"], greeting["kwargs"]), greeting, timeout) as work:
+        try:
+            for _ in work:
+                pass
+        except OneShotLost as lost:
+            raise OneShotLost(f"{greeting['name']} cannot be used: {lost}") from None
+        except Exception:
+            return  # the environment's own, or a mistake in its name
+
+
+def listed(name: str, kwargs: Mapping[str, Any]) -> Iterator[None]:
+    """Make the environment and ask for its tasks; in the process that is for that."""
+    handle = EnvHandle(name, kwargs)
+    for split in handle.splits:
+        yield
+        beat()
+        if len(tasks := handle.tasks(split)):
+            assert tasks[0]
+    yield
+    handle.close()

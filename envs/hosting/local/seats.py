@@ -1,0 +1,359 @@
+"""Seats of episodes in this process or in supervised worker processes. The episode is the same in both.
+
+async with open_seats("manyturn/Maze-v0", limit=8, workers=2) as seats:
+    async with seats.take() as seat:
+        step = await seat.reset(seats.tasks("train")[0], seed=1)
+        while not step.ended:
+            step = await seat.step(await seat.expert())
+"""
+
+import abc
+import asyncio
+import contextlib
+import warnings
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol, TypeVar
+
+from gymnasium.error import ResetNeeded
+
+from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.turn_reward import plain_wrappers
+from manyturn.envs.hosting.handle.env_fingerprint import fingerprint_of
+from manyturn.envs.hosting.handle.env_handle import Answer, EnvError, EnvHandle, not_made
+from manyturn.envs.hosting.handle.handshake import hello_of
+from manyturn.envs.hosting.handle.messages import step_from_wire, task_to_wire
+from manyturn.envs.hosting.local.construction_check import try_out
+from manyturn.envs.hosting.local.resource_use import USUAL, WorkerLimits
+from manyturn.envs.hosting.local.watchdog import watchdog
+from manyturn.envs.hosting.local.worker import WorkerError
+from manyturn.envs.hosting.local.worker_pool import PooledWorker, WorkerPool
+
+T = TypeVar("T")
+
+USUAL_TIMEOUT = 60.0  # seconds for one answer of an environment
+RESET_FIRST = "no episode on this seat: call reset()"
+
+
+class Seat(Protocol):
+    """A place for one episode at a time.
+
+    Every method raises EnvError if the environment raised and WorkerError if its process is gone. After either the
+    episode is lost, and ``reset`` begins another with a fresh environment.
+    """
+
+    @property
+    def name(self) -> str:
+        """That of the environment."""
+        ...
+
+    async def reset(self, task: Task, seed: int) -> Answer: ...
+    async def step(self, action: str) -> Answer: ...
+    async def expert(self) -> str: ...
+
+
+class Seats(abc.ABC):
+    """A limited number of seats for one environment; use it in one event loop, with ``async with``.
+
+    Attributes:
+        name, instructions, splits, part_names: those of the environment.
+        has_expert, has_answer, has_admissible, has_progress, has_anchor_text, lists_parts: what it can provide; see
+            ``EnvHandle``.
+        wrappers: the turn-level rewards around it, as plain values.
+        user: whom the agent talks to, if anybody.
+        max_turns: the turn at which the environment truncates an episode, if it does.
+        roles: who acts, where an episode has several roles.
+        limit: episodes that may run together, which is less than was asked for where one process cannot hold as many.
+        processes: how many processes run them, this one included where they run here.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kwargs: Mapping[str, Any] | None,
+        wrappers: Sequence[Any],
+        limit: int,
+        processes: int = 1,
+    ):
+        if limit < 1 or processes < 1:
+            raise ValueError(f"limit = {limit} and the number of processes, {processes}, must be at least 1")
+        self.name, self.wrappers, self.processes = name, tuple(plain_wrappers(wrappers)), processes
+        self._handle = EnvHandle(name, kwargs, wrappers)  # also finds faults of name, kwargs and wrappers now
+        self.limit = min(limit, (self._handle.side_by_side or limit) * processes)
+        self.instructions = self._handle.instructions
+        self.has_expert, self.has_answer = self._handle.has_expert, self._handle.has_answer
+        self.has_admissible = self._handle.has_admissible
+        self.has_progress, self.lists_parts = self._handle.has_progress, self._handle.lists_parts
+        self.has_anchor_text = self._handle.has_anchor_text
+        self.splits, self.max_turns = self._handle.splits, self._handle.max_turns
+        self.user, self.roles = self._handle.user, self._handle.roles
+        self.part_names = self._handle.part_names
+        self._places = asyncio.Semaphore(self.limit)
+        self._closed = False
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        """The tasks of a split."""
+        return self._handle.tasks(split)
+
+    def figures(self) -> Mapping[str, float | str]:
+        """Metrics since the last call."""
+        return {}
+
+    @abc.abstractmethod
+    def take(self) -> AbstractAsyncContextManager[Seat]:
+        """A seat, as soon as one is free."""
+
+    async def close(self) -> None:
+        """Close every environment and end every process."""
+        self._closed = True
+
+    async def __aenter__(self) -> "Seats":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def world(self) -> dict[str, str]:
+        """Digests of what must be equal elsewhere for the same task, seed and actions to give the same episode."""
+        return fingerprint_of(self._handle)
+
+    def _close_own(self) -> None:
+        """Close the environment that answers for the tasks."""
+        _close(self._handle)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError(f"the seats of {self.name} are closed")
+
+
+def _close(handle: EnvHandle) -> None:
+    """Close an environment; that it raised then must not cost what was played before."""
+    try:
+        handle.close()
+    except (Exception, SystemExit) as error:
+        warnings.warn(f"{handle.name} raised in close: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2)
+
+
+async def _heed_signals() -> None:
+    """Let the event loop end what a signal asked to end: a policy without tokens never waits for anything."""
+    if watchdog.heard:
+        await asyncio.sleep(0)
+
+
+class _InlineSeat:
+    def __init__(self, make: "InlineSeats"):
+        self._seats = make
+        self._handle: EnvHandle | None = None
+        self.name, self.live = make.name, False
+
+    async def reset(self, task: Task, seed: int) -> Answer:
+        if self._handle is None:
+            self._handle = self._seats.make_handle()
+        self.live = True
+        await _heed_signals()
+        return self._or_lost(lambda handle: handle.reset(task, seed))
+
+    async def step(self, action: str) -> Answer:
+        await _heed_signals()
+        return self._or_lost(lambda handle: handle.step(action))
+
+    async def expert(self) -> str:
+        return self._or_lost(EnvHandle.expert)
+
+    def close(self) -> None:
+        self.live = False
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            _close(handle)
+
+    def _or_lost(self, call: Callable[[EnvHandle], T]) -> T:
+        """Answer of the environment; one that raised is not used again."""
+        if not self.live or self._handle is None:
+            raise ResetNeeded(RESET_FIRST)
+        try:
+            return call(self._handle)
+        except EnvError:
+            self.close()
+            raise
+
+
+class InlineSeats(Seats):
+    """Environments in this process, made when first needed and used again. A slow one holds up everything here."""
+
+    def __init__(
+        self,
+        name: str,
+        kwargs: Mapping[str, Any] | None = None,
+        wrappers: Sequence[Any] = (),
+        limit: int = 64,
+    ):
+        super().__init__(name, kwargs, wrappers, limit)
+        self._make = (name, kwargs, wrappers)
+        self._free: list[_InlineSeat] = []
+        self._spare: EnvHandle | None = self._handle
+
+    def make_handle(self) -> EnvHandle:
+        """A fresh environment; the one that answers for the tasks is the first. Raises EnvError."""
+        if self._spare is not None:
+            handle, self._spare = self._spare, None
+            return handle
+        try:
+            return EnvHandle(*self._make)
+        except (Exception, SystemExit) as error:
+            raise not_made(self.name, error) from error
+
+    @contextlib.asynccontextmanager
+    async def take(self) -> AsyncIterator[Seat]:
+        async with self._places:
+            self._check_open()
+            seat = self._free.pop() if self._free else _InlineSeat(self)
+            try:
+                yield seat
+            finally:
+                seat.live = False
+                if self._closed:
+                    seat.close()
+                else:
+                    self._free.append(seat)
+
+    async def close(self) -> None:
+        for seat in self._free:
+            seat.close()
+        self._free.clear()
+        if self._spare is not None:
+            _close(self._spare)
+        await super().close()
+
+
+class _WorkerSeat:
+    """A seat in a worker that it shares with others, or in one of its own for a task that is suspected.
+
+    Args:
+        name: of the environment.
+        suspects: ids of tasks with which a worker was busy when it ended; shared by all seats. A task leaves them
+            when an episode of it has come to its end.
+    """
+
+    def __init__(self, name: str, pool: WorkerPool, slot: int, place: int, suspects: set[str]):
+        self.name, self._pool, self.slot, self.place, self._suspects = name, pool, slot, place, suspects
+        self._task = ""
+        self._member: PooledWorker | None = None
+        self.live = False
+
+    async def reset(self, task: Task, seed: int) -> Answer:
+        self.leave()
+        self._task = task.id
+        alone = task.id in self._suspects
+        self._member = await (self._pool.board_alone() if alone else self._pool.board(self.place))
+        self.live = True
+        return step_from_wire(await self._ask("reset", task=task_to_wire(task), seed=seed))
+
+    async def step(self, action: str) -> Answer:
+        answer = step_from_wire(await self._ask("step", action=action))
+        if answer.ended:
+            self._suspects.discard(self._task)
+        return answer
+
+    async def expert(self) -> str:
+        return await self._ask("expert")
+
+    def leave(self) -> None:
+        """The episode is over; its worker may end."""
+        self.live = False
+        member, self._member = self._member, None
+        if member is not None:
+            self._pool.leave(member)
+
+    async def _ask(self, op: str, **fields: Any) -> Any:
+        if not self.live or self._member is None:
+            raise ResetNeeded(RESET_FIRST)
+        try:
+            return await self._member.worker.ask(op, slot=self.slot, **fields)
+        except (EnvError, WorkerError) as error:
+            self.live = False
+            if isinstance(error, WorkerError) and error.suspect:
+                self._suspects.add(self._task)
+            raise
+
+
+class WorkerSeats(Seats):
+    """Environments in ``workers`` child processes, replaced when they hang, die, write nonsense or grow too large.
+
+    A worker runs one turn at a time, so give as many workers as turns shall run at the same time.
+
+    Args:
+        name, kwargs, wrappers: as for ``EnvHandle``; kwargs and the tasks' params must be plain JSON values.
+        limit: episodes that may run at the same time.
+        workers: processes.
+        timeout: seconds that one reset, one turn or one question to the expert may take.
+        limits: what one worker may hold.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kwargs: Mapping[str, Any] | None = None,
+        wrappers: Sequence[Any] = (),
+        limit: int = 64,
+        workers: int = 4,
+        timeout: float = USUAL_TIMEOUT,
+        limits: WorkerLimits = USUAL,
+    ):
+        if timeout <= 0:
+            raise ValueError(f"timeout = {timeout} must be above 0")
+        super().__init__(name, kwargs, wrappers, limit, workers)
+        self._pool = WorkerPool(hello_of(name, kwargs, wrappers), workers, timeout, limits)
+        self._busy = [0] * workers
+        suspects: set[str] = set()
+        self._free = [_WorkerSeat(name, self._pool, slot, slot % workers, suspects) for slot in range(self.limit)]
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the workers that take episodes now."""
+        return self._pool.pids
+
+    @property
+    def replaced(self) -> Mapping[str, int]:
+        """Number of workers replaced for exceeding each limit."""
+        return self._pool.replaced
+
+    @contextlib.asynccontextmanager
+    async def take(self) -> AsyncIterator[Seat]:
+        async with self._places:
+            self._check_open()
+            seat = min(self._free, key=lambda s: (self._busy[s.place], s.slot))
+            self._free.remove(seat)
+            self._busy[seat.place] += 1
+            try:
+                yield seat
+            finally:
+                seat.leave()
+                self._busy[seat.place] -= 1
+                self._free.append(seat)
+
+    async def close(self) -> None:
+        self._closed = True
+        await self._pool.close()
+        self._close_own()
+        await super().close()
+
+
+def open_seats(
+    name: str,
+    kwargs: Mapping[str, Any] | None = None,
+    wrappers: Sequence[Any] = (),
+    limit: int = 64,
+    workers: int = 0,
+    timeout: float = USUAL_TIMEOUT,
+    limits: WorkerLimits = USUAL,
+) -> Seats:
+    """Seats in this process for ``workers`` 0, else in that many child processes.
+
+    For child processes the environment is tried out first: one that hangs when it is made raises ErrandLost.
+
+    What an environment waits for, such as a model user's endpoint, holds up everything in its process.
+    """
+    if workers == 0:
+        return InlineSeats(name, kwargs, wrappers, limit)
+    try_out(name, kwargs, timeout)  # for this process has no deadline
+    return WorkerSeats(name, kwargs, wrappers, limit, workers, timeout, limits)

@@ -1,0 +1,108 @@
+"""A worker: hosts many environments in a process of its own and answers one request after another.
+
+Started by ``worker.py`` as ``python -P -m manyturn.envs.hosting.local.worker_main``. The first line on standard input
+says which environment; each further line is a request. The process ends when standard input does, and its keeper kills
+what is left of it.
+"""
+
+import atexit
+import faulthandler
+import os
+import queue
+import threading
+import traceback
+from typing import Any, BinaryIO
+
+from manyturn.envs.hosting.handle.deadline import allow
+from manyturn.envs.hosting.handle.env_handle import EnvError, EnvHandle, not_made
+from manyturn.envs.hosting.handle.handshake import heed, take_streams
+from manyturn.envs.hosting.handle.messages import decode, encode, error_kind, step_to_wire, task_from_wire
+
+
+def _listen(requests: BinaryIO, inbox: "queue.SimpleQueue[bytes | None]") -> None:
+    """Pass lines on immediately, so that whoever writes them never waits for an environment."""
+    for line in requests:
+        inbox.put(line)
+    inbox.put(None)
+
+
+class _Slots:
+    """The environments of this worker, made when first needed and used again from episode to episode."""
+
+    def __init__(self, hello: dict[str, Any]):
+        self._make = (hello["name"], hello["kwargs"], hello["wrappers"])
+        self._handles: dict[int, EnvHandle] = {}
+
+    def answer(self, request: dict[str, Any]) -> Any:
+        """The value that answers a request; an environment that raised is thrown away."""
+        slot = request["slot"]
+        try:
+            match request["op"]:
+                case "reset":
+                    handle = self._handles.get(slot)
+                    if handle is None:
+                        handle = self._handles[slot] = self._made()
+                    return step_to_wire(handle.reset(task_from_wire(request["task"]), request["seed"]))
+                case "step":
+                    return step_to_wire(self._handles[slot].step(request["action"]))
+                case "expert":
+                    return self._handles[slot].expert()
+        except EnvError:
+            self._close(slot)
+            raise
+        raise ValueError(f"unknown request {request['op']!r}")
+
+    def _made(self) -> EnvHandle:
+        try:
+            return EnvHandle(*self._make)
+        except (Exception, SystemExit) as error:
+            raise not_made(self._make[0], error) from error
+
+    def close(self) -> None:
+        for slot in list(self._handles):
+            self._close(slot)
+
+    def _close(self, slot: int) -> None:
+        handle = self._handles.pop(slot, None)
+        if handle is not None:
+            try:
+                handle.close()
+            except (Exception, SystemExit):
+                traceback.print_exc()
+
+
+def _failure(error: BaseException) -> dict[str, Any]:
+    trace = "".join(traceback.format_exception(error))
+    return {"kind": error_kind(error) or "fault", "message": str(error), "trace": trace[-4000:]}
+
+
+def main() -> None:
+    """Answer requests until standard input ends."""
+    requests, answers = take_streams()
+    hello = decode(requests.readline())
+    heed(hello)
+    inbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(requests, inbox), daemon=True).start()
+    slots, timeout = _Slots(hello), hello["timeout"]
+    allow(timeout)
+    answers.write(encode({"id": 0, "value": os.getpid()}))
+    answers.flush()
+    while (line := inbox.get()) is not None:
+        # A thread of C watches the clock, so that code which never gives up Python's lock is ended too, even when
+        # the parent no longer can; it prints where the environment hangs.
+        faulthandler.dump_traceback_later(timeout, exit=True, file=2)
+        request = decode(line)
+        try:
+            reply = encode({"id": request["id"], "value": slots.answer(request)})
+        except Exception as error:
+            reply = encode({"id": request["id"], "error": _failure(error)})
+        faulthandler.cancel_dump_traceback_later()
+        answers.write(reply)
+        answers.flush()
+    slots.close()
+    atexit._run_exitfuncs()  # what environments share, such as a browser, ends in order
+    os._exit(0)  # threads of an environment do not hold it up
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""A memory of what is costly to make again, which forgets what was longest not asked for."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class RecencyCache(Generic[T]):
+    """Key -> value, for so many keys.
+
+    >>> squares = RecencyCache[int](2)
+    >>> [squares.made(key, lambda: len(key)) for key in ("a", "bb", "a", "ccc")], squares.keys
+    ([1, 2, 1, 3], ['a', 'ccc'])
+    """
+
+    def __init__(self, most: int):
+        self._most = most
+        self._values: OrderedDict[str, T] = OrderedDict()
+
+    @property
+    def keys(self) -> list[str]:
+        return list(self._values)
+
+    def made(self, key: str, make: Callable[[], T], keep: Callable[[T], bool] = lambda value: True) -> T:
+        """The value of a key, made if it is not known; one that shall not be kept is made again each time."""
+        if key in self._values:
+            self._values.move_to_end(key)
+            return self._values[key]
+        value = make()
+        if keep(value):
+            self._values[key] = value
+            if len(self._values) > self._most:
+                self._values.popitem(last=False)
+        return value

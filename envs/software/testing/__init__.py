@@ -1,0 +1,1 @@
+"""Tests of a program, run in a sandbox: their report, expected failures, and time budget."""

@@ -1,0 +1,1 @@
+"""The agent's workplace in an episode: its sandbox, its tools, one attempt, and the expert."""
