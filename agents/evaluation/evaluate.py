@@ -164,10 +164,12 @@ async def evaluate(
 def _planned(seats: Seats, policy: Policy, plan: EvaluationPlan) -> list[tuple[Task, EpisodeKey]]:
     """The tasks with the key of each episode. Raises ConfigError and PanelError; see ``evaluate``."""
     panel = plan.panel
-    if portable_name(seats.name) != portable_name(panel.env):
-        raise PanelError(f"{panel.id} is a panel of {panel.env}, but the seats are of {seats.name}: open seats of that")
+    if portable_name(seats.facts.name) != portable_name(panel.env):
+        raise PanelError(
+            f"{panel.id} is a panel of {panel.env}, but the seats are of {seats.facts.name}: open seats of that"
+        )
     agent = getattr(policy, "config", None)
-    if isinstance(agent, AgentConfig) and (fault := agent.fault_of_choices(seats)):
+    if isinstance(agent, AgentConfig) and (fault := agent.fault_of_choices(seats.facts)):
         raise ConfigError(fault)
     tasks = panel.find(seats.tasks(panel.split))
     return [(task, EpisodeKey(plan.seed, STAGE, task.id, member)) for task in tasks for member in range(plan.repeats)]
@@ -197,7 +199,7 @@ def _about(seats: Seats, policy: Policy, plan: EvaluationPlan) -> dict[str, Any]
         "env": panel.env,
         "args": dict(panel.args),
         "wrappers": [dict(wrapper) for wrapper in seats.wrappers],
-        "user": seats.user,
+        "user": seats.facts.user,
         "split": panel.split,
         "panel": {"id": panel.id, "hash": panel.hash, "n_tasks": len(panel)},
         "policy": plan.label if plan.label is not None else policy.name,

@@ -103,7 +103,7 @@ class _Lanes:
             while (waiting := await self._queue.get()) is not None:
                 number, attempts = waiting
                 task, key = self._plan[number]
-                episode = await play(seat, self._policy, task, key, self._seats.instructions, self._max_turns)
+                episode = await play(seat, self._policy, task, key, self._seats.facts.instructions, self._max_turns)
                 again = settled(episode, attempts, self._patience)
                 if again is not None:
                     self._queue.put_back(number, *again)

@@ -50,7 +50,7 @@ async def texts_of(
     numbers = generator("vocabulary", seed).choice(len(train), size=min(tasks, len(train)), replace=False)
     chosen = [train[int(number)] for number in numbers]
     walks: list[list[str]] = [[] for _ in chosen]
-    walk = _Walk(config, seed, turns, seats.has_expert)
+    walk = _Walk(config, seed, turns, seats.facts.has_expert)
     waiting, allowed, errors, done = iter(enumerate(chosen)), max(1, int(patience.error_share * len(chosen))), 0, 0
 
     async def lane() -> None:
@@ -72,7 +72,7 @@ async def texts_of(
                 group.create_task(lane())
     except BaseExceptionGroup as several:
         raise several.exceptions[0] from None
-    return [config.system_text(well_formed(seats.instructions)), *(text for walk in walks for text in walk)]
+    return [config.system_text(well_formed(seats.facts.instructions)), *(text for walk in walks for text in walk)]
 
 
 @dataclass(frozen=True)

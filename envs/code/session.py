@@ -67,7 +67,7 @@ class Session:
         begun, ended = bool(ran.report), len(ran.report) - 1
         if ran.status == 0 and ended == len(self.cells) + 1:
             self.cells.append(cell)
-            return Shown(bounded(ran.output.rstrip("\n")) or "[no output]", True)
+            return Shown(bounded(ran.output.rstrip("\n")) or "[no output]", kept=True)
         if ran.timed_out or ran.status == _OUT_OF_TIME:
             remark = f"[stopped: all cells of the session share {self._seconds} s; this cell is undone]"
         elif ran.status == _KILLED:
@@ -79,7 +79,7 @@ class Session:
             self.cells.clear()
         else:
             remark = "[this cell is undone]"
-        return Shown(bounded(f"{_placed(ran.output, parts).rstrip()}\n{remark}".lstrip("\n")), False)
+        return Shown(bounded(f"{_placed(ran.output, parts).rstrip()}\n{remark}".lstrip("\n")), kept=False)
 
     def _ran(self, program: str) -> Ran:
         limits = f"ulimit -c 0 -v {int(self._engine.limits.memory_mb * 1024 * _MEMORY_SHARE)}"

@@ -4,6 +4,7 @@ import re
 import resource
 import time
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from manyturn.envs.conformance.probe import ProbedEpisode, Subject, by_whim
 from manyturn.envs.conformance.verdicts import Doubt, Result
@@ -79,8 +80,17 @@ def _used() -> tuple[float, int]:
     return used.ru_utime + used.ru_stime, used.ru_nvcsw
 
 
-def pace(subject: Subject) -> tuple[_Clock, _Clock, int, int]:
-    """Resets and turns of the policy that mixes expert, random and nonsense, on one core, and how many there were."""
+class Pace(NamedTuple):
+    """Time of resets and turns on one core, and their numbers."""
+
+    reset: _Clock
+    step: _Clock
+    resets: int
+    turns: int
+
+
+def pace(subject: Subject) -> Pace:
+    """Pace of the policy that mixes expert, random and nonsense."""
     played = subject.play(subject.a_few_tasks()[0], by_whim)
     host, resets = subject.fresh(), 0
     reset, step = _Clock(), _Clock()
@@ -93,7 +103,7 @@ def pace(subject: Subject) -> tuple[_Clock, _Clock, int, int]:
             for action in played.actions:
                 host.step(action)
         resets += 1
-    return reset, step, resets, resets * len(played.actions)
+    return Pace(reset, step, resets, resets * len(played.actions))
 
 
 def speed(subject: Subject) -> Result:

@@ -152,18 +152,18 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
             text: the next observation.
             parts: rewards of this turn by name: ``self.go_on("The door opens.", door=0.1)``. Their sum is its reward.
         """
-        return checked_turn(text, _not_outcome(parts))
+        return checked_turn(Turn(text, _not_outcome(parts)))
 
     def invalid(self, text: str, **parts: float) -> Turn:
         """The action was read and meant nothing here; the episode continues. Arguments as for ``go_on``."""
-        return checked_turn(text, _not_outcome(parts), False)
+        return checked_turn(Turn(text, _not_outcome(parts), understood=False))
 
     def unreadable(self, text: str, **parts: float) -> Turn:
         """No action could be read, where actions have a syntax such as a call's; the episode continues.
 
         Unlike ``invalid`` it says that the format is broken. Arguments as for ``go_on``.
         """
-        return self.invalid(text, **parts)._replace(format_valid=False)
+        return checked_turn(Turn(text, _not_outcome(parts), understood=False, format_valid=False))
 
     def succeed(self, text: str, outcome: float = 1.0, **parts: float) -> Turn:
         """The goal is reached and the episode ends.
@@ -173,11 +173,11 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
             outcome: the reward of the episode's end, a part by that name.
             parts: further rewards of this turn by name.
         """
-        return checked_turn(text, {OUTCOME: outcome, **parts}, True, True, True)
+        return checked_turn(Turn(text, {OUTCOME: outcome, **parts}, terminated=True, success=True))
 
     def fail(self, text: str, outcome: float = 0.0, **parts: float) -> Turn:
         """The goal can no longer be reached and the episode ends. Arguments as for ``succeed``."""
-        return checked_turn(text, {OUTCOME: outcome, **parts}, True, True, False)
+        return checked_turn(Turn(text, {OUTCOME: outcome, **parts}, terminated=True, success=False))
 
     # ---- machinery ------------------------------------------------------------------------------------------
 
@@ -267,26 +267,26 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         turn = self.respond(action)
         if not isinstance(turn, Turn):
             raise wrong_return(self, "respond", turn, _TURNS)
-        text, parts, understood, terminated, success, format_valid = checked_turn(*turn)
+        text, parts = checked_turn(turn).text, turn.parts
         self.turn += 1
         self._actions.append(action)
         self.observation = text
-        truncated = not terminated and self.turn >= self.max_turns
+        truncated = not turn.terminated and self.turn >= self.max_turns
         info = {
             "task": self.task.id,
             "split": self.task.split,
             "turn": self.turn,
-            "format_valid": format_valid,
-            "understood": understood,
+            "format_valid": turn.format_valid,
+            "understood": turn.understood,
             "reward_parts": parts,
         }
-        if terminated or truncated:
+        if turn.terminated or truncated:
             self._live = False
-            info["success"] = bool(success)
+            info["success"] = bool(turn.success)
             if measures := self.measures():
                 info["measures"] = dict(measures)
         self._describe(info)
-        return text, float(sum(parts.values())), terminated, truncated, info
+        return text, float(sum(parts.values())), turn.terminated, truncated, info
 
     def _describe(self, info: dict[str, Any]) -> None:
         info["anchor"] = self.anchor()

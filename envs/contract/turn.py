@@ -3,7 +3,8 @@
 import math
 import numbers
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 from manyturn.envs.contract.place import place_of_method
 
@@ -23,7 +24,8 @@ class ContractError(TypeError):
 MOST_REWARD = 1e9  # of either sign
 
 
-class Turn(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Turn:
     """One turn's answer. Made by ``TextEnv.go_on``, ``invalid``, ``unreadable``, ``succeed`` and ``fail``, kept legal.
 
     Attributes:
@@ -37,28 +39,28 @@ class Turn(NamedTuple):
 
     text: str
     parts: Mapping[str, float]
-    understood: bool = True
-    terminated: bool = False
-    success: bool | None = None
-    format_valid: bool = True
+    understood: bool = field(default=True, kw_only=True)
+    terminated: bool = field(default=False, kw_only=True)
+    success: bool | None = field(default=None, kw_only=True)
+    format_valid: bool = field(default=True, kw_only=True)
 
 
-def checked_turn(text: str, parts: Mapping[str, float], *rest: Any) -> Turn:
-    """A turn whose text is text and whose parts are numbers. Raises ContractError.
+def checked_turn(turn: Turn) -> Turn:
+    """The same turn, if its text is text and its parts are numbers. Raises ContractError.
 
     NaN is a number: it says that a reward could not be known, and its episode leaves its group.
 
-    >>> checked_turn("You win.", {"bonus": True})
+    >>> checked_turn(Turn("You win.", {"bonus": True}))
     Traceback (most recent call last):
     ...
     manyturn.envs.contract.turn.ContractError: the reward part 'bonus' is True: give a number, such as bonus=1.0
     """
-    if not isinstance(text, str):
-        raise ContractError(f"the observation of a turn is {shown(text)}: give text, a str")
-    for name, value in parts.items():
+    if not isinstance(turn.text, str):
+        raise ContractError(f"the observation of a turn is {shown(turn.text)}: give text, a str")
+    for name, value in turn.parts.items():
         if type(value) is not float or not -MOST_REWARD <= value <= MOST_REWARD:  # NaN fails the second too
             _check_part(name, value)
-    return Turn(text, parts, *rest)
+    return turn
 
 
 def _check_part(name: str, value: Any) -> None:

@@ -40,10 +40,10 @@ class ShapeLevel:
 
 
 LEVELS = {
-    "tiny": ShapeLevel((1, 1), ("id",), False, True, 12, parted=False),
-    "easy": ShapeLevel((1, 1), WAYS, True, False, 16),
-    "medium": ShapeLevel((2, 3), WAYS, True, False, 32),
-    "hard": ShapeLevel((3, 5), WAYS, True, False, 48),
+    "tiny": ShapeLevel((1, 1), ("id",), asks=False, simple=True, turns=12, parted=False),
+    "easy": ShapeLevel((1, 1), WAYS, asks=True, simple=False, turns=16),
+    "medium": ShapeLevel((2, 3), WAYS, asks=True, simple=False, turns=32),
+    "hard": ShapeLevel((3, 5), WAYS, asks=True, simple=False, turns=48),
 }
 
 

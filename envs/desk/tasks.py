@@ -6,7 +6,7 @@ be fulfilled if it breaks no rule, and to be refused if it breaks exactly the on
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from manyturn.envs.contract.draws import Draws
 from manyturn.envs.contract.task import GeneratedTasks, Task
@@ -24,15 +24,30 @@ _ATTEMPTS, _TRIES = 20_000, 12
 
 def tasks(split: str, pack: str, difficulty: str, users: int, database: int) -> GeneratedTasks:
     """The tasks of a split, made when asked for."""
-    prefix = f"{split}/{pack}/{difficulty}/{users}-{database}/"
-    return GeneratedTasks(lambda n: _task(prefix, split, pack, difficulty, users, database, n), SIZES[split], prefix)
+    family = _Family(split, pack, difficulty, users, database)
+    return GeneratedTasks(lambda n: _task(family, n), SIZES[split], family.prefix)
+
+
+class _Family(NamedTuple):
+    """The tasks of one split, desk, difficulty and database."""
+
+    split: str
+    pack: str
+    difficulty: str
+    users: int
+    database: int
+
+    @property
+    def prefix(self) -> str:
+        return f"{self.split}/{self.pack}/{self.difficulty}/{self.users}-{self.database}/"
 
 
 @lru_cache(maxsize=4096)  # a group plays one task many times
-def _task(prefix: str, split: str, pack: str, difficulty: str, users: int, database: int, number: int) -> Task:
+def _task(family: _Family, number: int) -> Task:
+    split, pack, difficulty, users, database = family
     desk, level = PACKS[pack], LEVELS[difficulty]
     tables = desk.tables(users, database)
-    draws = Draws("desk task", prefix, number)
+    draws = Draws("desk task", family.prefix, number)
     mine = _users(split, users)
     shape = draw_shape(draws, desk, level, split)
     for attempt in range(_ATTEMPTS):
@@ -43,7 +58,7 @@ def _task(prefix: str, split: str, pack: str, difficulty: str, users: int, datab
             params = {"pack": pack, "users": users, "database": database, **params}
             refused = any(" " in name for name in shape.requests)
             tags = (f"{len(shape.requests)} requests", "refusal" if refused else "no refusal")
-            return Task(f"{prefix}{number}", split, params, difficulty, tags)
+            return Task(f"{family.prefix}{number}", split, params, difficulty, tags)
     raise RuntimeError(f"no task of level {level} for the desk {pack}: its database has no such requests")
 
 
@@ -60,7 +75,7 @@ def _drawn(draws: Draws, desk: Pack, store: Store, user: str, shape: Shape) -> d
         kind = next(kind for kind in desk.kinds if kind.name == kind_name)
         drawn_request = None
         for _ in range(_TRIES):
-            drawn_request = _request(draws, desk, (before, store), user, kind, rule, shape.way, used)
+            drawn_request = _request(draws, desk, (before, store), _Wish(user, kind, rule, shape.way), used)
             if drawn_request is not None:
                 break
         if drawn_request is None:
@@ -78,15 +93,24 @@ def _drawn(draws: Draws, desk: Pack, store: Store, user: str, shape: Shape) -> d
     return {"user": user, "way": shape.way, "asked": figure, "requests": requests}
 
 
+class _Wish(NamedTuple):
+    """Kind of a request to draw: whose it is, the rule that it breaks, if any, and the way its thing is named."""
+
+    user: str
+    kind: Kind
+    rule: str
+    way: str
+
+
 def _request(
-    draws: Draws, desk: Pack, stores: tuple[Store, Store], user: str, kind: Kind, rule: str, way: str, used: set[str]
+    draws: Draws, desk: Pack, stores: tuple[Store, Store], wish: _Wish, used: set[str]
 ) -> dict[str, Any] | None:
-    """A request of a kind that breaks the rule, or none where that is empty; fulfilled on the second store.
+    """A request that breaks the rule, or none where that is empty; fulfilled on the second store.
 
     Args:
         stores: before all requests, and after those before this one.
     """
-    store = stores[1]
+    store, (user, kind, rule, way) = stores[1], wish
     thing = desk.things[kind.about]
     key = draws.pick(owned(store, user, thing))
     words = describe(store, user, thing, key, way)

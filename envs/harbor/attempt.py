@@ -94,7 +94,7 @@ class Attempt:
 
             def verdict(workspace: Snapshot) -> Verdict:
                 if not self._allowance.left:
-                    return Verdict(None, True, "")
+                    return Verdict(None, timed_out=True, output="")
                 seconds = min(self.step.seconds, self._allowance.left)
                 result = verify(sandbox, workspace, self.step.tests, self._base.python, environ, seconds)
                 self._allowance.spend(result.seconds)

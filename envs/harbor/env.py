@@ -7,6 +7,7 @@ import base64
 import json
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -157,7 +158,7 @@ class HarborEnv(TextEnv):
         turn = self._handed_in(attempt, answered.text)
         if self.turn + 1 >= self.max_turns:
             self.close()
-        return turn._replace(understood=answered.valid)
+        return replace(turn, understood=answered.valid)
 
     def _handed_in(self, attempt: Attempt, text: str) -> Turn:
         """The turn in which a step was handed in: the next one begins, or the episode ends."""
@@ -170,7 +171,7 @@ class HarborEnv(TextEnv):
             return self._ended(text)
         self._passed += 1
         if not attempt.begin_step(attempt.number + 1):
-            self._verdicts.append(Verdict(None, False, ""))
+            self._verdicts.append(Verdict(None, timed_out=False, output=""))
             return self._ended(f"{text} The next step could not be set up on the files that you left.")
         self._note(attempt)
         share = {part_of(step): verdict.reward / len(steps)} if self.folder.is_mean else {}
@@ -227,7 +228,7 @@ class HarborEnv(TextEnv):
     def load(self, data: bytes) -> None:
         state = json.loads(zlib.decompress(data))
         self._paid, self._passed = state["paid"], state["passed"]
-        self._verdicts = [Verdict(rewards, False, "") for rewards in state["verdicts"]]
+        self._verdicts = [Verdict(rewards, timed_out=False, output="") for rewards in state["verdicts"]]
         if "work" in state:
             assert self._attempt is not None  # set by begin
             work = state["work"]

@@ -90,11 +90,11 @@ def verify(
     sandbox.restore(workspace)
     sandbox.run(f"mkdir -p {LOGS}/verifier {LOGS}/agent {LOGS}/artifacts", folder="/")
     if not lay(sandbox, {**tests, "test.sh": tests["test.sh"]._replace(executable=True)}, TESTS):
-        return Verdict(None, False, "the tests cannot be laid down")
+        return Verdict(None, timed_out=False, output="the tests cannot be laid down")
     try:
         ran = sandbox.run("/tests/test.sh", seconds=seconds, folder=WORKSPACE, environ=environ)
     except SandboxRefused as error:
-        return Verdict(None, False, str(error))
+        return Verdict(None, timed_out=False, output=str(error))
     # No process of that run is left, and no file of the agent's is imported.
     read = sandbox.run(f"exec {shlex.quote(python)} -I -S -B -c {shlex.quote(_READ)}", folder="/", report=True)
     rewards = None if ran.timed_out else rewards_of(read.report)

@@ -1,6 +1,7 @@
 """The household environment: ALFWorld's rules and text, with tasks of its own or official game files."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -144,7 +145,7 @@ class Household(TextEnv):
         text, understood = world.act(action)
         if world.won:
             # As in ALFWorld, a file whose goal holds from the start ends with any command, even an invalid one.
-            return self.succeed(text)._replace(understood=understood)
+            return replace(self.succeed(text), understood=understood)
         return self.go_on(text) if understood else self.invalid(text)
 
     def admissible(self) -> list[str]:

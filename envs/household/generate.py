@@ -10,6 +10,7 @@ goal needs, and fit the goal's receptacle, where none of them lies at the start.
 
 from collections.abc import Sequence
 from functools import cache
+from typing import NamedTuple
 from zlib import crc32
 
 from manyturn.envs.contract.draws import Draws
@@ -126,16 +127,25 @@ def _numbered(types: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
+class _Room(NamedTuple):
+    """Receptacles of a room: types, names, spots (0 is where the agent begins) and the mask of openable ones."""
+
+    types: tuple[str, ...]
+    receptacles: tuple[str, ...]
+    spots: tuple[int, ...]
+    openable: int
+
+
 @cache
-def _room(text: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...], int]:
-    """Receptacle types, names, spots (0 is where the agent begins) and the mask of openable ones."""
+def _room(text: str) -> _Room:
+    """The room that a task's parameter describes."""
     words = text.split()
     types = tuple(word.rstrip("+") for word in words)
     spots, spot = [], 0
     for word in words:
         spot += not word.endswith("+")
         spots.append(spot)
-    return types, _numbered(types), tuple(spots), sum(1 << i for i, t in enumerate(types) if t in OPENABLE)
+    return _Room(types, _numbered(types), tuple(spots), sum(1 << i for i, t in enumerate(types) if t in OPENABLE))
 
 
 @cache

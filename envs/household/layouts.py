@@ -99,7 +99,7 @@ def _draw(room: str, level: RoomLevel, key: tuple[object, ...]) -> Layout:
         closed += chosen in OPENABLE
     types = tuple(t for t in sorted(counts, key=order_key) for _ in range(counts[t]))
     joins = tuple(i > 0 and t == types[i - 1] and draws.below(10) < level.shared for i, t in enumerate(types))
-    bare = Layout(room, types, joins, False)
+    bare = Layout(room, types, joins, unseen=False)
     # By the text alone: two rooms may have the same receptacles.
     unseen = split_of(digest("household layout", bare.text), _SHARES) == "unseen"
     return Layout(room, types, joins, unseen)

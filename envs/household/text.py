@@ -45,13 +45,16 @@ class Grammar:
 
 GRAMMARS = {
     "move": Grammar(
-        "move {o} to {r}", "You move the {o} to the {r}.", False, _HELP.format(put="move (object) to (receptacle):")
+        "move {o} to {r}",
+        "You move the {o} to the {r}.",
+        by_location=False,
+        help=_HELP.format(put="move (object) to (receptacle):"),
     ),
     "put": Grammar(
         "put {o} in/on {r}",
         "You put the {o} in/on the {r}.",
-        True,
-        _HELP.format(put="put (object) in/on (receptacle):"),
+        by_location=True,
+        help=_HELP.format(put="put (object) in/on (receptacle):"),
     ),
 }
 

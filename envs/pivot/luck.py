@@ -1,6 +1,7 @@
 """Luck that looks like skill."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 
@@ -64,7 +65,7 @@ class PivotLuck(PivotWalk):
         has_purse = bool(purses[self.admissible().index(action)])
         turn = super().respond(action)
         text = f"There is {'a' if has_purse else 'no'} purse. {turn.text}"
-        return turn._replace(text=text, parts={**turn.parts, "purse": PURSE * has_purse})
+        return replace(turn, text=text, parts={**turn.parts, "purse": PURSE * has_purse})
 
     def arrive(self, action: str) -> str | None:
         if self.pivot == 1:

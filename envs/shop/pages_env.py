@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -114,7 +115,7 @@ the product type, its attributes, the options and the price. Buying ends the vis
         self._follow(command)
         turn = self._visit.turn
         if turn is not None and turn.terminated:
-            return turn._replace(text=self._reader.text)
+            return replace(turn, text=self._reader.text)
         return self.go_on(self._reader.text)
 
     def _follow(self, wanted: Action) -> None:

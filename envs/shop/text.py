@@ -25,18 +25,18 @@ def rich(page: Page) -> str:
         if what == "text":
             lines.append(text)
         elif what == "button":
-            lines.append(_button(text, False))
+            lines.append(_button(text, clicked=False))
         elif what == "link":
-            lines.append("\n" + _button(text, isinstance(page, Results) and text in page.visited))
+            lines.append("\n" + _button(text, clicked=isinstance(page, Results) and text in page.visited))
         else:
             marked = f'"{text}"' in here
-            lines.append("  " + _button(text, marked))
+            lines.append("  " + _button(text, clicked=marked))
             if marked:
                 chosen.insert(0, f"You have clicked {text}.")
     return "".join(f"{line}\n" for line in chosen + lines)
 
 
-def _button(text: str, clicked: bool) -> str:
+def _button(text: str, *, clicked: bool) -> str:
     return f"[clicked button] {text} [clicked button_]" if clicked else f"[button] {text} [button_]"
 
 

@@ -4,6 +4,7 @@ import base64
 import json
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,7 +20,16 @@ from manyturn.envs.contract.turn import Turn
 from manyturn.envs.hosting.handle.container_engine import usable
 from manyturn.envs.software import reward_levels
 from manyturn.envs.software.grading.challenge import deck_of
-from manyturn.envs.software.grading.grader import RESOLVED, TAMPERED, TIMEOUT, UNRESOLVED, Grade, grade, run_as_they_are
+from manyturn.envs.software.grading.grader import (
+    RESOLVED,
+    TAMPERED,
+    TIMEOUT,
+    UNRESOLVED,
+    AgentTurn,
+    Grade,
+    grade,
+    run_as_they_are,
+)
 from manyturn.envs.software.reward_levels import Steps
 from manyturn.envs.software.source.display import bounded, harmless
 from manyturn.envs.software.source.file_tree import Changes, difference, patched, snapshot_of
@@ -212,7 +222,7 @@ class Software(TextEnv):
         resolved = self._level == reward_levels.RESOLVED
         outcome = self.outcome_of(self._level)
         turn = (self.succeed if resolved else self.fail)(answered.text, outcome, **parts)
-        return turn._replace(understood=answered.valid, format_valid=answered.readable)
+        return replace(turn, understood=answered.valid, format_valid=answered.readable)
 
     def _answer(self, work: Attempt, action: str) -> Answered:
         try:
@@ -324,7 +334,8 @@ class Software(TextEnv):
                     make = partial(run_as_they_are, sandbox, problem, changes, TEST_SECONDS, allowance)
                     evidence = partial(_runs.made, digest(of, dict(changes)), make, lambda made: not made.timed_out)
                     try:
-                        return grade(sandbox, problem, changes, TEST_SECONDS, seed, allowance, back, evidence)
+                        turn = AgentTurn(allowance=allowance, rehearsal=back, evidence=evidence)
+                        return grade(sandbox, problem, changes, TEST_SECONDS, seed, turn)
                     except SandboxRefused as error:  # changes that leave no room for the challenge
                         return Grade(UNRESOLVED, str(error), (), problem.pass_to_pass, {})
 

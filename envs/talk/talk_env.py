@@ -2,6 +2,7 @@
 
 import abc
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from manyturn.envs.contract.turn import Turn
@@ -56,4 +57,4 @@ class TalkEnv(UserEnv):
         before = self.progress()
         turn = self.reply(action)
         change = self.progress() - before
-        return turn._replace(parts={**turn.parts, self.turn_part: change}) if change else turn
+        return replace(turn, parts={**turn.parts, self.turn_part: change}) if change else turn

@@ -99,7 +99,8 @@ class TasksetEnv(TextEnv):
         parts = {name: math.nan if one is None else float(one.value) for name, one in message.rewards.items()}
         parts = parts or {OUTCOME: math.nan}  # nothing has judged it
         self._figures = {name: float(one) for name, one in message.metrics.items() if one is not None}
-        return checked_turn(text, parts, True, not is_out_of_turns, sum(parts.values()) >= self._from)
+        success = sum(parts.values()) >= self._from
+        return checked_turn(Turn(text, parts, terminated=not is_out_of_turns, success=success))
 
     def measures(self) -> Mapping[str, float]:
         return self._figures

@@ -144,4 +144,4 @@ def _instructions(env: str, args: Any, wrappers: Any, agent: Any, note: Note) ->
 
 async def _asked(env: str, args: Any, wrappers: Any) -> str:
     async with open_seats(env, args, wrappers, limit=1) as seats:
-        return seats.instructions
+        return seats.facts.instructions

@@ -54,8 +54,8 @@ class Episodes:
     def __init__(self, seats: Seats, split: str, seed: int, idle: float):
         if idle <= 0:
             raise ValueError(f"idle = {idle} must be above 0")
-        if split not in seats.splits:
-            raise ValueError(f"{seats.name} has no split {split!r}; it has {', '.join(seats.splits)}")
+        if split not in seats.facts.splits:
+            raise ValueError(f"{seats.facts.name} has no split {split!r}; it has {', '.join(seats.facts.splits)}")
         self.seats, self.split, self.idle = seats, split, idle
         self._seed, self._begun = seed, 0
         self._known: dict[str, _Open] = {}
@@ -180,7 +180,7 @@ class Episodes:
             if not tasks:
                 raise Refusal("bad_request", f"the split {split or self.split} has no tasks: name another")
             return tasks[int(generator("draw", seed).integers(len(tasks)))], seed  # as ``TextEnv.reset`` draws
-        for place in [split] if split else self.seats.splits:
+        for place in [split] if split else self.seats.facts.splits:
             try:
                 tasks = self._tasks(place)
             except Refusal:

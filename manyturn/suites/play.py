@@ -68,7 +68,7 @@ async def _play_panel(
     secrets = secrets_of(entrants)
     async with seats_of(one.panel.env, one.panel.args, (), settings) as seats:
         for entrant, tally in zip(entrants, tallies, strict=True):
-            if entrant.candidate.policy is SCRIPTS["expert"] and not seats.has_expert:
+            if entrant.candidate.policy is SCRIPTS["expert"] and not seats.facts.has_expert:
                 tally.skip(one, f"{one.panel.env} has no expert")
                 continue
             at_panel = Entrant(f"{entrant.name} on {one.name}", entrant.candidate, _out(entrant) / one.name)

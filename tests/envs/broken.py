@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import gymnasium
@@ -82,7 +83,7 @@ class LeftOver(Sound):
     def respond(self, action):
         self.memory += 1
         turn = super().respond(action)
-        return turn._replace(text=f"{turn.text} {self.memory}")
+        return replace(turn, text=f"{turn.text} {self.memory}")
 
 
 class CrashesOnOddText(Sound):
@@ -113,7 +114,7 @@ class UnlistedPart(Sound):
 
 class EarlyOutcome(Sound):
     def respond(self, action):
-        return super().respond(action)._replace(parts={"outcome": 0.0})
+        return replace(super().respond(action), parts={"outcome": 0.0})
 
 
 class BothEnds(Sound):

@@ -34,10 +34,10 @@ class Duet(TextEnv):
         word = action.strip()
         self._said.append(word)
         if len(self._said) == 1:
-            return Turn(f"You lie. You hear {word if word in WORDS else 'nothing'}.", {}, word in WORDS)
+            return Turn(f"You lie. You hear {word if word in WORDS else 'nothing'}.", {}, understood=word in WORDS)
         truth, (call, lie) = WORDS[1 - self.task.params["n"] % 2], self._said
         paid = {"caller.true": float(call == truth), "liar.false": float(lie in WORDS and lie != call)}
-        return Turn("It is over.", paid, word in WORDS, True, all(paid.values()))
+        return Turn("It is over.", paid, understood=word in WORDS, terminated=True, success=all(paid.values()))
 
     def admissible(self) -> list[str]:
         return list(WORDS)

@@ -4,6 +4,7 @@ The first observation says which door has which colour, and each door asks for i
 there are more turns than the first horizon of a growing one.
 """
 
+from dataclasses import replace
 from itertools import product
 
 import manyturn as mt
@@ -64,4 +65,4 @@ class Noise(Floors):
     def respond(self, action):
         self.said.append(action)
         earned = generator("noise", self.task.id, self.said).choice([-1.0, 1.0])
-        return super().respond(action)._replace(parts={"noise": float(earned)})
+        return replace(super().respond(action), parts={"noise": float(earned)})

@@ -76,7 +76,7 @@ def judged(sandbox: Sandbox, row: Row, patch: str, seed: int, seconds: float = D
     if right and in_the_way:
         # Not an error, which would be tried again: a patch must not be able to turn a failure into one.
         verdict = "It lies where the tests belong, so nothing can be asked."
-        return Judged(False, verdict, {**measures, "challenged": 1.0, "reached": 0.0})
+        return Judged(right=False, verdict=verdict, measures={**measures, "challenged": 1.0, "reached": 0.0})
     if challenge is None or not right:
         return Judged(right, verdict, measures)
     measures |= {"challenged": 1.0, "tampered": float(bool(challenge.tampered)), "reached": challenge.reached}

@@ -48,7 +48,8 @@ def evaluate(sandbox: Sandbox, row: Row, patch: str, seconds: float = SECONDS) -
         return INVALID
     if row.expected is not None:
         good = as_expected(ran.output, row.expected)
-        return Grade(Resolved.FULL if good else Resolved.NO, True, float(good), float(good), ())
+        resolved = Resolved.FULL if good else Resolved.NO
+        return Grade(resolved, valid=True, mended=float(good), unbroken=float(good), failing=())
     parser = parser_of(row.repository, row.log_parser)
     return grade(ran.output, parser, row.fail_to_pass, row.pass_to_pass)
 

@@ -42,7 +42,7 @@ class Grade(NamedTuple):
     failing: tuple[str, ...]
 
 
-INVALID = Grade(Resolved.NO, False, 0.0, 0.0, ())
+INVALID = Grade(Resolved.NO, valid=False, mended=0.0, unbroken=0.0, failing=())
 
 
 def grade(log: str, parser: LogParser, fail_to_pass: Sequence[str], pass_to_pass: Sequence[str]) -> Grade:
@@ -60,7 +60,7 @@ def grade(log: str, parser: LogParser, fail_to_pass: Sequence[str], pass_to_pass
     failing = tuple(
         test for test, good in zip((*fail_to_pass, *pass_to_pass), mended + unbroken, strict=True) if good is False
     )
-    return Grade(_resolved(*shares), True, *shares, failing)
+    return Grade(_resolved(*shares), valid=True, mended=shares[0], unbroken=shares[1], failing=failing)
 
 
 def statuses(log: str, parser: LogParser) -> Mapping[str, str]:

@@ -12,6 +12,7 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
 from manyturn.envs.contract.environments import NeedsSetup, OutsideLost, make
+from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.place import place_of, place_of_method
 from manyturn.envs.contract.roles import ONE_ROLE
@@ -219,6 +220,25 @@ class EnvHandle:
         """True if ``part_names`` names every part that a turn can earn besides the outcome."""
         return getattr(self.env.unwrapped, "part_names", None) is not None
 
+    def facts(self) -> EnvFacts:
+        """Facts about the environment, as they are now."""
+        return EnvFacts(
+            name=self.name,
+            instructions=self.instructions,
+            splits=self.splits,
+            roles=self.roles,
+            user=self.user,
+            max_turns=self.max_turns,
+            part_names=self.part_names,
+            lists_parts=self.lists_parts,
+            has_expert=self.has_expert,
+            has_answer=self.has_answer,
+            has_admissible=self.has_admissible,
+            has_progress=self.has_progress,
+            has_anchor_text=self.has_anchor_text,
+            tasks=self.tasks,
+        )
+
     def tasks(self, split: str) -> Sequence[Task]:
         """The tasks of a split."""
         if self._text_env and split in self._text_env.absent:
@@ -240,12 +260,12 @@ class EnvHandle:
         def begin() -> Answer:
             if self._text_env:
                 text, info = self.env.reset(seed=seed, options={"task": task.id})
-                return self._step(text, 0.0, False, False, info, self._text_env.answer())
+                return self._answer((text, 0.0, False, False, info), self._text_env.answer())
             if self.lists_tasks:
                 text, info = self.env.reset(seed=seed, options={"task": task})
             else:
                 text, info = self.env.reset(seed=task.params["seed"])
-            return self._step(text, 0.0, False, False, info)
+            return self._answer((text, 0.0, False, False, info))
 
         self._task, self._turn = task.id, 0
         return self._guarded("reset", begin)
@@ -253,7 +273,7 @@ class EnvHandle:
     def step(self, action: str) -> Answer:
         """Take one action. Raises EnvError."""
         self._turn += 1
-        return self._guarded("step", lambda: self._step(*self.env.step(action)))
+        return self._guarded("step", lambda: self._answer(self.env.step(action)))
 
     def expert(self) -> str:
         """The expert's next action. Raises Unsupported without an expert, EnvError if it raised."""
@@ -295,15 +315,8 @@ class EnvHandle:
         lost.told = message
         return lost
 
-    def _step(
-        self,
-        text: str,
-        reward: Any,
-        terminated: bool,
-        truncated: bool,
-        info: Mapping[str, Any],
-        answer: str | None = None,
-    ) -> Answer:
+    def _answer(self, step: tuple[str, Any, bool, bool, Mapping[str, Any]], true_answer: str | None = None) -> Answer:
+        text, reward, terminated, truncated, info = step
         if not isinstance(text, str):
             raise TypeError(f"an observation is text, not {type(text).__name__}")
         reward = float(reward)
@@ -327,7 +340,7 @@ class EnvHandle:
             admissible=None if admissible is None else list(admissible),
             success=None if success is None else bool(success),
             progress=None if progress is None else float(progress),
-            answer=answer,
+            answer=true_answer,
             measures={name: float(value) for name, value in info.get("measures", {}).items()},
             role=self._next_role(info, bool(terminated or truncated)),
             anchor_text=anchor_text if isinstance(anchor_text, str) else None,

@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium
 
 from manyturn.envs.contract.space_faults import refuse_excluded
-from manyturn.envs.contract.turn import OUTCOME, checked_actions, checked_turn, wrong_return
+from manyturn.envs.contract.turn import OUTCOME, Turn, checked_actions, checked_turn, wrong_return
 from manyturn.envs.hosting.handle.gymnasium_info import checked_flags
 
 SUCCESS_KEYS = ("success", "is_success")
@@ -78,7 +78,7 @@ class GymnasiumAdapter(gymnasium.Wrapper[str, str, str, str]):
     def _described(
         self, text: str, info: dict[str, Any], parts: dict[str, float], terminated: bool, ended: bool
     ) -> tuple[str, dict[str, Any]]:
-        checked_turn(text, parts)
+        checked_turn(Turn(text, parts))
         stable = {"turn": self._turn, "understood": info.get("format_valid", True), "anchor": text}
         described = {**stable, **info, "reward_parts": parts}
         flags = {key: described.pop(key) for key in SUCCESS_KEYS if key in described}

@@ -56,13 +56,8 @@ class Seats(abc.ABC):
     """A limited number of seats for one environment; use it in one event loop, with ``async with``.
 
     Attributes:
-        name, instructions, splits, part_names: those of the environment.
-        has_expert, has_answer, has_admissible, has_progress, has_anchor_text, lists_parts: what it can provide; see
-            ``EnvHandle``.
+        facts: name, instructions and abilities of the environment.
         wrappers: the turn-level rewards around it, as plain values.
-        user: whom the agent talks to, if anybody.
-        max_turns: the turn at which the environment truncates an episode, if it does.
-        roles: who acts, where an episode has several roles.
         limit: episodes that may run together, which is less than was asked for where one process cannot hold as many.
         processes: how many processes run them, this one included where they run here.
     """
@@ -77,17 +72,10 @@ class Seats(abc.ABC):
     ):
         if limit < 1 or processes < 1:
             raise ValueError(f"limit = {limit} and the number of processes, {processes}, must be at least 1")
-        self.name, self.wrappers, self.processes = name, tuple(plain_wrappers(wrappers)), processes
+        self.wrappers, self.processes = tuple(plain_wrappers(wrappers)), processes
         self._handle = EnvHandle(name, kwargs, wrappers)  # also finds faults of name, kwargs and wrappers now
+        self.facts = self._handle.facts()
         self.limit = min(limit, (self._handle.side_by_side or limit) * processes)
-        self.instructions = self._handle.instructions
-        self.has_expert, self.has_answer = self._handle.has_expert, self._handle.has_answer
-        self.has_admissible = self._handle.has_admissible
-        self.has_progress, self.lists_parts = self._handle.has_progress, self._handle.lists_parts
-        self.has_anchor_text = self._handle.has_anchor_text
-        self.splits, self.max_turns = self._handle.splits, self._handle.max_turns
-        self.user, self.roles = self._handle.user, self._handle.roles
-        self.part_names = self._handle.part_names
         self._places = asyncio.Semaphore(self.limit)
         self._closed = False
 
@@ -123,7 +111,7 @@ class Seats(abc.ABC):
 
     def _check_open(self) -> None:
         if self._closed:
-            raise RuntimeError(f"the seats of {self.name} are closed")
+            raise RuntimeError(f"the seats of {self.facts.name} are closed")
 
 
 def _close(handle: EnvHandle) -> None:
@@ -144,7 +132,7 @@ class _InlineSeat:
     def __init__(self, make: "InlineSeats"):
         self._seats = make
         self._handle: EnvHandle | None = None
-        self.name, self.live = make.name, False
+        self.name, self.live = make.facts.name, False
 
     async def reset(self, task: Task, seed: int) -> Answer:
         if self._handle is None:
@@ -200,7 +188,7 @@ class InlineSeats(Seats):
         try:
             return EnvHandle(*self._make)
         except (Exception, SystemExit) as error:
-            raise not_made(self.name, error) from error
+            raise not_made(self.facts.name, error) from error
 
     @contextlib.asynccontextmanager
     async def take(self) -> AsyncIterator[Seat]:

@@ -148,13 +148,13 @@ class Worker:
             self._timer = None
         if self._pending:
             head = self._pending[0]
-            self._timer = asyncio.get_running_loop().call_later(head.seconds, self._late, head, False)
+            self._timer = asyncio.get_running_loop().call_later(head.seconds, self._late, head)
 
-    def _late(self, head: _Pending, certain: bool) -> None:
-        if not certain:
-            # If this process itself was busy, the answer may be in the pipe unread: look once more.
-            self._timer = asyncio.get_running_loop().call_later(0.2, self._late, head, True)
-            return
+    def _late(self, head: _Pending) -> None:
+        # If this process itself was busy, the answer may be in the pipe unread: look once more.
+        self._timer = asyncio.get_running_loop().call_later(0.2, self._too_late, head)
+
+    def _too_late(self, head: _Pending) -> None:
         self.kill(f"no answer to {head.op!r} within {head.seconds - _SLACK_SECONDS:g} s")
 
     async def _read(self) -> None:

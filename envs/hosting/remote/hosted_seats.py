@@ -251,7 +251,7 @@ class _HostedSeat:
     """A seat at whichever host has room when an episode begins, and at another once that is lost."""
 
     def __init__(self, seats: HostedSeats):
-        self._seats, self.name = seats, seats.name
+        self._seats, self.name = seats, seats.facts.name
         self._said = list[tuple[str, dict[str, Any], str]]()  # what was asked so far, and the digest of each answer
         self._place: tuple[HostLink, int, int] | None = None  # a host, its connection's number, the episode's there
         self._moves, self.live = 0, False

@@ -1,6 +1,7 @@
 """The made shop as an environment."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Unpack
 
 from manyturn.envs.contract.task import Task
@@ -103,4 +104,4 @@ class Shop(VisitEnv):
         over = turn.terminated or self.turn + 1 >= self.max_turns
         after = dict.fromkeys(PARTS, 0.0) if over else potential(self.session, self._catalogue, self._goal)
         parts = {name: after[name] - before[name] for name in PARTS if after[name] != before[name]}
-        return turn._replace(parts={**turn.parts, **parts})
+        return replace(turn, parts={**turn.parts, **parts})

@@ -52,11 +52,13 @@ class GoalLevel:
 
 _ALL = frozenset({"attribute", "option", "price"})
 LEVELS = {
-    "tiny": GoalLevel((1, 3), (0, 1), (1, 1), False, False, frozenset({"attribute"}), 50),
-    "easy": GoalLevel((1, 3), (1, 2), (1, 1), False, False, frozenset({"attribute"}), 50),
-    "medium": GoalLevel((2, 3), (1, 2), (1, 2), True, False, frozenset({"attribute", "option"}), 50),
-    "hard": GoalLevel((2, 4), (2, 3), (1, 3), True, False, _ALL, 50),
-    "extreme": GoalLevel((2, 3), (2, 3), (2, 5), True, True, _ALL, 1000),
+    "tiny": GoalLevel((1, 3), (0, 1), (1, 1), below=False, renamed=False, traps=frozenset({"attribute"}), products=50),
+    "easy": GoalLevel((1, 3), (1, 2), (1, 1), below=False, renamed=False, traps=frozenset({"attribute"}), products=50),
+    "medium": GoalLevel(
+        (2, 3), (1, 2), (1, 2), below=True, renamed=False, traps=frozenset({"attribute", "option"}), products=50
+    ),
+    "hard": GoalLevel((2, 4), (2, 3), (1, 3), below=True, renamed=False, traps=_ALL, products=50),
+    "extreme": GoalLevel((2, 3), (2, 3), (2, 5), below=True, renamed=True, traps=_ALL, products=1000),
 }
 
 

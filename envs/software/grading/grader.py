@@ -20,6 +20,7 @@ What is not promised stands in docs/grading.md.
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -98,15 +99,28 @@ def _clashes(files: Tree, new: PurePosixPath) -> bool:
     return not above.isdisjoint(files) or any(path.startswith(f"{new}/") for path in files)
 
 
+@dataclass(frozen=True, kw_only=True)
+class AgentTurn:
+    """A turn of an agent in which a grade is asked for.
+
+    Args:
+        allowance: by the clock, for all that runs the changed program.
+        rehearsal: the agent's work goes on afterwards, so it is asked nothing that counts in the end.
+        evidence: ``run_as_they_are`` with the arguments of ``grade``, or its earlier result.
+    """
+
+    allowance: TimeBudget | None = None
+    rehearsal: bool = False
+    evidence: Callable[[], PytestRun] | None = None
+
+
 def grade(
     sandbox: Sandbox,
     problem: Problem,
     changes: Changes,
     seconds: float,
     seed: int,
-    allowance: TimeBudget | None = None,
-    rehearsal: bool = False,
-    evidence: Callable[[], PytestRun] | None = None,
+    asked: AgentTurn | None = None,
 ) -> Grade:
     """Run a problem's tests on its own files with changes that are ``carried``, and challenge what passes.
 
@@ -114,11 +128,11 @@ def grade(
         sandbox: whatever is in it is lost.
         seconds: of the processor's time for one run of the tests; those of a challenge take longer.
         seed: of the challenge.
-        allowance: by the clock, for all that runs the changed program.
-        rehearsal: the agent's work goes on afterwards, so it is asked nothing that counts in the end.
-        evidence: ``run_as_they_are`` with the same arguments, or what that gave before.
+        asked: the agent's turn in which the grade is asked for; None outside of an episode.
     """
-    challenge = challenge_of(problem, problem.pass_to_pass, deck_of(seed, rehearsal))
+    turn = asked or AgentTurn()
+    allowance, evidence = turn.allowance, turn.evidence
+    challenge = challenge_of(problem, problem.pass_to_pass, deck_of(seed, turn.rehearsal))
     # What has seen a hidden test could tell the challenge of it, so then the challenge comes first. Tests that the
     # agent can read are no secret, and most attempts end with them.
     answered = challenge.asked(sandbox, changes, seconds, allowance) if _hidden(problem) else None

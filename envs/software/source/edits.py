@@ -58,8 +58,8 @@ class Places:
 
     def span(self, node: ast.AST) -> Span:
         """Bytes [start, end) of a node, without parentheses around it."""
-        line, column, end_line, end_column = _place(node)
-        return self._lines[line - 1] + column, self._lines[end_line - 1] + end_column
+        place = _place(node)
+        return self._lines[place.line - 1] + place.column, self._lines[place.end_line - 1] + place.end_column
 
     def between(self, left: ast.AST, right: ast.AST) -> Span:
         """Bytes from the end of a node to the start of another."""
@@ -70,8 +70,8 @@ class Places:
 
     def lines(self, node: ast.AST) -> Span | None:
         """The whole lines of a statement, or None where something else stands on them."""
-        line, _, end_line, _ = _place(node)
-        first, last = self._lines[line - 1], self._lines[end_line]
+        place = _place(node)
+        first, last = self._lines[place.line - 1], self._lines[place.end_line]
         start, end = self.span(node)
         rest = self.source[end:last].strip()
         if self.source[first:start].strip() or (rest and not rest.startswith(b"#")):
@@ -79,7 +79,15 @@ class Places:
         return first, last
 
 
-def _place(node: ast.AST) -> tuple[int, int, int, int]:
-    """First line and column, last line and column; only nodes that stand somewhere have them."""
-    first, column, last, end = (getattr(node, name) for name in _PLACE)
-    return first, column, last, end
+class _Place(NamedTuple):
+    """First line and column, last line and column of a node."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+def _place(node: ast.AST) -> _Place:
+    """The place of a node; only nodes that stand somewhere have one."""
+    return _Place(*(getattr(node, name) for name in _PLACE))

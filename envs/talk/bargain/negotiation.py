@@ -32,9 +32,9 @@ class BargainLevel:
 
 
 LEVELS = {
-    "easy": BargainLevel(("linear",), 6, False),
-    "medium": BargainLevel(tuple(CURVES), 8, False),
-    "hard": BargainLevel(tuple(CURVES), 10, True),
+    "easy": BargainLevel(("linear",), 6, proud=False),
+    "medium": BargainLevel(tuple(CURVES), 8, proud=False),
+    "hard": BargainLevel(tuple(CURVES), 10, proud=True),
 }
 
 

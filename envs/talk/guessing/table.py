@@ -71,7 +71,7 @@ class Table:
 
     def _bits(self, names: Sequence[str], trait: str) -> float:
         """Expected information of the answer, in bits, all names being equally likely."""
-        yes, no = len(self.fitting(names, trait, True)), len(self.fitting(names, trait, False))
+        yes, no = (len(self.fitting(names, trait, answer=answer)) for answer in (True, False))
         surely_yes, surely_no = len(names) - no, len(names) - yes
         answers = [(count, left) for count, left in ((surely_yes, yes), (surely_no, no)) if count]
         return sum(count / len(names) * math.log2(len(names) / left) for count, left in answers)

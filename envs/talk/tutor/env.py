@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -125,7 +125,7 @@ class Tutor(TalkEnv):
         if match is None or (noun and noun not in self._skills) or (verb == "hint" and self._pupil.failed is None):
             mend = "End your message with: exercise SKILL, explain SKILL, hint (after a failed exercise) or test."
             is_last = self.turn + 1 >= self.max_turns
-            return self._test(mend)._replace(understood=False) if is_last else self.invalid(mend)
+            return replace(self._test(mend), understood=False) if is_last else self.invalid(mend)
         if verb == "test":
             return self._test("The lesson is over.")
         shown, cue = self._teach(verb, noun)

@@ -88,9 +88,9 @@ def mcp_app(episodes: Episodes) -> ASGIApp:
             raise MCPError(INTERNAL_ERROR, f"{refusal.kind}: {refusal}", refusal.plain()) from None
 
     server = Server(
-        episodes.seats.name,
+        episodes.seats.facts.name,
         version=manyturn.__version__,
-        instructions=f"{_ABOUT}\n\n{episodes.seats.instructions}".strip(),
+        instructions=f"{_ABOUT}\n\n{episodes.seats.facts.instructions}".strip(),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
@@ -101,7 +101,7 @@ def mcp_app(episodes: Episodes) -> ASGIApp:
 
 
 def _tools(episodes: Episodes) -> dict[str, _Tool]:
-    instructions = episodes.seats.instructions
+    instructions = episodes.seats.facts.instructions
 
     async def begin(request: _Begin) -> CallToolResult:
         moment = await episodes.begin(request.task, request.split, request.seed)
@@ -119,7 +119,7 @@ def _tools(episodes: Episodes) -> dict[str, _Tool]:
 
     async def tasks(request: _Tasks) -> CallToolResult:
         ids, total = episodes.tasks(request.split, request.first, request.count)
-        return _result(["\n".join(ids)], {"tasks": ids, "total": total, "splits": list(episodes.seats.splits)})
+        return _result(["\n".join(ids)], {"tasks": ids, "total": total, "splits": list(episodes.seats.facts.splits)})
 
     return {
         "begin": _Tool("Begin an episode and read its first text.", _Begin, begin),

@@ -201,7 +201,7 @@ def _rows(episodes: Episodes, request: Request) -> str:
         raise Refusal("bad_request", "first and count are whole numbers") from None
     if unknown := query.keys() - {"split", "first", "count"}:
         raise Refusal("bad_request", f"rows take split, first and count, not {min(unknown)[:100]}")
-    system = {"role": "system", "content": episodes.seats.instructions}
+    system = {"role": "system", "content": episodes.seats.facts.instructions}
     messages = [system] if system["content"] else []
     lines = []
     for task in episodes.tasks(split, first, count)[0]:

@@ -26,10 +26,10 @@ def fact_routes(episodes: Episodes, schemas: Mapping[str, Any], answered: Callab
         answered: makes a handler's refusals answers.
     """
     seats = episodes.seats
-    name = re.split(r"[/:]", seats.name)[-1]
+    name = re.split(r"[/:]", seats.facts.name)[-1]
     about = {
         "name": name,
-        "description": seats.instructions,
+        "description": seats.facts.instructions,
         "version": manyturn.__version__,
         "readme_content": None,
         "author": None,
@@ -47,7 +47,7 @@ def fact_routes(episodes: Episodes, schemas: Mapping[str, Any], answered: Callab
 
     async def splits(request: Request) -> Response:
         _check_name(name, request)
-        kinds = [{"name": split, "type": split if split in _KINDS else "validation"} for split in seats.splits]
+        kinds = [{"name": split, "type": split if split in _KINDS else "validation"} for split in seats.facts.splits]
         return JSONResponse(kinds)
 
     listed = ("/health", "/metadata", "/schema", "/state", "/list_environments")

@@ -18,6 +18,7 @@ from hypothesis import given
 from refused_cases import REFUSED, SPA
 from unfit_cases import UNFIT
 
+from manyturn.envs.contract.facts import EnvFacts
 from manyturn.envs.contract.layers import overlay
 from manyturn.envs.contract.options import UNFINISHED, ConfigError
 from manyturn.envs.contract.refusals import options_in, refuse_unfit
@@ -167,8 +168,8 @@ def test_a_change_on_top_may_mend_a_recipe():
 # ---- with the environment
 
 
-def open_for(config: RunConfig) -> InlineSeats:
-    return InlineSeats(config.env.id, config.env.args, config.env.wrappers)
+def open_for(config: RunConfig) -> EnvFacts:
+    return InlineSeats(config.env.id, config.env.args, config.env.wrappers).facts
 
 
 @pytest.mark.parametrize(("entries", "told", "mend"), UNFIT)

@@ -162,10 +162,10 @@ def test_calls_of_tools_are_not_cut_short(model, form, tokens):
         configure({}, {"env": {"id": "manyturn/Search-v0"}}, {"model": model}),
         InlineSeats("manyturn/Search-v0"),
     )
-    fitted = config.fitted(seats)
+    fitted = config.fitted(seats.facts)
     assert (fitted.agent.format.name, fitted.sampling.max_tokens) == (form, tokens)
     asked = configure(config.model_dump(mode="json"), {"sampling": {"max_tokens": 30}})
-    assert asked.fitted(seats).sampling.max_tokens == 30, "what somebody gave stays"
+    assert asked.fitted(seats.facts).sampling.max_tokens == 30, "what somebody gave stays"
 
 
 def test_without_an_expert_a_pretrained_model_begins_without_a_warm_up(tmp_path):
@@ -174,7 +174,7 @@ def test_without_an_expert_a_pretrained_model_begins_without_a_warm_up(tmp_path)
     )
     for name, demonstrations in ((DOORS, 256), (tmp_path / "no_expert.py", 0)):
         config = configure({}, {"env": {"id": f"{name}:Doors"}, "model": "x"})
-        assert config.fitted(InlineSeats(config.env.id)).warmup.episodes == demonstrations
+        assert config.fitted(InlineSeats(config.env.id).facts).warmup.episodes == demonstrations
 
 
 # ---- a run of one's own model on one's own environment

@@ -50,7 +50,7 @@ async def conclude(run: Run, state: State, path: Path) -> dict[str, Any]:
     """Evaluate the final policy between floor and ceiling; returns the run's summary."""
     results = {**state.before, **await figures(run, state, "after", path / "evaluation")}
     results["random"] = measured(random := await held_out(run, Scripted(1.0)))
-    if run.seats.has_expert:
+    if run.seats.facts.has_expert:
         results["expert"] = measured(await held_out(run, Scripted(0.0)))
     facts = {
         "env": run.config.env.id,

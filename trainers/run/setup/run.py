@@ -67,7 +67,7 @@ class Run:
     @property
     def roles(self) -> tuple[str, ...]:
         """The roles of an episode."""
-        return self.seats.roles
+        return self.seats.facts.roles
 
     @property
     def patience(self) -> Patience:
@@ -163,8 +163,8 @@ async def open_run(config: RunConfig, log: Log = lambda line: None, ranks: Ranks
         if config.placement.ranks > 1:
             meeting = _meeting(config, device, ranks)
         seats = await opened.enter_async_context(seats_of(config, meeting))
-        config = config.fitted(seats)
-        refuse_unfit(config, seats)
+        config = config.fitted(seats.facts)
+        refuse_unfit(config, seats.facts)
         check_tasks(config, seats)
         texts = await _vocabulary(config, seats, log)
         trainees, roles = list[Trainee](), _roles(config, seats)
@@ -211,7 +211,7 @@ def _meeting(config: RunConfig, device: torch.device, ranks: Ranks | None) -> Me
 def _roles(config: RunConfig, seats: Seats) -> dict[str, tuple[str, ...]]:
     """Each policy that is trained, and the roles that it plays."""
     if not config.roles:
-        return {ONE_POLICY: seats.roles}
+        return {ONE_POLICY: seats.facts.roles}
     names = dict.fromkeys(name for name in config.roles.values() if name not in SCRIPTS)
     return {name: tuple(role for role, who in config.roles.items() if who == name) for name in names}
 

@@ -31,14 +31,16 @@ def check_tasks(config: RunConfig, seats: Seats) -> None:
     """
     needed = _needed(config)
     for split, (use, fix) in needed.items():
-        if split not in seats.splits:
-            tasks_of = ", ".join(seats.splits)
-            raise ConfigError(f"{seats.name} has no split {split!r}, {use}; it has {tasks_of}: {fix}")
+        if split not in seats.facts.splits:
+            tasks_of = ", ".join(seats.facts.splits)
+            raise ConfigError(f"{seats.facts.name} has no split {split!r}, {use}; it has {tasks_of}: {fix}")
         if not len(seats.tasks(split)):
-            raise ConfigError(f"{seats.name} has no task in its split {split!r}, {use}: tasks({split!r}) is empty")
+            raise ConfigError(
+                f"{seats.facts.name} has no task in its split {split!r}, {use}: tasks({split!r}) is empty"
+            )
     tasks_of = {split: _looked_at(seats.tasks(split), config, split) for split in needed}
     if fault := id_fault(tasks_of):
-        raise ConfigError(f"{seats.name} has {fault}")
+        raise ConfigError(f"{seats.facts.name} has {fault}")
     panel = panel_of(config, seats)
     learnt = {task.content: task.id for task in tasks_of["train"]}
     pairs = zip(panel.tasks, panel.contents, strict=True)
@@ -51,7 +53,7 @@ def check_tasks(config: RunConfig, seats: Seats) -> None:
     checked = tasks_of["validation"][: _validated(config)] if "validation" in tasks_of else ()
     if both := [(task.id, learnt[task.content]) for task in checked if task.content in learnt]:
         raise ConfigError(
-            f"{len(both)} of the first {len(checked)} validation tasks of {seats.name} are training tasks, first "
+            f"{len(both)} of the first {len(checked)} validation tasks of {seats.facts.name} are training tasks, first "
             f"{both[0][0]!r}, which is {both[0][1]!r}: give the splits different problems (a task's params say which)"
         )
 

@@ -140,7 +140,7 @@ class Ahead:
         self._draw()
         self._begin()
         return {
-            **describe(episodes, run.roles, run.seats.part_names),
+            **describe(episodes, run.roles, run.seats.facts.part_names),
             **learned,
             **waited,
             **run.engine_figures(),
@@ -187,7 +187,7 @@ class Ahead:
                 began = self._schedule.begins(place)
                 most = most_turns(run, place.step)
                 attempt = partial(self._attempts.__setitem__, place)
-                episode = await play(seat, self._policy, task, key, run.seats.instructions, most, attempt)
+                episode = await play(seat, self._policy, task, key, run.seats.facts.instructions, most, attempt)
             again = settled(episode, attempts, run.patience)
             if again is None:
                 break

@@ -93,7 +93,7 @@ async def _play(run: Run, tasks: Sequence[Task], folder: RunFolder, log: Log) ->
             if not episodes:
                 await check_first_step(run, played)
             episodes += played
-            figures = describe(played, run.roles, run.seats.part_names)
+            figures = describe(played, run.roles, run.seats.facts.part_names)
             log({"phase": "exploration", "step": 0, "played_episodes": len(episodes), **figures})
     return episodes
 
@@ -115,7 +115,9 @@ class _Outcomes:
     @classmethod
     def of(cls, run: Run, trainee: Trainee, episodes: Sequence[Episode], held: set[str]) -> "_Outcomes":
         views = [v.episode for e in learnable(episodes) for v in role_views(e, run.roles) if v.role in trainee.roles]
-        outcomes = outcome_E(turn_batch(views, own_parts(run.seats.part_names, run.roles))) if views else np.zeros(0)
+        outcomes = (
+            outcome_E(turn_batch(views, own_parts(run.seats.facts.part_names, run.roles))) if views else np.zeros(0)
+        )
         held_E = np.array([view.task.id in held for view in views], bool)
         scored = np.flatnonzero(np.isfinite(outcomes))
         samples: list[list[Sample]] = [[] for _ in scored]

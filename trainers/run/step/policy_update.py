@@ -105,11 +105,11 @@ def _update(
     memory: Memory,
     forks: Mapping[EpisodeKey, Fork],
 ) -> PolicyUpdate:
-    episodes, columns = [view.episode for view, _ in played], suppliers(run.config, run.seats)
+    episodes, columns = [view.episode for view, _ in played], suppliers(run.config, run.seats.facts)
     places: set[Place] = {supplier.hidden for supplier in columns if supplier.hidden is not None}
     reading = trainee.learner.read(samples_of(episodes), places)
-    batch = turn_batch(episodes, own_parts(run.seats.part_names, run.roles))
-    limits = longest(run.config, run.seats)
+    batch = turn_batch(episodes, own_parts(run.seats.facts.part_names, run.roles))
+    limits = longest(run.config, run.seats.facts)
     step = PlayedStep(reading, batch, episodes, trainee.agent, trainee.learner, limits, forks)
     batch, figures, recalled = with_columns(step, columns, trainee.memory(memory))
     earned = credit(batch, run.config.credit, recalled)

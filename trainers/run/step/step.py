@@ -36,7 +36,7 @@ async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any
     learned, memory = lesson.learn(run, folder, updates, memory)
     counted = lesson.settle(run, state, updates, memory)
     return {
-        **describe(episodes, run.roles, run.seats.part_names),
+        **describe(episodes, run.roles, run.seats.facts.part_names),
         **alarms,
         **learned,
         **rollout,

@@ -131,7 +131,7 @@ def _learnt(episodes: Sequence[Episode]) -> list[Sample]:
 
 async def expert_reply_tokens(run: Run) -> int | None:
     """Tokens of the longest reply in a few demonstrations; None without an expert."""
-    if not run.seats.has_expert:
+    if not run.seats.facts.has_expert:
         return None
     plan = [(run.train[i], _key(run, i)) for i in range(min(_MEASURED, len(run.train)))]
     played = await _play(run, Scripted(0.0), plan, of=len(plan), max_context=_WIDER * run.config.agent.max_context)
@@ -144,7 +144,7 @@ def _key(run: Run, number: int) -> EpisodeKey:
 
 def _teacher(run: Run) -> Scripted:
     config = run.config.warmup
-    return Scripted(config.noise if run.seats.has_expert else 1.0, config.invalid)
+    return Scripted(config.noise if run.seats.facts.has_expert else 1.0, config.invalid)
 
 
 async def _play(run: Run, teacher: Scripted, plan: Plan, of: int, max_context: int | None = None) -> list[Episode]:
@@ -178,7 +178,7 @@ async def _check_room(run: Run, teacher: Scripted | None, episodes: Sequence[Epi
     long = sum(_longest([episode]) > max_tokens for episode in fit) + (len(full) if _longest(wide) > max_tokens else 0)
     room = max(longest, max_tokens) if long > few else max_tokens
     crowded = sum(_needed(episode, room) > max_context for episode in fit) + len(full)
-    whose = "the expert's" if teacher is not None and run.seats.has_expert else "the demonstrated"
+    whose = "the expert's" if teacher is not None and run.seats.facts.has_expert else "the demonstrated"
     facts, fixes = [], []
     if long:
         facts.append(f"{whose} replies have up to {longest} tokens, sampling.max_tokens is {max_tokens}")
@@ -218,7 +218,7 @@ def _needed(episode: Episode, room: int) -> int:
 
 
 def _nothing_to_imitate(run: Run, episodes: Sequence[Episode]) -> str:
-    config, has_expert = run.config.warmup, run.seats.has_expert
+    config, has_expert = run.config.warmup, run.seats.facts.has_expert
     expert = f"the expert with warmup.noise = {config.noise}" + f" and warmup.invalid = {config.invalid}" * bool(
         config.invalid
     )

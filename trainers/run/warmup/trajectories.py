@@ -108,7 +108,7 @@ def _refuse_held_out(run: Run, path: Path, good: Sequence[Trajectory]) -> None:
 def _episode(run: Run, trajectory: Trajectory, agents: Mapping[str, Agent], number: int) -> Episode:
     """A trajectory as an episode of the policies that are trained; turns of other roles are left out."""
     ledger, task = Ledger(), trajectory.episode["task"]
-    players = {role: Transcript(agent, run.seats.instructions, ledger) for role, agent in agents.items()}
+    players = {role: Transcript(agent, run.seats.facts.instructions, ledger) for role, agent in agents.items()}
     key = EpisodeKey(run.config.seed, "trajectory", task, number)
     episode = Episode(key, Task(task, "train"), ending=Ending.COMPLETED, success=True, ledger=ledger)
     for row in trajectory.turns:

@@ -71,7 +71,7 @@ async def warm_up(
             cost, trained = _cost(clock, trained), 0
             played = await _validation(run, f"warmup/{update}", config.check_episodes)
             cost |= clock.lap("rollout")
-            metrics = describe(played, run.roles, run.seats.part_names)
+            metrics = describe(played, run.roles, run.seats.facts.part_names)
             facts["success"] = metrics["success"]
             log({"phase": "warmup", "step": 0, "updates": update, **metrics, **losses, **cost, "lr": rate})
             history.append(Measurement(update, float(np.mean(since)), metrics))
@@ -127,7 +127,7 @@ def _batches(count: int, size: int, seed: int) -> Iterator[list[int]]:
 
 async def validate(run: Run, stage: str, tasks: int) -> dict[str, Any]:
     """The metrics of the first validation tasks, played once each with the present policy."""
-    return describe(await _validation(run, stage, tasks), run.roles, run.seats.part_names)
+    return describe(await _validation(run, stage, tasks), run.roles, run.seats.facts.part_names)
 
 
 async def _validation(run: Run, stage: str, tasks: int) -> list[Episode]:

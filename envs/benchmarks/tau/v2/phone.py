@@ -73,7 +73,7 @@ class TelecomUserTools:
     def _with_bar(self, text: str) -> str:
         return f"{text}\nStatus Bar: {status_bar(self.device)}"
 
-    def _switch(self, name: str, title: str, search: bool) -> str:
+    def _switch(self, name: str, title: str, *, search: bool) -> str:
         self._set(**{name: not self.device[name]})
         if search:
             self.simulate_network_search()
@@ -175,11 +175,11 @@ class TelecomUserTools:
 
     def toggle_data(self) -> str:
         """Switch mobile data on or off."""
-        return self._switch("data_enabled", "Mobile Data", True)
+        return self._switch("data_enabled", "Mobile Data", search=True)
 
     def toggle_roaming(self) -> str:
         """Switch data roaming on or off: mobile data in networks abroad."""
-        return self._switch("roaming_enabled", "Data Roaming", True)
+        return self._switch("roaming_enabled", "Data Roaming", search=True)
 
     def check_data_restriction_status(self) -> str:
         """Read whether data saver mode limits mobile data."""
@@ -188,7 +188,7 @@ class TelecomUserTools:
 
     def toggle_data_saver_mode(self) -> str:
         """Switch data saver mode on or off; on, the phone loads less and more slowly."""
-        return self._switch("data_saver_mode", "Data Saver Mode", False)
+        return self._switch("data_saver_mode", "Data Saver Mode", search=False)
 
     # ---- APN, Wi-Fi, VPN ------------------------------------------------------------------------------------
 
@@ -237,7 +237,7 @@ class TelecomUserTools:
             return self._with_bar("Cannot change Wi-Fi settings while Airplane Mode is ON.")
         if self.device["wifi_enabled"]:
             self._set(**NO_WIFI)
-        return self._switch("wifi_enabled", "Wi-Fi", False)
+        return self._switch("wifi_enabled", "Wi-Fi", search=False)
 
     def check_wifi_calling_status(self) -> str:
         """Read whether calls go over Wi-Fi."""
@@ -245,7 +245,7 @@ class TelecomUserTools:
 
     def toggle_wifi_calling(self) -> str:
         """Switch calls over Wi-Fi on or off."""
-        return self._switch("wifi_calling_enabled", "Wi-Fi Calling", False)
+        return self._switch("wifi_calling_enabled", "Wi-Fi Calling", search=False)
 
     def check_vpn_status(self) -> str:
         """Read whether a VPN is connected, and its details."""
@@ -366,23 +366,23 @@ class TelecomUserTools:
     def set_user_location(self, abroad: bool) -> None:
         self.surround(is_abroad=abroad)
 
-    def _turn(self, name: str, on: bool) -> None:
+    def _turn(self, name: str, *, on: bool) -> None:
         self._set(**{name: on})
         self.simulate_network_search()
 
     def turn_airplane_mode_on(self) -> None:
-        self._turn_airplane_mode(True)
+        self._turn_airplane_mode(on=True)
 
     def turn_airplane_mode_off(self) -> None:
-        self._turn_airplane_mode(False)
+        self._turn_airplane_mode(on=False)
 
-    def _turn_airplane_mode(self, on: bool) -> None:
+    def _turn_airplane_mode(self, *, on: bool) -> None:
         self.toggle_airplane_mode()
         if self.device["airplane_mode"] != on:
             self.toggle_airplane_mode()
 
     def unseat_sim_card(self) -> None:
-        self._turn("sim_card_missing", True)
+        self._turn("sim_card_missing", on=True)
 
     def lock_sim_card(self, mode: str) -> None:
         if mode in ("pin", "puk"):
@@ -393,13 +393,13 @@ class TelecomUserTools:
         self._set(data_enabled=True)
 
     def turn_data_off(self) -> None:
-        self._turn("data_enabled", False)
+        self._turn("data_enabled", on=False)
 
     def turn_roaming_on(self) -> None:
-        self._turn("roaming_enabled", True)
+        self._turn("roaming_enabled", on=True)
 
     def turn_roaming_off(self) -> None:
-        self._turn("roaming_enabled", False)
+        self._turn("roaming_enabled", on=False)
 
     def turn_data_saver_mode_on(self) -> None:
         self._set(data_saver_mode=True)

@@ -392,7 +392,7 @@ def test_a_fault_of_the_recipe_is_not_blamed_on_the_environment(workers):
 def test_an_environment_without_expert_says_so(workers):
     async def run():
         async with open_seats(STRANGER, workers=workers) as seats, seats.take() as seat:
-            assert not seats.has_expert
+            assert not seats.facts.has_expert
             await seat.reset(seats.tasks("train")[0], 0)
             with pytest.raises(Unsupported, match="no expert"):
                 await seat.expert()
