@@ -26,8 +26,9 @@ from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.episode import Episode
 from manyturn.agents.play.scripted import Scripted
 from manyturn.envs.hosting.seats import open_seats
-from manyturn.trainers.credit.advantages.gigpo import GigpoConfig, anchor_groups, gigpo
+from manyturn.trainers.credit.advantages.gigpo import GigpoConfig, gigpo
 from manyturn.trainers.credit.batch.turn_batch import IntK, TurnBatch, ids_of
+from manyturn.trainers.credit.groups.situations import anchor_groups
 from manyturn.trainers.play.rollout.rollouts import plan_groups, turn_batch
 
 OUT = RESULTS / "similarity.json"

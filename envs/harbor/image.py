@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from manyturn.containers import owner
-from manyturn.containers.alone import alone
 from manyturn.containers.container_engine import LABEL, client, engine_errors
 from manyturn.containers.images import inspected
 from manyturn.containers.inside.archive import FILE, FOLDER, LINK, ArchivedPath
 from manyturn.containers.sandbox import EngineUnavailable
+from manyturn.containers.user_lock import user_lock
 from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.contract.keys import digest
 
@@ -88,7 +88,7 @@ def ground(source: str, workdir: str) -> Ground:
             f"{source} is worked on in {workdir}, and a sandbox needs a folder of the agent's own: say WORKDIR"
         )
     name = f"{_TAG}:{digest(facts['Id'], workdir, _SCRIPT)[:24]}"
-    with engine_errors(f"prepare {source}"), alone("harbor"):
+    with engine_errors(f"prepare {source}"), user_lock("harbor"):
         made = inspected(name)
         container = client().create_container(
             facts["Id"],

@@ -26,6 +26,7 @@ TINY: dict[str, Any] = {
     "steps": 4,
 }
 LORA = {"learner": {"lora_rank": 2}}
+ENTROPY = {"objective": {"entropy": {"coef": 0.001}}}  # something to learn, also where all episodes earn the same
 RUNNING = {"engine": {"reproducible": False}}
 CHOICES = {"agent": {"only_admissible": True}}
 REFERENCE = {"objective": {"kl": {"coef": 0.01}}}
@@ -84,12 +85,12 @@ def test_the_learner_updates(device, packing, option, adapters, tmp_path):
     [
         pytest.param("gigpo", REFERENCE, id="reference"),
         pytest.param("gigpo", overlay(REFERENCE, LORA), id="reference below adapters"),
-        pytest.param("ppo", {}, id="critic"),
-        pytest.param("ppo", {"value": {"body": "own"}}, id="critic of its own"),
-        pytest.param("spa-alongside", {}, id="progress estimator"),
+        pytest.param("ppo", ENTROPY, id="critic"),
+        pytest.param("ppo", {**ENTROPY, "value": {"body": "own"}}, id="critic of its own"),
+        pytest.param("spa-alongside", ENTROPY, id="progress estimator"),
         pytest.param("epo", {}, id="entropy smoothing"),
-        pytest.param("arpo", {"rollout": {"branching": {"initial": 2}}}, id="branches"),
-        pytest.param("tis", {}, id="truncated importance weights"),
+        pytest.param("arpo", {**ENTROPY, "rollout": {"branching": {"initial": 2}}}, id="branches"),
+        pytest.param("tis", ENTROPY, id="truncated importance weights"),
     ],
 )
 def test_what_methods_need_of_the_learner(device, recipe, more, tmp_path):

@@ -140,6 +140,12 @@ class EvaluationConfig(Options):
     """Validation tasks in those."""
 
 
+class StoppingConfig(Options):
+    no_signal: int | None = Field(default=None, ge=1)
+    """Steps in a row that teach nothing, every advantage or the gradient being 0, after which the run ends with exit
+    code 6, for runs that nobody watches. Unset: it only says so."""
+
+
 class RunConfig(Options):
     """Everything that decides a run. In synchronous order it gives the same weights each time, to the bit on a CPU."""
 
@@ -173,6 +179,8 @@ class RunConfig(Options):
     columns: tuple[Annotated[Any, COLUMNS.field], ...] = ()
     """Options of columns that stages of credit need; without an entry a column has its defaults."""
     evaluation: EvaluationConfig = EvaluationConfig()
+    stopping: StoppingConfig = StoppingConfig()
+    """When the run ends before its last step."""
     loggers: tuple[Annotated[Any, LOGGERS.field], ...] = ()
     """What receives the metrics besides metrics.jsonl: csv, tensorboard, trackio, wandb, or a plugin's."""
     keep_tokens: bool = False

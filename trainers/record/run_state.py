@@ -24,6 +24,8 @@ class State:
         warmup: what the warm-up did.
         before: held-out figures of the warmed-up policy, by name.
         memory: what curriculum and credit stages remember from step to step.
+        learned: steps that taught something.
+        silent: steps since the last one that did.
         validated: the last step after which validation tasks were played.
         seconds: what the run took so far, over all processes that worked on it.
         config: the configuration that led here, as plain values.
@@ -40,6 +42,8 @@ class State:
     gone: list[list[int]] = field(default_factory=list)
     lengths: dict[str, list[int]] = field(default_factory=dict)
     memory: dict[str, Any] = field(default_factory=dict)
+    learned: int = 0
+    silent: int = 0
     validated: int = 0
     seen: set[str] = field(default_factory=set)
     warmup: dict[str, Any] = field(default_factory=dict)

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from benchmarks.credit import similarity
-from manyturn.trainers.credit.advantages.gigpo import anchor_groups
 from manyturn.trainers.credit.batch.turn_batch import ids_of
+from manyturn.trainers.credit.groups.situations import anchor_groups
 from manyturn.trainers.play.rollout.rollouts import turn_batch
 
 

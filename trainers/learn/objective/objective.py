@@ -18,7 +18,7 @@ from manyturn.trainers.credit.stages import StageConfig
 from manyturn.trainers.learn.objective.aggregate import Aggregation, Denominators, aggregate, check_scale
 from manyturn.trainers.learn.objective.correction import RejectConfig, TisConfig
 from manyturn.trainers.learn.objective.epo import EntropyRange, EpoConfig, epo, turn_mean
-from manyturn.trainers.learn.objective.kl import KlConfig, kl
+from manyturn.trainers.learn.objective.kl import KlConfig, is_clamped, kl
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -168,6 +168,7 @@ def objective(
         The loss, and these metrics as tensors without gradient:
         loss, policy_loss: as in the formula.
         reference_kl: mean over tokens of the KL from the reference, where ref_logp is given; k3 unless config says.
+        kl_clamped: share of tokens at which k3 is clamped, where the KL term is by k3.
         entropy: mean over tokens, where given.
         epo_outside: share of tokens whose entropy is out of EPO's range.
         and the means over tokens of the policy loss's own figures.
@@ -188,6 +189,8 @@ def objective(
     if tokens.ref_logp is not None:
         divergence = kl(tokens.logp, tokens.ref_logp, config.kl.estimator if config.kl else "k3")
         metrics["reference_kl"] = token_mean(divergence)
+        if config.kl and config.kl.estimator == "k3":
+            metrics["kl_clamped"] = token_mean(is_clamped(tokens.logp, tokens.ref_logp).to(divergence.dtype))
         if config.kl and config.kl.place == "loss":
             coef = config.kl.coef if now.kl_coef is None else now.kl_coef
             loss = loss + coef * aggregated(divergence)

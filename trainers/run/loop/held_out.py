@@ -57,6 +57,7 @@ async def conclude(run: Run, state: State, path: Path) -> dict[str, Any]:
         "seed": run.config.seed,
         "device": str(run.trainees[0].language.model.device),
         "steps": state.step,
+        "learned_steps": state.learned,
         "updates": run.told(lambda trainee: trainee.learner.updates),
         "warmup": state.warmup,
         **({"exploration": state.explored} if state.explored else {}),

@@ -41,6 +41,7 @@ from manyturn.trainers.run.loop.run_output import RunOutput
 from manyturn.trainers.run.setup.run import Run, open_run
 from manyturn.trainers.run.step import exploration
 from manyturn.trainers.run.step.asynchronous import Ahead
+from manyturn.trainers.run.step.no_signal import SILENT_STEPS, NoSignal, warning
 from manyturn.trainers.run.step.step import train_step
 from manyturn.trainers.run.warmup.warmup import validate, warm_up
 
@@ -74,7 +75,7 @@ async def train(
             edited since the last checkpoint, and that is not accepted.
         Stopped: a signal asked for it; what was finished is saved.
         DiskFull, TooManyErrors: the run cannot go on; once that is fixed it continues from its last checkpoint.
-        LearningFailed: going on would teach nothing.
+        LearningFailed: going on would teach nothing; NoSignal where ``stopping.no_signal`` says so.
     """
     with ExitStack() as opened:
         ranks = opened.enter_context(Ranks()) if started_ranks() > 1 else None
@@ -219,7 +220,7 @@ class _Session:
                     state.seconds = earlier + time.monotonic() - resumed_at
                     if not _validation_is_due(run, state) and _checkpoint_is_due(run.config, state):
                         saving.beside(state)
-            except Stopped:
+            except (Stopped, NoSignal):
                 saving.now(state, last=True)
                 raise
 
@@ -230,10 +231,30 @@ class _Session:
             self.saving.check_room()
             line = await step()
             log({"phase": "train", "step": state.step, **line})
+            self._count_signal(state, line.get("no_signal"))
             return
         metrics = await validate(run, f"validation/{state.step}", run.config.evaluation.every_limit)
         state.validated = state.step
         log({"phase": "validation", "step": state.step, **metrics})
+
+    def _count_signal(self, state: State, reason: str | None) -> None:
+        """Count a step that taught nothing for this reason, or one that taught something.
+
+        Raises:
+            NoSignal: as many in a row taught nothing as the run allows.
+        """
+        if reason is None:
+            state.learned, state.silent = state.learned + 1, 0
+            return
+        state.silent += 1
+        if state.silent == SILENT_STEPS:
+            self.output.note(warning(state.step + 1 - state.silent, state.step, reason))
+        allowed = self.run.config.stopping.no_signal
+        if allowed is not None and state.silent >= allowed:
+            raise NoSignal(
+                f"{warning(state.step + 1 - state.silent, state.step, reason)}. stopping.no_signal = {allowed} ends "
+                "the run; it can be resumed"
+            )
 
 
 @asynccontextmanager

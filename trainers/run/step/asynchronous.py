@@ -28,6 +28,7 @@ from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
 from manyturn.trainers.record.stopwatch import Stopwatch
 from manyturn.trainers.run.setup.run import Run
+from manyturn.trainers.run.step.engine_alarm import check_present_version
 from manyturn.trainers.run.step.first_step import check_first_step
 from manyturn.trainers.run.step.journals import Journals
 from manyturn.trainers.run.step.learning import Lesson
@@ -114,7 +115,9 @@ class Ahead:
 
         def update() -> Any:
             updates = lesson.updates(run, memory)
-            return updates, *lesson.learn(run, self._folder, updates, memory)
+            alarms = check_present_version(run, updates)
+            learned, remembered = lesson.learn(run, self._folder, updates, memory)
+            return updates, {**alarms, **learned}, remembered
 
         self._journals.choose(step, choice)  # these episodes are counted on from now on
         overtakes = run.config.order.consume != "drawn"

@@ -13,6 +13,10 @@ sequences that differ most. A cause counts if with it most of the difference is 
     precision       the engine computes in another type, and the learner differs from itself as much in it
 
 What no cause explains is put down to weights.
+
+Where the ratio is the engine's (``learner.old_logprobs = "engine"``), no pass of the learner over all samples is there
+before the update: a few of them are read for the alarm. In the asynchronous order only tokens that the present weights
+drew can be compared, and causes are tried in the learner alone: the engine goes on drawing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,8 +41,11 @@ from manyturn.trainers.run.step.policy_update import PolicyUpdate
 # Largest ratio of 99 in 100 tokens, and of all; of another precision the former, and the divergence in nats.
 _P99, _MAX = 1.01, 1.1
 _COARSE_P99, _COARSE_KL = 1.5, 0.01
+_PRECISION = "precision: it computes in {}, with more rounding than the learner"
+_WEIGHTS = "weights: it draws with others than the learner's on any input: look at its load()"
 _LEFT = 0.2  # share of the difference that a cause may leave unexplained
 _TOKENS = 1024  # of the sequences that causes are tried on
+_SAMPLED = 256  # tokens that are read for the alarm where the ratio is the engine's
 _TIMES_COARSER = 4.0  # how much more than the learner's own rounding another program's may come to
 
 
@@ -48,25 +55,81 @@ async def check_engines(run: Run, updates: Sequence[PolicyUpdate]) -> dict[str, 
     Raises:
         LearningFailed: it rings for another cause than precision, unless the run goes on all the same.
     """
-    if run.config.learner.old_logprobs == "engine":
-        return {}
     alarms: dict[str, str] = {}
     for update in updates:
         trainee, reading = update.trainee, update.step.reading
-        coarse = trainee.engine.precision != "float32" or trainee.learner.model.device.type == "cuda"
-        figures = mismatch(log_ratio(reading.samples, reading.logprob))
-        if not _rings(figures, coarse=coarse):
-            continue
-        trainee.gap_cause = trainee.gap_cause or await _cause(run, trainee, reading.samples, coarse=coarse)
-        cause = trainee.gap_cause
-        alarms |= trainee.labelled({"engine_alarm": cause})
-        if run.config.learner.engine_alarm == "stop" and not cause.startswith("precision"):
-            raise LearningFailed(
-                f"engine {run.config.engine.name} and learner judge the same tokens differently, by a factor of "
-                f"{figures['engine_ratio_max']:.3g} at most: {cause}. With --learner.engine-alarm note the run goes "
-                "on all the same"
-            )
+        if run.config.learner.old_logprobs == "engine" and not reading.is_made:
+            samples = _some(reading.samples)
+            figures = _mismatch(trainee.learner.reader, samples)
+        else:
+            samples, figures = reading.samples, mismatch(log_ratio(reading.samples, reading.logprob))
+        if _rings(figures, coarse=_is_coarse(trainee)):
+            if trainee.gap_cause is None:
+                trainee.gap_cause = await _cause(run, trainee, samples, coarse=_is_coarse(trainee))
+            alarms |= _ring(run, trainee, figures)
     return alarms
+
+
+def check_present_version(run: Run, updates: Sequence[PolicyUpdate]) -> dict[str, str]:
+    """As ``check_engines`` for the asynchronous order: tokens of the present weights, causes in the learner.
+
+    Raises:
+        LearningFailed: as there.
+    """
+    alarms: dict[str, str] = {}
+    for update in updates:
+        trainee = update.trainee
+        present = [
+            replace(sample, said=sample.said & _drawn_by(trainee.learner.updates, update, sample))
+            for sample in update.step.reading.samples
+        ]
+        samples = _some([sample for sample in present if sample.said.any()])
+        if not samples:
+            continue
+        figures, coarse = _mismatch(trainee.learner.reader, samples), _is_coarse(trainee)
+        if _rings(figures, coarse=coarse):
+            worst = _worst(trainee.learner.reader, samples)
+            cause = _cause_in_learner(trainee, worst, _LEFT * _gap(trainee.learner.reader, worst))
+            if cause is None and coarse and _is_rounding(trainee.learner.reader, worst, trainee.engine.precision):
+                cause = _PRECISION.format(trainee.engine.precision)
+            trainee.gap_cause = trainee.gap_cause or cause or _WEIGHTS
+            alarms |= _ring(run, trainee, figures)
+    return alarms
+
+
+def _ring(run: Run, trainee: Trainee, figures: dict[str, float]) -> dict[str, str]:
+    cause = trainee.gap_cause or _WEIGHTS
+    if run.config.learner.engine_alarm == "stop" and not cause.startswith("precision"):
+        raise LearningFailed(
+            f"engine {run.config.engine.name} and learner judge the same tokens differently, by a factor of "
+            f"{figures['engine_ratio_max']:.3g} at most: {cause}. With --learner.engine-alarm note the run continues "
+            "anyway"
+        )
+    return trainee.labelled({"engine_alarm": cause})
+
+
+def _drawn_by(version: int, update: PolicyUpdate, sample: Sample) -> np.ndarray:
+    """True at the tokens of replies that weights of this version drew."""
+    ledger = update.step.episodes[sample.episode].ledger
+    versions = np.array([span.version for span in ledger.spans] if ledger else [], np.int64)
+    is_present = np.append(versions == version, False)  # the last one for tokens of no reply, whose number is -1
+    return is_present[sample.reply]
+
+
+def _some(samples: Sequence[Sample]) -> list[Sample]:
+    """Samples of a few tokens, spread over the step."""
+    tokens = sum(map(len, samples))
+    stride = max(1, tokens // _SAMPLED)
+    return list(samples[:: min(stride, max(1, len(samples)))])
+
+
+def _mismatch(reader: Reader, samples: Sequence[Sample]) -> dict[str, float]:
+    rows = reader.over(samples, {"logprob": attrgetter("logprob")})["logprob"]
+    return mismatch(log_ratio(samples, rows))
+
+
+def _is_coarse(trainee: Trainee) -> bool:
+    return trainee.engine.precision != "float32" or trainee.learner.model.device.type == "cuda"
 
 
 def _rings(figures: dict[str, float], *, coarse: bool) -> bool:
@@ -88,8 +151,8 @@ async def _cause(run: Run, trainee: Trainee, samples: Sequence[Sample], *, coars
             cause = f"weights: asked once more it says: {error}"
         await trainee.engine.sleep()
     if cause is None and coarse and _is_rounding(reader, worst, trainee.engine.precision):
-        cause = f"precision: it computes in {trainee.engine.precision}, with more rounding than the learner"
-    return cause or "weights: it draws with others than the learner's on any input: look at its load()"
+        cause = _PRECISION.format(trainee.engine.precision)
+    return cause or _WEIGHTS
 
 
 def _cause_in_learner(trainee: Trainee, worst: Sequence[Sample], enough: float) -> str | None:

@@ -17,6 +17,7 @@ from manyturn.trainers.record.run_folder import RunFolder
 from manyturn.trainers.record.run_state import State
 from manyturn.trainers.run.setup.run import Run
 from manyturn.trainers.run.step.inert_parts import gives_grpos, idle_parts
+from manyturn.trainers.run.step.no_signal import no_signal
 from manyturn.trainers.run.step.policy_update import PolicyUpdate, credit_columns, policy_updates
 
 
@@ -41,7 +42,7 @@ class Lesson:
     def updates(self, run: Run, memory: Memory) -> list[PolicyUpdate]:
         """An update for each policy that had a turn. Raises LearningFailed where there is none."""
         episodes = self.episodes
-        if updates := policy_updates(run, episodes, self.is_kept, memory):
+        if updates := policy_updates(run, episodes, self.is_kept, memory, self.begun):
             return updates
         ends = Counter(episode.cause if episode.ending.is_error else episode.last for episode in episodes)
         [(end, count)] = ends.most_common(1)
@@ -72,6 +73,8 @@ class Lesson:
             figures |= update_figures
             trained += tokens
             memory = update.remembered(memory)
+        if reason := no_signal(updates, episodes, figures):
+            figures["no_signal"] = reason
         return {**figures, "trained_tokens": trained}, memory
 
     def settle(self, run: Run, state: State, updates: Sequence[PolicyUpdate], memory: Memory) -> dict[str, Any]:

@@ -50,6 +50,8 @@ def run(folder: Path, fault: str, **more: Any) -> list[dict[str, Any]]:
     ("fault", "cause", "more"),
     [
         ("temperature", r"temperature: its log-probabilities are those of temperature (0\.9[5-9]|1\.0[0-5])", {}),
+        ("temperature", "temperature: ", {"learner": {"old_logprobs": "engine"}}),
+        ("temperature", "temperature: ", {"order": {"kind": "asynchronous"}}),
         pytest.param("stale_prefix", "stale prefix: ", {"agent": {"instructions": True}}, marks=slow),
         pytest.param("no_adapters", "adapters: it draws without them", {"learner": {"lora_rank": 8}}, marks=slow),
         pytest.param("no_weights", "weights: ", {}, marks=slow),

@@ -11,7 +11,7 @@ from manyturn.containers.sandbox import EngineUnavailable
 
 
 @contextlib.contextmanager
-def alone(what: str) -> Iterator[None]:
+def user_lock(what: str) -> Iterator[None]:
     """Waits for other processes of this user that make the same kind of image. Raises EngineUnavailable."""
     path = Path(tempfile.gettempdir()) / f"manyturn-{what}-{os.getuid()}.lock"
     try:
