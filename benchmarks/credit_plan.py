@@ -94,9 +94,9 @@ LAYERS: dict[str, dict[str, Any]] = {
 # for a world that names the true answer (clues); stratified-search, which asks for tools; recipes of whole runs.
 OTHERS = (
     *("rloo", "opo", "dr-grpo", "reinforce-pp", "reinforce-pp-baseline", "loop", "mt-grpo", "spo", "stratified"),
-    *("gigpo-similarity", "bilevel-ppo", "dapo", "grpo+ssl", "grpo+aepo", "grpo+empg", "grpo+cispo", "grpo+gmpo"),
-    *("grpo+gspo", "grpo+sapo", "grpo+topr", "grpo+icepop", "grpo+tis", "grpo+difficulty-filter", "grpo+dump"),
-    *("grpo+sec", "arpo"),
+    *("gigpo-similarity", "bilevel-ppo", "dapo", "grpo+ssl", "grpo+aepo-agentic", "grpo+empg", "grpo+cispo"),
+    *("grpo+gmpo", "grpo+gspo", "grpo+sapo", "grpo+topr", "grpo+icepop", "grpo+tis", "grpo+difficulty-filter"),
+    *("grpo+dump", "grpo+sec", "arpo"),
 )
 EXTRA: dict[str, tuple[str, ...]] = {
     "clues": ("igpo", "grpo+gain"),

@@ -147,7 +147,15 @@ def test_every_method_has_one_budget_and_the_worlds_settings(world, method):
 
 def test_no_recipe_is_passed_over():
     compared = {layer for method in (*METHODS, *OTHERS, *EXTRA["clues"]) for layer in method.split("+")}
-    later = {"graphgpo", "g2po", "hgpo", "rtmc", "bpo"}  # which the audit of credit places
+    later = {
+        "graphgpo",
+        "g2po",
+        "hgpo",
+        "rtmc",
+        "bpo",
+        "aepo-arbitrary",
+        "situation-gae",
+    }  # which the audit of credit places
     assert set(methods()) - compared == {"scaling-inter", "spa-alongside", "stratified-search", *later}
 
 

@@ -52,12 +52,13 @@ async def check_engines(run: Run, updates: Sequence[PolicyUpdate]) -> dict[str, 
         return {}
     told: dict[str, str] = {}
     for update in updates:
-        trainee, reading = update.trainee, update.step.reading
+        trainee = update.trainee
         coarse = trainee.engine.precision != "float32" or trainee.learner.model.device.type == "cuda"
-        figures = mismatch(log_ratio(reading.samples, reading.logprob))
+        samples, logprobs = _drawn_alike(update)
+        figures = mismatch(log_ratio(samples, logprobs))
         if not _rings(figures, coarse):
             continue
-        trainee.gap_cause = trainee.gap_cause or await _cause(run, trainee, reading.samples, coarse)
+        trainee.gap_cause = trainee.gap_cause or await _cause(run, trainee, samples, coarse)
         cause = trainee.gap_cause
         told |= trainee.labelled({"engine_alarm": cause})
         if run.config.learner.engine_alarm == "stop" and not cause.startswith("precision"):
@@ -67,6 +68,15 @@ async def check_engines(run: Run, updates: Sequence[PolicyUpdate]) -> dict[str, 
                 "on all the same"
             )
     return told
+
+
+def _drawn_alike(update: PolicyUpdate) -> tuple[list[Sample], list[torch.Tensor]]:
+    """The sequences that were drawn at the run's temperature, and what the learner thinks of them."""
+    step = update.step
+    tempered = [episode.key in step.temperatures for episode in step.episodes]
+    rows = zip(step.reading.samples, step.reading.logprob, strict=True)
+    alike = [(sample, row) for sample, row in rows if not tempered[sample.episode]]
+    return [sample for sample, _ in alike], [row for _, row in alike]
 
 
 def _rings(figures: dict[str, float], coarse: bool) -> bool:
