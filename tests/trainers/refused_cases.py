@@ -188,7 +188,7 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     (
         {"credit.advantage": {"name": "stratified", "stratum": "calls"}},
-        "stratified needs the unknown column 'calls'.* There are action, belief, .*progress, reward, tool_calls, value",
+        "stratified needs the unknown column 'calls'.* There are action, belief, .*tool_calls, value",
         {"credit.advantage": {"name": "stratified", "stratum": "progress"}},
     ),
     (

@@ -58,8 +58,8 @@ HEAD = """# Papers and recipes
 
 An acronym is not a method: AEPO, ARPO, EPO, MPO and SPO each name two papers. So look a method up by its paper.
 This page is made from the recipes and the docstrings of what they name, and a test compares it
-(`python tests/manyturn/pages/papers_page.py > docs/papers.md`). A recipe of several papers has a row for each. Numbers of
-authors, or of others where the name of the file says so, are in [tests/golden](../tests/golden/README.md).
+(`python tests/manyturn/pages/papers_page.py > docs/papers.md`). A recipe of several papers has a row for each. Numbers
+of authors, or of others where the name of the file says so, are in [tests/golden](../tests/golden/README.md).
 
 | paper | arXiv | recipe | what differs | test |
 |---|---|---|---|---|
