@@ -96,7 +96,7 @@ class ArenaEnv(TextEnv):
         return end(f"{text}\n{state.game_info[0].get('reason') or ''}".strip(), outcome=float(reward))
 
     def _heard(self) -> str:
-        """What the game has said since the last move, without that move."""
+        """Text of the game since the last move, without that move."""
         _, messages = self._game.get_observation()
         of_player = textarena.ObservationType.PLAYER_ACTION
         return "\n\n".join(text.strip() for _, text, kind in messages if kind is not of_player)

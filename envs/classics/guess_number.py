@@ -17,7 +17,7 @@ from manyturn.envs.contract.turn import Turn
 
 @dataclass(frozen=True)
 class RangeLevel:
-    """How many numbers there are, up to where the range may be shifted, and how many guesses are allowed."""
+    """Level of the game: size of the range, its largest shift, and the number of guesses."""
 
     size: int
     highest: int

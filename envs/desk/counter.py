@@ -78,7 +78,7 @@ class Counter(abc.ABC):
         return {argument: key, **fields}
 
     def _show(self, table: str, key: str) -> Record:
-        """What an agent sees of a record. Raises ToolError if there is none."""
+        """Fields of a record that an agent sees. Raises ToolError if there is none."""
         record = self.store.find(table, key)
         return {name: record[name] for name in self._shown.get(table, record)}
 

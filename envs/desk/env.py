@@ -88,9 +88,9 @@ class Desk(UserEnv):
         **database: Unpack[DatabaseArguments],
     ):
         choices = (("pack", pack, PACKS), ("rewards", rewards, REWARDS))
-        for what, given, known in choices:
-            if given not in known:
-                raise ValueError(unknown(what, given, known))
+        for what, given, allowed in choices:
+            if given not in allowed:
+                raise ValueError(unknown(what, given, allowed))
         made = Database(**database)
         self._pack = PACKS[pack]
         super().__init__(split, user, max_turns, difficulty)
@@ -210,7 +210,7 @@ class Desk(UserEnv):
         return self._commands.listed()
 
     def anchor(self) -> Hashable:
-        """What was changed, learnt and said to the purpose, what the user knows, and what is to be answered."""
+        """Progress of the job: changes, facts learnt and said, the user's knowledge, the answer due."""
         changed = digest(self._counter.store.save()) if self._counter.store.written else ""
         talk = "" if self._written else digest(self.user.save(), sorted(self._job.named(self._said)))
         return (self.task.id, changed, talk, frozenset(self._learnt), self.observation)
@@ -231,7 +231,7 @@ class Desk(UserEnv):
         return move if isinstance(move, str) else call_text(move.name, **move.arguments)
 
     def _moves(self) -> Iterator[str | CallRequest]:
-        """What is left to do, in order; the first of them is the next."""
+        """Remaining actions in order; the first one is next."""
         job = self._job
         yield from self._questions(identity(job))
         for errand in job.errands:

@@ -58,10 +58,10 @@ class ReasoningEnv(TextEnv):
             )
         if not 1 <= size <= _SHIFTS["validation"]:
             raise ValueError(f"size = {size} must be from 1 to {_SHIFTS['validation']}")
-        known = [field.name for field in fields(DATASETS[dataset][1]) if field.name not in _OWN]
+        names = [field.name for field in fields(DATASETS[dataset][1]) if field.name not in _OWN]
         for name in config or ():
-            if name not in known:
-                raise ValueError(unknown(f"option of {dataset}", name, known))
+            if name not in names:
+                raise ValueError(unknown(f"option of {dataset}", name, names))
         self._name, self._seed_of, self._size = dataset, seed, size
         self._config = dict(config or {})
         self._datasets: dict[str, ProceduralDataset] = {}

@@ -1,4 +1,4 @@
-"""What an agent can do to answer a question: search a corpus, and answer with its sources."""
+"""Tools of research: search a corpus, and answer with sources."""
 
 from manyturn.envs.search.corpus import Corpus
 from manyturn.envs.tools.tool import ToolError

@@ -117,9 +117,9 @@ class Software(TextEnv):
         max_turns: int | None = None,
         unreached: bool = False,
     ):
-        for what, given, known in (("actions", actions, ACTIONS), ("reward", reward, REWARDS)):
-            if given not in known:
-                raise ValueError(unknown(what, given, known))
+        for what, given, allowed in (("actions", actions, ACTIONS), ("reward", reward, REWARDS)):
+            if given not in allowed:
+                raise ValueError(unknown(what, given, allowed))
         self._problems = self.problems(source, difficulty)
         self._engine = usable(engine, "software tasks")
         self._tasks = dict(self._problems.tasks) if unreached else without_unreached(self._problems.tasks)
@@ -144,7 +144,7 @@ class Software(TextEnv):
         self._anchor: tuple[str, ...] = ()
 
     def problems(self, source: str | None, difficulty: str | None) -> Problems:
-        """Where the tasks come from; override it to bring others."""
+        """Source of the tasks; override it to bring others."""
         return problems_of(source, difficulty)
 
     @property
@@ -153,7 +153,7 @@ class Software(TextEnv):
         return self._engine.image
 
     def outcome_of(self, level: float) -> float:
-        """What is paid for a level, in the end."""
+        """Outcome of a level."""
         return level if self._by_levels else float(level == levels.RESOLVED)
 
     def problem_of(self, task: Task) -> Problem:
@@ -262,13 +262,13 @@ class Software(TextEnv):
         Work that was not challenged has none. ``official`` is the verdict of the tests as they are: what other projects
         report.
         """
-        found = {
+        measures = {
             "completed": float(self._level > levels.NOT_SUBMITTED),
             "modified": float(self._level > levels.EMPTY),
             "tampered": float(self._tampered),
             "official": float(self._official),
         }
-        return found if self._reached is None else {**found, "reached": self._reached}
+        return measures if self._reached is None else {**measures, "reached": self._reached}
 
     def save(self) -> bytes:
         """The files as far as they differ from the problem's; processes are not part of a snapshot."""
@@ -350,7 +350,7 @@ class Software(TextEnv):
 
 
 def first_text(problem: Problem) -> str:
-    """What an agent reads of a problem at first."""
+    """First observation of a problem."""
     names = sorted({path.partition("/")[0] + "/" * ("/" in path) for path in problem.files})
     return f"{problem.statement.strip()}\n\n{WORKSPACE} holds: {'  '.join(names)}"
 

@@ -1,4 +1,4 @@
-"""What an agent is told of a fault. The text is synthetic: templates, and what failing tests' errors said."""
+"""Statement of a fault for an agent. The text is synthetic: templates, and the errors of failing tests."""
 
 from collections.abc import Sequence
 

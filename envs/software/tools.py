@@ -69,9 +69,9 @@ class Tools:
         self.ran = self.ran or (ran.status == 0 and not ran.timed_out)
         if ran.timed_out:
             return bounded(f"{ran.output}\n[{self._stopped()}]".lstrip("\n"))
-        told = [ran.output.rstrip("\n")] if ran.output.strip() else []
-        told += [f"[exit status {ran.status}]"] if ran.status else []
-        return bounded("\n".join(told)) or "[no output]"
+        lines = [ran.output.rstrip("\n")] if ran.output.strip() else []
+        lines += [f"[exit status {ran.status}]"] if ran.status else []
+        return bounded("\n".join(lines)) or "[no output]"
 
     def view(self, path: str, first: int = 1, last: int = 0) -> str:
         """Show numbered lines of a file, at most 100 at once.
@@ -103,8 +103,8 @@ class Tools:
             raise ToolError("old and new are the same: nothing changed")
         before = self._read(path) if old else self._nothing(path)
         if old and (count := occurrences(before, old)) != 1:
-            found = "is not there" if count == 0 else f"is there {count} times"
-            raise ToolError(f"{path} is unchanged: the old text {found}, it must be there exactly once")
+            state = "is not there" if count == 0 else f"is there {count} times"
+            raise ToolError(f"{path} is unchanged: the old text {state}, it must be there exactly once")
         head, _, tail = before.partition(old) if old else ("", "", "")
         self._write(path, head + new + tail)
         self.touched = True

@@ -15,10 +15,10 @@ def call_of(line: str, tools: Sequence[Schema]) -> str:
     parameter of a tool takes all that follows the name, as it stands.
     """
     name, _, rest = line.strip().partition(" ")
-    known = {tool["function"]["name"]: tool["function"]["parameters"]["properties"] for tool in tools}
-    if name not in known:
-        raise BadCall(f"no command {name!r:.80}; there are {', '.join(known)}")
-    parameters: Mapping[str, Any] = known[name]
+    parameters_of = {tool["function"]["name"]: tool["function"]["parameters"]["properties"] for tool in tools}
+    if name not in parameters_of:
+        raise BadCall(f"no command {name!r:.80}; there are {', '.join(parameters_of)}")
+    parameters: Mapping[str, Any] = parameters_of[name]
     if len(parameters) == 1:
         words = [rest] if rest.strip() else []
     else:

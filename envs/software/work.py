@@ -48,7 +48,7 @@ class Work:
         self.look()
 
     def toolset(self, shown: bool) -> Toolset:
-        """What the agent may call; ``test`` only where the tests are ``shown`` to it."""
+        """Tools of the agent; ``test`` only where the tests are ``shown`` to it."""
         tools = self.tools
         return Toolset([tools.bash, tools.view, tools.edit, tools.search, *([self.test] if shown else []), self.submit])
 
@@ -85,7 +85,7 @@ class Work:
             self.changed = carried(self.problem, changes_between(self.problem.files, tree_of(seen)))
 
     def next_call(self, shown: bool) -> Call:
-        """What an expert does next, who knows the fix but goes all the way."""
+        """Next action of an expert that knows the fix but goes all the way."""
         edit = next_edit(self.problem.fix, self._content)
         if shown and not self.tested:
             return "test", {}

@@ -62,16 +62,16 @@ class ModelUser(User):
         return "" if self._greeting is None else self.hear(self._greeting).utterance
 
     def hear(self, text: str, cue: Mapping[str, Any] = NOTHING) -> Heard:
-        known = "".join(f"\n({name}: {value})" for name, value in cue.items() if value)
+        facts = "".join(f"\n({name}: {value})" for name, value in cue.items() if value)
         self._deadline = self._model.deadline()
-        return self._go_on([{"role": "user", "content": clean(text) + known}])
+        return self._go_on([{"role": "user", "content": clean(text) + facts}])
 
     def see(self, results: Sequence[str]) -> Heard:
-        asked = self._messages[-1]["tool_calls"]
+        calls = self._messages[-1]["tool_calls"]
         return self._go_on(
             [
                 {"role": "tool", "tool_call_id": call["id"], "content": clean(result)}
-                for call, result in zip(asked, results, strict=True)
+                for call, result in zip(calls, results, strict=True)
             ]
         )
 
@@ -93,8 +93,8 @@ class ModelUser(User):
         self._messages += [*told, message]
         if reply.calls:
             return Heard("", calls=tuple(map(_written, reply.calls)))
-        found = [place for mark in self._marks if (place := reply.text.find(mark)) >= 0]
-        return Heard(reply.text[: min(found, default=None)].strip(), done=bool(found))
+        places = [place for mark in self._marks if (place := reply.text.find(mark)) >= 0]
+        return Heard(reply.text[: min(places, default=None)].strip(), done=bool(places))
 
 
 def _written(call: CompletionCall) -> str:

@@ -1,4 +1,4 @@
-"""How users say their acts: several paraphrases each, the last ones kept for the split that nobody trains on."""
+"""Phrases of users' acts: several paraphrases each, the last ones reserved for the split without training."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType

@@ -24,7 +24,7 @@ _ACTION = re.compile(
 
 
 class Action(NamedTuple):
-    """What an agent wants: ``verb`` is click, type, select, scroll or back; ``text`` what to write, or which way."""
+    """Command of an agent: ``verb`` is click, type, select, scroll or back; ``text`` the input or the direction."""
 
     verb: str
     number: int = 0
@@ -35,10 +35,10 @@ def parse(action: str) -> Action | None:
     """An action in the words of ``INSTRUCTIONS``, or None."""
     if len(action) > 2 * LONGEST:
         return None
-    found = _ACTION.fullmatch(action.strip())
-    if found is None:
+    match = _ACTION.fullmatch(action.strip())
+    if match is None:
         return None
-    verb, *rest = (part for part in found.groups() if part is not None)
+    verb, *rest = (part for part in match.groups() if part is not None)
     return Action(verb, 0, *rest) if verb in ("scroll", "back") else Action(verb, int(rest[0]), *rest[1:])
 
 
@@ -62,7 +62,7 @@ class PageReader:
 
     @property
     def text(self) -> str:
-        """What is shown."""
+        """Visible content."""
         shown, count = self.snapshot.screens[self.screen], len(self.snapshot.screens)
         return shown if count == 1 else f"{shown}\n(part {self.screen + 1} of {count})"
 
@@ -86,13 +86,13 @@ class PageReader:
 
     def act(self, action: str) -> str | None:
         """Do what an agent wrote; what is wrong with it if it cannot be done. Raises BrowserError."""
-        wanted = parse(action)
-        if wanted is None:
+        command = parse(action)
+        if command is None:
             return "That is no command."
-        if wanted.verb == "scroll":
-            return self._scroll(wanted)
+        if command.verb == "scroll":
+            return self._scroll(command)
         before = self._tab.address
-        problem = self._go_back() if wanted.verb == "back" else self._use(wanted)
+        problem = self._go_back() if command.verb == "back" else self._use(command)
         if problem is None:
             self.look(self.screen if self._tab.address == before else 0)
         return problem

@@ -157,7 +157,7 @@ def compare_folders(*folders: str | PathLike[str], shared: bool = False) -> Comp
     Raises:
         CompareError: there are fewer than two, or they are of different tasks.
     """
-    return Comparison(compare([read_evaluation(Path(folder)) for folder in folders], shared))
+    return Comparison(compare([read_evaluation(Path(folder)) for folder in folders], shared=shared))
 
 
 def compare_evaluations(

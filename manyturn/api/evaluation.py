@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
-from manyturn.agents.evaluation.evaluate import Evaluation, held_out_guard
+from manyturn.agents.evaluation.evaluate import Evaluation, EvaluationPlan, held_out_guard
 from manyturn.agents.evaluation.evaluate import evaluate as play_panel
 from manyturn.agents.evaluation.finished_episodes import Progress
 from manyturn.agents.evaluation.remarks import invalid_reply
@@ -291,11 +291,13 @@ async def play(
         return await play_panel(
             seats,
             candidate.policy,
-            panel,
-            repeats=settings.repeats,
-            seed=settings.seed,
-            max_turns=candidate.max_turns,
-            label=candidate.policy.name,
+            EvaluationPlan(
+                panel,
+                repeats=settings.repeats,
+                seed=settings.seed,
+                max_turns=candidate.max_turns,
+                label=candidate.policy.name,
+            ),
             out=out,
             secrets=secrets,
             on_progress=watch,

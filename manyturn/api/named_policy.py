@@ -134,7 +134,7 @@ def _of_a_file(word: str) -> PythonPolicy:
 
 
 def _behind_endpoint(model: str, asked: Asked) -> Candidate:
-    from manyturn.agents.play.openai_policy import Endpoint, EndpointSampling, OpenAIPolicy
+    from manyturn.agents.play.endpoint.policy import Endpoint, EndpointSampling, OpenAIPolicy
 
     if not model:
         raise ValueError(f"which model of the endpoint? {_NAME_IT}")

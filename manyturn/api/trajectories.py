@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from manyturn.agents.evaluation.paired_comparison import read_evaluation
 from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.records.tables import table_in
-from manyturn.agents.trajectories import atif, chat, hub, inspect_logs, preferences, training_trace
 from manyturn.agents.trajectories.files import read_any, write_text_lines
 from manyturn.agents.trajectories.folder import write_folder
+from manyturn.agents.trajectories.formats import atif, chat, hub, inspect_logs, preferences, training_trace
 from manyturn.agents.trajectories.source import IMPORTED, about_evaluation, of_tables, read_lines
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError
 from manyturn.envs.hosting.seats import open_seats

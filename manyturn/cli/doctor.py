@@ -15,7 +15,6 @@ from rich.text import Text
 from manyturn.cli.machine import Diagnosis, folders, hardware, hub
 
 _EXTRAS = {
-    "parquet": "tables as Parquet files, such as those of runs",
     "train": "training, and models as policies",
     "tensorboard": "the logger tensorboard",
     "trackio": "the logger trackio",

@@ -60,7 +60,7 @@ def fits(name: str, parameters: int, memory: float, on_gpu: bool, per_token: int
         on_gpu: the engine draws with a bfloat16 copy there, and LoRA keeps the frozen weights in bfloat16.
         kept: numbers in the keys and values of a token.
     """
-    whole, adapters = (training_bytes(parameters, trained, on_gpu) for trained in (parameters, 0))
+    whole, adapters = (training_bytes(parameters, trained, on_gpu=on_gpu) for trained in (parameters, 0))
     what = f"training takes {size(whole)} ({whole / parameters:.0f} bytes a parameter) and activations"
     where = f"{size(memory)} of {'GPU memory' if on_gpu else 'memory'}"
     if whole <= _ROOM * memory:
@@ -78,7 +78,7 @@ def fits(name: str, parameters: int, memory: float, on_gpu: bool, per_token: int
 def _beside(memory: float, training: float, on_gpu: bool, per_token: int) -> str:
     """Number of episodes that fit in the engine's memory next to training."""
     episode = _EPISODE * per_token * (2 if on_gpu else 4)
-    count = int(cache_room(memory, training, on_gpu) // episode)
+    count = int(cache_room(memory, training, on_gpu=on_gpu) // episode)
     return f", with keys and values of {count:,} episodes of {_EPISODE} tokens"
 
 

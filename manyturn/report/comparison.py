@@ -13,7 +13,7 @@ _PROPORTIONS = {"success": "success", "success_errors_as_failures": "success, er
 
 def comparison_head(evaluations: Sequence[Evaluated], shared: bool = False) -> Head:
     """The head of a comparison with the first of two or more evaluations; raises CompareError as ``compare`` does."""
-    comparison = compare(evaluations, shared)
+    comparison = compare(evaluations, shared=shared)
     names = source_names(evaluations)
     others = list(zip(names[1:], comparison["comparisons"], strict=True))
     return Head(

@@ -102,7 +102,7 @@ def comparison_document(paths: Sequence[Path], shared: bool = False) -> Document
     """
     evaluations = [read_evaluation(path) for path in paths]
     head = comparison_head(evaluations, shared)
-    tasks = same_tasks(evaluations, shared)
+    tasks = same_tasks(evaluations, shared=shared)
     sides = [_of_evaluation(evaluated.folder).read() for evaluated in evaluations]
     # A task is left out for all policies or for none, so that each episode has those to compare it with.
     groups: dict[str, list[tuple[int, int]]] = {content: [] for content in tasks}

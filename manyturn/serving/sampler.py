@@ -121,7 +121,7 @@ class _Aboard:
             case "draw":
                 draw = draw_from_wire(message)
                 task = asyncio.create_task(self._draw(number, *draw))
-                self._draws[task] = draw[0], number
+                self._draws[task] = draw.key, number
                 task.add_done_callback(self._drawn)
             case "close":
                 self._close(key_from_wire(message["key"]))

@@ -69,7 +69,7 @@ class Tally:
             values = values_by_task(scored_rows(found.episodes), "success")
             self._success |= {f"{one.name} {task}": numbers for task, numbers in values.items()}
         notes = reply_remarks(found.episodes, found.turns, summary["agent"])
-        for remark in (*notes.lines, *remarks(summary, notes.explain_invalid)):
+        for remark in (*notes.lines, *remarks(summary, invalid_explained=notes.explain_invalid)):
             self._remarks.setdefault(remark, []).append(one.name)
 
     def finish(self, out: Path) -> Result:

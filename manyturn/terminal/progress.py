@@ -102,7 +102,7 @@ class Watch:
 
     def _figures(self, progress: Progress) -> str:
         """Success, speed, tokens, cost and the time that is left, as far as they are known."""
-        parts = [f"success {progress.won / progress.told:.0%}"] if progress.told else []
+        parts = [f"success {progress.won / progress.judged:.0%}"] if progress.judged else []
         if progress.errors:
             parts.append(f"errors {progress.errors}")
         seconds = self._clock() - self._began

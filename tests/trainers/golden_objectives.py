@@ -299,7 +299,8 @@ def check_epo_paper(case: Case) -> None:
     for entropy in inputs["entropy_history"]:
         past.add(np.array([entropy]), np.array([0]))
     now = EntropyRange(
-        past.range(config, params["K"]).reference, paper_weight(params["k"], params["K"], params["gamma_decay"])
+        past.range(config.model_copy(update={"horizon": params["K"]})).reference,
+        paper_weight(params["k"], params["K"], params["gamma_decay"]),
     )
     close(case, now.reference[0], expected["reference_entropy"])
     close(case, now.weight, expected["beta_k"])
@@ -332,7 +333,7 @@ def check_epo_released(case: Case) -> None:
     past = EntropyHistory()
     for iteration in inputs["entropy_history_per_iteration"]:
         past.add(np.array(iteration), np.arange(len(iteration)))
-    reference = past.range(config, params["max_epochs"]).reference
+    reference = past.range(config.model_copy(update={"horizon": params["max_epochs"]})).reference
     close(case, reference, expected["history_mean"])
     now = RegulariserState(
         entropy_range=EntropyRange(reference, released_weight(params["epoch"], params["max_epochs"]))

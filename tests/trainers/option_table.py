@@ -77,12 +77,8 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     # Where, and how it is paid.
     "env.id": Matters(f"{LAMPS['env']['id'].replace('lamps.py:Lamps', 'doors.py:Doors')}"),
     "env.args": Matters({"counted": True}),
-    "env.wrappers=part_weights": Matters({"weights": {"step": 5.0}}),
-    "env.wrappers=part_weights.weights": Matters({"step": 9.0}),
     "env.wrappers=progress_reward.gamma": Matters(0.5),
     "env.wrappers=progress_reward": Matters(world=GIGPO),
-    "env.wrappers=toolrl": Unchanged(why="it asks for an environment with tools and an expert that calls them"),
-    "env.wrappers=toolrl.*": Unchanged(why="see toolrl"),
     "env.wrappers=*.*": Matters(0.7),
     "env.wrappers=*": Matters(),
     "env.workers": Unchanged(1, why="of where episodes run"),
@@ -411,6 +407,7 @@ OPTIONS: dict[str, Matters | Unchanged] = {
     "columns=*": Unchanged(why="it has no options, and is there where a stage needs it"),
     # The run.
     "evaluation.*": Unchanged(why=RECORD),
+    "stopping.no_signal": Unchanged(why="of when a run ends; test_no_signal.py holds it"),
     "loggers=csv": Unchanged({}, why=RECORD),
     "loggers=*": Unchanged(why="of who watches, which tests/trainers/record/test_sinks.py holds the weights to"),
     "loggers=*.*": Unchanged(why="of what they are shown"),

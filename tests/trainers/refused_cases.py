@@ -233,8 +233,8 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     (
         {"credit.advantage": "grpo", "credit.rewards": [SPA], "progress": {}},
-        "grpo compares full returns, which spa leaves as they are .*: set completeness = 'none', or take .*turn_gae",
-        {"credit.rewards": ["spa"]},
+        "grpo compares full returns, where spa pays turns, .*: take .*turn_gae",
+        {"credit.advantage": "mt_grpo"},
     ),
     (
         {"rollout.group": 1},

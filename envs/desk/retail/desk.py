@@ -128,13 +128,13 @@ def _swap(draws: Draws, store: Store, key: str) -> Drawn:
     back = _return(draws, store, key)
     if back is None:
         return None
-    arguments, told = back
+    arguments, facts = back
     old = store["items", arguments["item_id"]]
     products = tuple(store.tables.records["products"])
     product = old["product_id"] if draws.below(8) else draws.pick(products)
     new = draws.pick([key for key in store["products", product]["items"] if key != arguments["item_id"]])
     words = f"{store['items', new]['color']} {store['items', new]['name']}"
-    return {**arguments, "new_item_id": new}, {**told, "new": words}
+    return {**arguments, "new_item_id": new}, {**facts, "new": words}
 
 
 def _exchange(draws: Draws, store: Store, key: str) -> Drawn:

@@ -24,7 +24,7 @@ _LEAVES = ("That is an insult", "We are too far apart")
 
 @dataclass(frozen=True)
 class Counterpart:
-    """What the counterpart of a task wants.
+    """Goal of a task's counterpart.
 
     Args:
         game: the rules.
@@ -51,7 +51,7 @@ class Counterpart:
         return 1.0
 
     def asks(self, turn: int) -> float:
-        """What terms must be worth to it at a turn of the agent, the first being 0."""
+        """Smallest worth of terms that it accepts at a turn of the agent, the first being 0."""
         gone = min(1.0, turn / max(1, self.rounds - 1)) ** (1 / self.beta)
         return self.first + (self.reserve - self.first) * gone
 
@@ -69,7 +69,7 @@ class Counterpart:
         return min(fit, key=lambda terms: (self.game.worth(self.side, terms), _distance(terms, near), terms))
 
     def best_for_other(self, turn: int) -> tuple[float, Terms]:
-        """What the agent can get at most at a turn, and the terms."""
+        """Best terms for the agent at a turn, and their worth."""
         if isinstance(self.game, PriceGame):
             terms = self.offer(turn, None)
             return self.game.worth(1 - self.side, terms), terms

@@ -24,7 +24,7 @@ _TASKS = {"train": 100_000, "validation": 10_000, "test": 10_000}
 
 @dataclass(frozen=True)
 class BargainLevel:
-    """Which curves there are, how many turns, and whether the counterpart leaves when insulted."""
+    """Level: the curves, the number of turns, and whether the counterpart leaves when insulted."""
 
     curves: tuple[str, ...]
     turns: int
@@ -221,5 +221,5 @@ def draw_bargain(draws: Draws, game: str, level: BargainLevel) -> dict[str, Any]
 
 
 def is_worth_it(params: Mapping[str, Any], rounds: int) -> bool:
-    """Whether the counterpart will give anything that is worth a bargain."""
+    """True if the counterpart will give anything that is worth a bargain."""
     return counterpart_of(Task("", "", params), rounds).best_for_other(rounds)[0] > 0.2

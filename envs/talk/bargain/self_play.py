@@ -95,8 +95,8 @@ class SelfPlay(TextEnv):
     def _deal(self) -> Turn:
         assert self._standing is not None
         worths = [self._game.worth(side, self._standing) for side in range(2)]
-        kept = DISCOUNT ** (self._moves // 2)
-        self._paid = {name: worth * kept for name, worth in zip(self.part_names or (), worths, strict=True)}
+        discount = DISCOUNT ** (self._moves // 2)
+        self._paid = {name: worth * discount for name, worth in zip(self.part_names or (), worths, strict=True)}
         return Turn("It is a deal.", self._paid, terminated=True, success=self._is_fair(self._standing))
 
     def _seen(self, said: str) -> str:
@@ -129,7 +129,7 @@ class SelfPlay(TextEnv):
         return move_text(self._game, self._side, Move(OFFER, self._fairest()))
 
     def measures(self) -> Mapping[str, float]:
-        """What each side earned."""
+        """Earnings of each side."""
         return {name: self._paid.get(name, 0.0) for name in self.part_names or ()}
 
     def save(self) -> bytes:

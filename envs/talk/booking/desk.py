@@ -87,10 +87,10 @@ class BookingDesk:
         return self._book(HOTEL, name, {"day": day, "nights": f"{nights} nights", "people": f"{people} people"})
 
     def _query(self, kind: str, wanted: Mapping[str, str | int | None]) -> dict[str, Any]:
-        known = {name: str(value) for name, value in wanted.items() if value is not None}
-        found = self.town.find(kind, known)
-        self.found = [venue.name for venue in found[:SHOWN]]
-        return {"found": len(found), "first": [venue.told() for venue in found[:SHOWN]]}
+        constraints = {name: str(value) for name, value in wanted.items() if value is not None}
+        venues = self.town.find(kind, constraints)
+        self.found = [venue.name for venue in venues[:SHOWN]]
+        return {"found": len(venues), "first": [venue.told() for venue in venues[:SHOWN]]}
 
     def _book(self, kind: str, name: str, terms: Mapping[str, str]) -> dict[str, str]:
         venue = self.town.named(name, kind)

@@ -28,7 +28,7 @@ _GUESS = re.compile(r"guess (\w[\w -]{0,40})")
 
 @dataclass(frozen=True)
 class GuessingLevel:
-    """How many things it can be, and how many turns there are."""
+    """Level: the number of things and of turns."""
 
     choices: int
     turns: int
@@ -56,7 +56,7 @@ class Guessing(TalkEnv):
         """The things that it can be, with their traits."""
 
     def opening(self, task: Task) -> str:
-        """What the user says first."""
+        """First words of the user."""
         return f"I think of one of these: {', '.join(task.params['choices'])}."
 
     def makers(self) -> Mapping[str, Maker]:
@@ -100,13 +100,13 @@ class Guessing(TalkEnv):
         return self.go_on(heard.utterance) if traits else self.invalid(heard.utterance)
 
     def _guess(self, name: str) -> Turn:
-        known = {choice.lower(): choice for choice in self._choices}
-        if name.lower() not in known:
+        by_name = {choice.lower(): choice for choice in self._choices}
+        if name.lower() not in by_name:
             return self.invalid("That is none of them.")
-        if known[name.lower()] == self.task.params["secret"]:
+        if by_name[name.lower()] == self.task.params["secret"]:
             self._gained = math.log2(len(self._left))
             self._left = [self.task.params["secret"]]
-            return self.succeed(f"Yes, {known[name.lower()]} it is.")
+            return self.succeed(f"Yes, {by_name[name.lower()]} it is.")
         return self.fail(f"No, it was {self.task.params['secret']}.")
 
     def admissible(self) -> list[str]:

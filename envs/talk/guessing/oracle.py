@@ -45,8 +45,8 @@ class Oracle(User):
             return Heard("Please ask without a not.")
         if len(traits) > 1:
             return Heard(f"Which do you mean: {traits[0].question} Or: {traits[1].question}")
-        said = _SAID[self._row[traits[0].name]]
-        return Heard(said[int(self._rng.integers(len(said)))])
+        answer = _SAID[self._row[traits[0].name]]
+        return Heard(answer[int(self._rng.integers(len(answer)))])
 
     def save(self) -> Any:
         return None

@@ -76,25 +76,25 @@ class Confidant(User):
         params = task.params
         self._rng, self._unseen = rng, task.split == UNSEEN_SPLIT
         self._task = task
-        said = [PLIGHTS[params["matter"]][params["plight"]]]
+        sentences = [PLIGHTS[params["matter"]][params["plight"]]]
         if params["hints"]:
-            said += [self._say(f"hint {params['need']}"), self._say("veil", topic=params["taboo"])]
-        return " ".join(said)
+            sentences += [self._say(f"hint {params['need']}"), self._say("veil", topic=params["taboo"])]
+        return " ".join(sentences)
 
     def hear(self, text: str, cue: Mapping[str, Any] = NOTHING) -> Heard:
         params = self._task.params
         if cue["ends"]:
             return Heard(self._say(cue["ends"]), done=True)
-        said = self._say(cue["reaction"], topic=params["taboo"])
+        sentence = self._say(cue["reaction"], topic=params["taboo"])
         if cue["reaction"] == "missed":  # what it would rather have had shines through
-            said += " " + self._say(f"hint {params['need']}")
-        return Heard(said)
+            sentence += " " + self._say(f"hint {params['need']}")
+        return Heard(sentence)
 
     def save(self) -> Any:
         return None
 
     def load(self, state: Any) -> None:
-        """What it feels is the environment's."""
+        """Feelings belong to the environment."""
 
     def _say(self, act: str, **parts: str) -> str:
         text = _PHRASES.say(act, self._rng, self._unseen, **parts)

@@ -24,7 +24,7 @@ _NAMES = ("Ada", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gil", "Hana", "Ida", "Jon
 
 @dataclass(frozen=True)
 class SupportLevel:
-    """Whether the first words hint at need and taboo."""
+    """Level: whether the first words hint at need and taboo."""
 
     hints: bool
 

@@ -1,4 +1,4 @@
-"""What counts as listening, advising and normalising, and which topics there are: the words that the rules look for.
+"""Lexicon of listening, advising, normalising and topics: the words that the rules look for.
 
 Each line of a kind of support is a sentence with its cue between asterisks; ``{topic}`` is what it is about.
 """
@@ -87,8 +87,8 @@ def words_of(text: str) -> list[str]:
 def cues_in(words: Iterable[str]) -> dict[str, set[str]]:
     """The cues in a text, by kind."""
     text = " ".join(words)
-    found = {kind: set(pattern.findall(text)) for kind, pattern in _CUE.items()}
-    return {kind: cues for kind, cues in found.items() if cues}
+    matches = {kind: set(pattern.findall(text)) for kind, pattern in _CUE.items()}
+    return {kind: cues for kind, cues in matches.items() if cues}
 
 
 def topics_in(words: Iterable[str]) -> set[str]:

@@ -38,7 +38,7 @@ _LAST = 300  # characters in which the command is looked for
 
 @dataclass(frozen=True)
 class LessonLevel:
-    """How many skills there are, and how many turns."""
+    """Level: the number of skills and of turns."""
 
     skills: int
     turns: int
@@ -116,8 +116,8 @@ class Tutor(TalkEnv):
         self._tracer = Tracer(len(self._skills))
         self._pupil = Pupil(task.params["known"], task.params["pace"], rng)
         self._unknown = self._pupil.known.count(False)
-        said = self.meet(task)
-        return f"{said}\nSkills, in order: {', '.join(self._skills)}."
+        greeting = self.meet(task)
+        return f"{greeting}\nSkills, in order: {', '.join(self._skills)}."
 
     def reply(self, action: str) -> Turn:
         match = _COMMAND.search(action[-_LAST:].lower())
@@ -135,7 +135,7 @@ class Tutor(TalkEnv):
         return self._test(text) if last else self.go_on(text)
 
     def _teach(self, verb: str, noun: str) -> tuple[str, Mapping[str, Any]]:
-        """What is to be seen of it, and what the pupil notices."""
+        """Visible part of the exercise, and what the pupil notices."""
         if verb == "explain":
             skill = self._skills.index(noun)
             chance = rules.EXPLAINED_AFTER_FAILURE if self._pupil.failed == skill else rules.EXPLAINED
@@ -196,6 +196,6 @@ def _draw(draws: Draws, count: int) -> dict[str, Any]:
     while len(skills) > count:
         skills.pop(draws.below(len(skills)))
     while True:
-        known = [bool(draws.below(2)) for _ in range(count)]
-        if known.count(False) >= 2:
-            return {"subject": subject, "skills": skills, "known": known}
+        mastered = [bool(draws.below(2)) for _ in range(count)]
+        if mastered.count(False) >= 2:
+            return {"subject": subject, "skills": skills, "known": mastered}

@@ -27,6 +27,8 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Response
 from websockets.sync.server import serve
 
+pytestmark = pytest.mark.versions
+
 TOKEN = "0123456789abcdef-a-token"
 TEXT = {"type": "string"}
 SCHEMA = {

@@ -13,6 +13,8 @@ from manyturn.envs.tools.calls import BadCall, call_text, calls_text, is_call, r
 from manyturn.envs.tools.tool import BadArguments, Tool, ToolError
 from manyturn.envs.tools.toolset import ToolFault, Toolset
 
+pytestmark = pytest.mark.versions
+
 
 class Shelf:
     """Books by number, as tools."""

@@ -451,6 +451,7 @@ def large() -> TurnBatch:
     )
 
 
+@pytest.mark.slow
 @by_method
 def test_credit_of_half_a_million_tokens_takes_less_than_a_second(stages, large):
     times = []

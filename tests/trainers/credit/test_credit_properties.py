@@ -193,6 +193,7 @@ def test_similar_anchors_agree_with_equal_ones_where_nothing_is_alike():
     np.testing.assert_array_equal(advantage(batch, {"name": "gigpo", "similarity": 0.9}), advantage(batch, GIGPO[0]))
 
 
+@pytest.mark.slow
 @by_name
 def test_credit_of_51_200_turns_takes_less_than_a_second(method):
     rng = np.random.default_rng(0)

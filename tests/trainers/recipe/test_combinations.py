@@ -30,6 +30,8 @@ from manyturn.trainers.credit.rewards.spa import SpaConfig, spa
 from manyturn.trainers.credit.stages import ADVANTAGES, StageConfig
 from manyturn.trainers.recipe.config import RunConfig, configure, parse_config
 
+pytestmark = pytest.mark.versions
+
 ROOT = Path(__file__).parents[3]
 BASE = {"env": {"id": "manyturn/Maze-v0"}}
 # What an advantage cannot be configured without.

@@ -52,7 +52,7 @@ Starts = dict[EpisodeKey, Fork | None]
 
 
 class Branching(Options):
-    """How many episodes of a group are branches, and where they fork."""
+    """Number and places of the branches of a group."""
 
     initial: int = Field(ge=1)
     """Episodes of a group that are played before anything branches; fewer than rollout.group."""
@@ -107,7 +107,7 @@ def start_entropy(entropies_T: ArrayLike, vocabulary: int, tokens: int) -> float
 
 
 def branch_score(u: float, now: float, first: float, weight: float) -> float:
-    """What is compared with the threshold: low where the entropy has risen since the first turn.
+    """The score that is compared with the threshold: low where the entropy has risen since the first turn.
 
     >>> [branch_score(u, now=1.5, first=0.5, weight=0.25) for u in (0.75, 0.1)]
     [0.5, 0.0]
@@ -126,41 +126,41 @@ def starts(
         keys: E keys, each ``group`` in a row being the members of a group.
         played: those that have ended; while some that can begin have not, more may follow.
     """
-    found: Starts = {}
+    starts: Starts = {}
     for first in range(0, len(keys), group):
-        found |= _starts_of_group(keys[first : first + group], played, branching, vocabulary)
-    return found
+        starts |= _starts_of_group(keys[first : first + group], played, branching, vocabulary)
+    return starts
 
 
 def _starts_of_group(
     members: Sequence[EpisodeKey], played: Mapping[EpisodeKey, Episode], branching: Branching, vocabulary: int
 ) -> Starts:
-    found: Starts = dict.fromkeys(members[: branching.initial])
-    latest: Sequence[EpisodeKey] = list(found)
-    while len(found) < len(members) and all(key in played for key in latest):
-        rest = members[len(found) :]
+    begun: Starts = dict.fromkeys(members[: branching.initial])
+    latest: Sequence[EpisodeKey] = list(begun)
+    while len(begun) < len(members) and all(key in played for key in latest):
+        rest = members[len(begun) :]
         episodes = [played[key] for key in latest]
-        forks = list(islice(_forks(episodes, found, branching, vocabulary), len(rest)))
+        forks = list(islice(_forks(episodes, begun, branching, vocabulary), len(rest)))
         latest = rest[: len(forks)] if forks else rest
-        found |= dict(zip_longest(latest, forks))
-    return found
+        begun |= dict(zip_longest(latest, forks))
+    return begun
 
 
 def _forks(episodes: Sequence[Episode], begun: Starts, branching: Branching, vocabulary: int) -> Iterator[Fork]:
-    """Where the episodes of a round branch, in the order in which they get the episodes that are left."""
+    """Forks of the episodes of a round, in the order in which they get the remaining episodes."""
     sound = [episode for episode in episodes if not episode.ending.is_error]
-    found = list[Fork]()
+    forks = list[Fork]()
     for turn in range(1, max((len(episode.turns) for episode in sound), default=0)):
         for episode in sound:
             fork = begun[episode.key]
             is_own = fork is None or turn > fork.turn
             if is_own and turn < len(episode.turns) and _branches(episode, turn, branching, vocabulary):
-                found.append(Fork(episode, turn))
+                forks.append(Fork(episode, turn))
     if branching.order == "random":
-        found.sort(key=lambda fork: generator("fork", *fork.parent.key, fork.turn).random())
+        forks.sort(key=lambda fork: generator("fork", *fork.parent.key, fork.turn).random())
     elif branching.order == "entropy":
-        found.sort(key=lambda fork: -_entropy(fork.parent, fork.turn, branching, vocabulary))
-    for fork in found:
+        forks.sort(key=lambda fork: -_entropy(fork.parent, fork.turn, branching, vocabulary))
+    for fork in forks:
         yield from repeat(fork, branching.siblings)
 
 

@@ -69,14 +69,14 @@ class RolloutConfig(Options):
 
 def _refuse_choice(run: Any, env: EnvFacts) -> str | None:
     """Why a curriculum has nothing to choose from, or cannot draw what the first step is to play."""
-    tasks, wanted = env.tasks("train"), run.rollout.tasks
-    if len(tasks) <= wanted:
+    tasks, count = env.tasks("train"), run.rollout.tasks
+    if len(tasks) <= count:
         return (
-            f"curriculum {run.curriculum.name} has no effect: a step plays {wanted} tasks, and the training split has "
+            f"curriculum {run.curriculum.name} has no effect: a step plays {count} tasks, and the training split has "
             f"{len(tasks)}: lower rollout.tasks, or leave the section out"
         )
     try:
-        CURRICULA.apply_remembering(run.curriculum, {}, TaskPool(tasks, wanted, run.seed, step=1))
+        CURRICULA.apply_remembering(run.curriculum, {}, TaskPool(tasks, count, run.seed, step=1))
     except ValueError as error:
         return str(error)
     return None

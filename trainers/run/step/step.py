@@ -31,7 +31,7 @@ async def train_step(run: Run, state: State, folder: RunFolder) -> dict[str, Any
         await check_first_step(run, episodes)
     begun = starts_of(run, [episode.key for episode in episodes], {episode.key: episode for episode in episodes})
     temperatures = temperatures_of(run, [episode.key for episode in episodes], state.memory)
-    lesson = Lesson(step, episodes, refill.kept, numbers, begun, temperatures)
+    lesson = Lesson(step, episodes, refill.is_kept, numbers, begun, temperatures)
     updates = lesson.updates(run, memory)
     alarms = await check_engines(run, updates)
     learned, memory = lesson.learn(run, folder, updates, memory)
@@ -52,17 +52,17 @@ def draw_tasks(
     run: Run,
     step: int,
     count: int,
-    found: Sequence[Sequence[Any]],
+    feedback: Sequence[Sequence[Any]],
     memory: Memory,
     taken: Collection[int] = (),
 ) -> tuple[list[int], Memory]:
     """Numbers of the tasks that a step plays, and what the curriculum remembers.
 
     Args:
-        found: what was found out since it was asked last, rows of ``TaskFeedback``.
+        feedback: of the steps since the last draw, rows of ``TaskFeedback``.
         taken: numbers that the step has drawn already.
     """
-    pool = TaskPool(run.train, count, run.config.seed, step, [TaskFeedback(*row) for row in found], frozenset(taken))
+    pool = TaskPool(run.train, count, run.config.seed, step, [TaskFeedback(*row) for row in feedback], frozenset(taken))
     drawn, memory = CURRICULA.apply_remembering(run.config.curriculum, memory, pool)
     return [int(number) for number in drawn], memory
 
@@ -75,14 +75,14 @@ async def _play_rounds(run: Run, state: State, folder: RunFolder) -> tuple[Refil
     """
     config, rollout, step = run.config, run.config.rollout, state.step + 1
     refill = Refill(rollout.tasks, rollout.group, rollout.rounds, run.roles)
-    numbers, memory, found = dict[str, int](), state.memory, state.found
+    numbers, memory, feedback = dict[str, int](), state.memory, state.feedback
     while refill.missing:
-        drawn, memory = draw_tasks(run, step, refill.missing, found, memory, numbers.values())
+        drawn, memory = draw_tasks(run, step, refill.missing, feedback, memory, numbers.values())
         tasks = [run.train[number] for number in drawn]
         numbers |= {task.id: number for task, number in zip(tasks, drawn, strict=True)}
         stage = f"train/{step}/{refill.round}" if refill.round else f"train/{step}"
         plan = plan_groups(tasks, rollout.group, config.seed, stage)
         temperatures = temperatures_of(run, [key for _, key in plan], state.memory)
         refill = refill.after(await play_groups(run, plan, folder, step, refill.round, temperatures))
-        found = []  # it is given once
+        feedback = []  # it is given once
     return refill, numbers, memory

@@ -48,17 +48,17 @@ async def play_groups(
         E episodes in the order of the plan.
     """
     path, rollout = folder.journal_file(step, round), run.config.rollout
-    found = _found(plan, path, run.versions)
-    if len(found) < len(plan) and (run.config.engine.capabilities.keeps_bits or rollout.branching is not None):
-        found = {}
+    episodes = _found(plan, path, run.versions)
+    if len(episodes) < len(plan) and (run.config.engine.capabilities.keeps_bits or rollout.branching is not None):
+        episodes = {}
         path.unlink(missing_ok=True)
-    if len(found) < len(plan):
+    if len(episodes) < len(plan):
         # What is played now may differ from before, and then later rounds and steps were played by other weights.
         folder.forget_journals_after(step, round)
         with folder.writing(), _journal(path, run.versions) as journal:
-            while len(found) < len(plan):
-                found |= await _play_next(run, plan, found, folder, journal, step, temperatures or {})
-    return [found[key] for _, key in plan]
+            while len(episodes) < len(plan):
+                episodes |= await _play_next(run, plan, episodes, folder, journal, step, temperatures or {})
+    return [episodes[key] for _, key in plan]
 
 
 def starts_of(run: Run, keys: Sequence[EpisodeKey], played: Mapping[EpisodeKey, Episode]) -> Starts:
@@ -72,16 +72,16 @@ def starts_of(run: Run, keys: Sequence[EpisodeKey], played: Mapping[EpisodeKey, 
 async def _play_next(
     run: Run,
     plan: Plan,
-    found: Mapping[EpisodeKey, Episode],
+    done: Mapping[EpisodeKey, Episode],
     folder: RunFolder,
     journal: Journal,
     step: int,
     temperatures: Temperatures,
 ) -> dict[EpisodeKey, Episode]:
     """Play what can begin and is not there yet."""
-    begun = starts_of(run, [key for _, key in plan], found)
+    begun = starts_of(run, [key for _, key in plan], done)
     forks = {key: fork for key, fork in begun.items() if fork is not None}
-    batch = [(task, key) for task, key in plan if key in begun and key not in found]
+    batch = [(task, key) for task, key in plan if key in begun and key not in done]
 
     def keep(episode: Episode) -> None:
         if episode.key in forks:

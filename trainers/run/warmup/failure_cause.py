@@ -16,20 +16,20 @@ _BY_HEART = 0.1  # nats a token
 
 @dataclass(frozen=True)
 class Measurement:
-    """How far the warm-up was.
+    """The state of the warm-up at one measurement.
 
     Attributes:
         loss: mean over the updates since the measurement before, and over the policies.
-        found: the metrics on validation tasks.
+        metrics: those on validation tasks.
     """
 
     update: int
     loss: float
-    found: Mapping[str, Any]
+    metrics: Mapping[str, Any]
 
 
 def without_success(run: Run, history: Sequence[Measurement], played: Sequence[Episode], shown: Demonstrations) -> str:
-    """What to say of a warm-up without a success.
+    """The reason why a warm-up had no success.
 
     Args:
         history: the loss of its first update, and its measurements.
@@ -37,7 +37,7 @@ def without_success(run: Run, history: Sequence[Measurement], played: Sequence[E
         shown: what was imitated.
     """
     last = history[-1]
-    shares = [f"{name} {last.found[name]:.0%}" for name in ("invalid", "cut") if last.found.get(name) is not None]
+    shares = [f"{name} {last.metrics[name]:.0%}" for name in ("invalid", "cut") if last.metrics.get(name) is not None]
     return (
         f"the warm-up ended after {last.update} updates without a success on {len(played)} validation tasks "
         f"({', '.join([*shares, f'loss {last.loss:.2g} a token'])}): {_cause(run, history, played, shown)}. "
@@ -50,7 +50,7 @@ def _cause(run: Run, history: Sequence[Measurement], played: Sequence[Episode], 
     if last.loss > _ROSE * history[0].loss:
         return f"the loss was {history[0].loss:.2g} when it began and rose: lower warmup.lr = {config.lr:g}"
     falls = middle is last or last.loss < _FALLS * middle.loss
-    cut, invalid = (last.found.get(name) or 0.0 for name in ("cut", "invalid"))
+    cut, invalid = (last.metrics.get(name) or 0.0 for name in ("cut", "invalid"))
     example = _reply(played, cut=cut >= _MOST)
     what = ""
     if cut >= _MOST:
@@ -80,7 +80,7 @@ def _cause(run: Run, history: Sequence[Measurement], played: Sequence[Episode], 
     )
 
 
-def _reply(played: Sequence[Episode], cut: bool) -> str:
+def _reply(played: Sequence[Episode], *, cut: bool) -> str:
     """The first reply that was cut, or that was invalid."""
     turns = [turn for episode in played for turn in episode.turns]
     return next((turn.reply for turn in turns if (turn.usage and turn.usage.cut if cut else not turn.valid)), "")

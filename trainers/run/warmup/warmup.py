@@ -14,7 +14,6 @@ import numpy as np
 from manyturn.agents.play.concurrent_episodes import gather
 from manyturn.agents.play.episode import Episode
 from manyturn.envs.contract.keys import generator
-from manyturn.trainers.learn.learner.imitation import imitate
 from manyturn.trainers.learn.passes.pass_budget import LearningFailed
 from manyturn.trainers.learn.passes.samples import Sample
 from manyturn.trainers.play.rollout.rollouts import describe, plan_groups
@@ -52,10 +51,10 @@ async def warm_up(
         return {"updates": 0, "demonstrations": 0}, set()
     clock = Stopwatch()
     shown = await demonstrations(run, note)
-    told: dict[str, Any] = {"demonstrations": sum(map(len, shown.samples)), "updates": 0}
+    facts: dict[str, Any] = {"demonstrations": sum(map(len, shown.samples)), "updates": 0}
     if config.invalid:
-        told["invalid"] = shown.invalid
-    log({"phase": "demonstrations", "step": 0, **told, **clock.lap("rollout")})
+        facts["invalid"] = shown.invalid
+    log({"phase": "demonstrations", "step": 0, **facts, **clock.lap("rollout")})
     batches = [_batches(len(own), config.batch, run.config.seed) for own in shown.samples]
     history, since, played, trained = list[Measurement](), list[float](), list[Episode](), 0
     for update in range(1, config.max_updates + 1):
@@ -63,7 +62,7 @@ async def warm_up(
         losses, tokens = await _update(run, shown.samples, batches, rate, heed)
         since += losses.values()
         trained += tokens
-        told["updates"] = update
+        facts["updates"] = update
         if update == 1:
             history.append(Measurement(1, float(np.mean(since)), {}))
             log({"phase": "imitation", "step": 0, "updates": 1, **losses, **_cost(clock, trained), "lr": rate})
@@ -72,15 +71,15 @@ async def warm_up(
             cost, trained = _cost(clock, trained), 0
             played = await _validation(run, f"warmup/{update}", config.check_episodes)
             cost |= clock.lap("rollout")
-            found = describe(played, run.roles, run.seats.part_names)
-            told["success"] = found["success"]
-            log({"phase": "warmup", "step": 0, "updates": update, **found, **losses, **cost, "lr": rate})
-            history.append(Measurement(update, float(np.mean(since)), found))
+            metrics = describe(played, run.roles, run.seats.part_names)
+            facts["success"] = metrics["success"]
+            log({"phase": "warmup", "step": 0, "updates": update, **metrics, **losses, **cost, "lr": rate})
+            history.append(Measurement(update, float(np.mean(since)), metrics))
             since.clear()
-            if found["success"] is not None and found["success"] >= config.until_success:
-                return told, shown.shown
+            if metrics["success"] is not None and metrics["success"] >= config.until_success:
+                return facts, shown.shown
     _judge(run, history, played, shown, note)
-    return told, shown.shown
+    return facts, shown.shown
 
 
 async def _update(
@@ -90,7 +89,7 @@ async def _update(
     losses, tokens = dict[str, Any](), 0
     for trainee, own, batch in zip(run.trainees, samples, batches, strict=True):
         chosen = [own[i] for i in next(batch)]
-        measured = imitate(trainee.learner, chosen, rate, run.config.warmup.observed, heed)
+        measured = trainee.learner.imitate(chosen, rate, run.config.warmup.observed, heed)
         tokens += sum(map(len, chosen))
         losses |= trainee.labelled({"loss": measured["loss"]})
         await asyncio.sleep(0)  # lets a signal to stop be heard
@@ -98,7 +97,7 @@ async def _update(
 
 
 def _cost(clock: Stopwatch, trained: int) -> dict[str, float]:
-    """What the updates since the line before took, over so many tokens."""
+    """The cost of the updates since the line before, over so many tokens."""
     return {**clock.lap("learn"), "trained_tokens": trained}
 
 
@@ -106,12 +105,12 @@ def _judge(
     run: Run, history: list[Measurement], played: list[Episode], shown: Demonstrations, note: Callable[[str], None]
 ) -> None:
     """A warm-up that did not reach its success: without any it stops, with some it says so."""
-    config, success = run.config.warmup, history[-1].found["success"]
+    config, success = run.config.warmup, history[-1].metrics["success"]
     if not success and config.must_succeed:
         raise LearningFailed(without_success(run, history, played, shown))
-    known = "no success that is known" if success is None else f"success {success:.2f}"
+    reached = "no success that is known" if success is None else f"success {success:.2f}"
     note(
-        f"the warm-up ended after {history[-1].update} updates with {known}, below warmup.until_success = "
+        f"the warm-up ended after {history[-1].update} updates with {reached}, below warmup.until_success = "
         f"{config.until_success:g}: the run goes on from there"
     )
 
