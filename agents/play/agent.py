@@ -173,8 +173,10 @@ class Memories(dict[str, Memory]):
 class AgentPlayer:
     """The policy within one episode, for every agent that it plays."""
 
-    def __init__(self, agent: Agent, key: EpisodeKey, instructions: str, ledger: Ledger):
-        self._agent, self._key = agent, key
+    def __init__(
+        self, agent: Agent, key: EpisodeKey, instructions: str, ledger: Ledger, sampling: Sampling | None = None
+    ):
+        self._agent, self._key, self._sampling = agent, key, sampling or agent.sampling
         self._memories = Memories(agent, instructions)
         self.ledger = ledger
         agent.engine.open(key)
@@ -193,7 +195,7 @@ class AgentPlayer:
                 f"an admissible command takes {choices.longest} tokens as a reply, more than sampling.max_tokens = "
                 f"{agent.sampling.max_tokens}: give --sampling.max-tokens {choices.longest}"
             )
-        reply = await agent.engine.generate(self._key, len(self.ledger.spans), prompt, agent.sampling, choices)
+        reply = await agent.engine.generate(self._key, len(self.ledger.spans), prompt, self._sampling, choices)
         return self.take_down(step, prompt, reply, choices)
 
     def choices(self, step: Answer, seat: Seat) -> Choices | None:
