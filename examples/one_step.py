@@ -198,9 +198,8 @@ def demonstrations(language: LanguageModel, spoken: Sequence[list[str]]) -> list
     for exchanges in spoken:
         episode = Episode("")
         for observation, action in zip(exchanges[::2], exchanges[1::2], strict=True):
-            prompt = (
-                episode.ids + template.bridge(observation, True) if episode.ids else template.opening("", observation)
-            )
+            bridge = template.bridge(observation, ended=True) if episode.ids else template.opening("", observation)
+            prompt = episode.ids + bridge
             ids = template.reply(action)
             episode.turns.append(Turn("", 0.0, slice(len(prompt), len(prompt) + len(ids))))
             episode.ids = prompt + ids

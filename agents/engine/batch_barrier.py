@@ -1,6 +1,6 @@
 """The barrier of engines that compute in batches: a batch starts when every open episode has asked.
 
-What a batch consists of is then a function of the episodes alone, and not of how long their environments took; only so
+The composition of a batch then depends only on the episodes, and not on how long their environments took; only so
 are log-probabilities the same to the bit.
 """
 
@@ -15,7 +15,7 @@ class BarrierMember(Protocol):
 
     @property
     def episodes(self) -> Set[EpisodeKey]:
-        """Those that are open, each of which may still ask."""
+        """Open episodes, each of which may still ask."""
         ...
 
     @property
@@ -45,7 +45,7 @@ class BatchBarrier:
 
     @property
     def all_asked(self) -> bool:
-        """Whether every open episode waits for a reply."""
+        """True if every open episode waits for a reply."""
         first, *others = self.members
         # An episode is open in several engines, and waits for one; of one engine there is nothing to put together.
         episodes = set(first.episodes).union(*(member.episodes for member in others)) if others else first.episodes

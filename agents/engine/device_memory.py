@@ -1,4 +1,4 @@
-"""How much memory a device has, and what of it models take; torch is not imported."""
+"""Memory of a device, and the share that models take; torch is not imported."""
 
 import os
 from pathlib import Path
@@ -33,7 +33,7 @@ def _read(path: Path) -> str:
         return ""
 
 
-def training_bytes(parameters: float, trained: float, on_gpu: bool) -> float:
+def training_bytes(parameters: float, trained: float, *, on_gpu: bool) -> float:
     """Bytes that training keeps for a model, activations apart.
 
     Weights that are trained, their gradients and AdamW's two moments are float32. On a GPU the engine draws with a
@@ -43,7 +43,7 @@ def training_bytes(parameters: float, trained: float, on_gpu: bool) -> float:
     return trained * each + (parameters - trained) * frozen
 
 
-def cache_room(memory: float, training: float, on_gpu: bool) -> float:
+def cache_room(memory: float, training: float, *, on_gpu: bool) -> float:
     """Bytes that keys and values may take if nothing else is asked for.
 
     What is free at the moment does not count: results would depend on the moment.

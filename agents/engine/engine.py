@@ -1,5 +1,6 @@
 """The contract between an agent and anything that computes the next tokens: ids in, ids and log-probabilities out."""
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -34,8 +35,8 @@ class EngineLost(RuntimeError):
 
 
 class Sampling(Options):
-    """How replies are drawn. There is no top-p or top-k: they would make the engine's log-probabilities differ from
-    the learner's."""
+    """Sampling of replies. There is no top-p or top-k: they would make the engine's log-probabilities differ from the
+    learner's."""
 
     temperature: float = Field(default=1.0, ge=0)
     """Divides the logits; 0 takes the most likely token."""
@@ -48,14 +49,8 @@ class Sampling(Options):
         return "sampling.temperature = 0 draws all episodes of a task alike, with nothing to learn from: set it to 1"
 
 
-def check_fits(choices: "Choices", sampling: Sampling) -> None:
-    """Raises EngineError where a choice is longer than a reply may be."""
-    if choices.longest > sampling.max_tokens:
-        raise EngineError(f"a choice of {choices.longest} tokens, where a reply has at most {sampling.max_tokens}")
-
-
 class Reply(NamedTuple):
-    """What the engine drew.
+    """One reply of an engine.
 
     Attributes:
         ids: T token ids; the end token is among them if the reply ended by itself.
@@ -74,7 +69,7 @@ class Reply(NamedTuple):
 
 
 class Capabilities(NamedTuple):
-    """What an engine can do. What a run needs and its engine cannot do is refused before the run begins.
+    """Abilities of an engine. A run that needs one its engine lacks is refused before it begins.
 
     Attributes:
         keeps_bits: the same episodes give the same log-probabilities to the bit, however long their environments take.
@@ -174,9 +169,34 @@ class Engine(Protocol):
         return None
 
     def figures(self) -> Mapping[str, float]:
-        """What is worth a line in the metrics, since this was asked last; each name has its meaning there."""
+        """Figures for the metrics since the last call; each name has its meaning there."""
         return {}
 
     async def shutdown(self) -> None:
         """No more requests come: end threads, processes and connections."""
         return None
+
+
+class BaseEngine(Engine):
+    """An engine that draws free replies and choices by the same path, ``_reply``."""
+
+    async def generate(self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling) -> Reply:
+        return await self._reply(key, turn, prompt_ids, sampling, None)
+
+    async def choose(
+        self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling, choices: "Choices"
+    ) -> Reply:
+        if choices.longest > sampling.max_tokens:
+            raise EngineError(f"a choice of {choices.longest} tokens, where a reply has at most {sampling.max_tokens}")
+        return await self._reply(key, turn, prompt_ids, sampling, choices)
+
+    @abstractmethod
+    async def _reply(
+        self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling, choices: "Choices | None"
+    ) -> Reply:
+        """Draw the reply to a prompt, limited to ``choices`` if there are any."""
+
+    def _forced(self, ids: Sequence[int]) -> Reply:
+        """The only possible reply: nothing has to be drawn, and its tokens are computed with the next prompt."""
+        zeros = [0.0] * len(ids)
+        return Reply(list(ids), zeros, "stop", self.version, list(zeros) if self.capabilities.entropy else None)

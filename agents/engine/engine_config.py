@@ -1,4 +1,4 @@
-"""Which engine draws: the registry, what the options of every engine have in common, and what a factory is given.
+"""Engine registry, the base of engine options, and the context that a factory takes.
 
 An engine is a class as ``agents/engine/engine.py`` says, its options, and a factory that makes the one of the other::
 
@@ -35,11 +35,11 @@ class EngineConfig(Named):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the engine can do with these options; known before it is made."""
+        """Abilities of the engine with these options, known before it is built."""
         return Capabilities()
 
     def defaults(self, run: Any, env: EnvFacts | None) -> Mapping[str, Any]:
-        """What fits a run with this engine: values for entries that nobody gives; see ``ModelConfig.defaults``.
+        """Defaults for a run with this engine, for entries that are not set; see ``ModelConfig.defaults``.
 
         What learner and engine judge differently is weighed where they are different programs.
         """
@@ -47,7 +47,7 @@ class EngineConfig(Named):
         return {"objective": {"correction": {}}} if weighs else {}
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
-        """What a run asks for and the engine cannot do."""
+        """Explain what a run needs and the engine lacks; None if nothing."""
         able, instead = self.capabilities, "take one that does, such as engine.name = 'transformers', or leave"
         by_entropy = "rollout.branching" if run.rollout.branching is not None else run.credit.needs.get("entropy")
         if by_entropy and not able.entropy:
@@ -75,14 +75,14 @@ class EngineConfig(Named):
 
 @dataclass(frozen=True)
 class EngineContext:
-    """What an engine is made for.
+    """The model and the run that an engine is built for.
 
     Attributes:
         model: holds the weights to begin with, as version 0. A learner may change them in place at any time; an engine
             that draws with the module itself is labelled by the next ``load``.
         end_ids: tokens that end a reply.
-        lora: whether the model has adapters, which alone are learnt.
-        learns: whether a learner trains the model beside the engine, and takes memory for it.
+        lora: whether the model has adapters; only they are learnt then.
+        learns: whether a learner trains the model in the same process, and takes memory for it.
         rank_share: where several ranks learn, how much of the training the model's device holds next to the model;
             None: one process learns.
         beside: bytes that the learner keeps besides weights, gradients and the optimiser's state.

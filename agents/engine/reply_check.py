@@ -69,7 +69,7 @@ class Checked:
         return reply
 
     def _fault(self, reply: Any, longest: int, newest: int) -> str | None:
-        """What is wrong with a reply, if anything."""
+        """The fault of a reply; None if it has none."""
         if not isinstance(reply, Reply):
             return f"it is a {type(reply).__name__}, not a Reply"
         if type(reply.version) is not int or reply.version < newest:
@@ -94,11 +94,11 @@ class Checked:
 
     def _fault_of_numbers(self, reply: Reply) -> str | None:
         count, most = len(reply.ids), math.log(self.vocabulary) + _ENTROPY_ROUNDING
-        told: tuple[tuple[str, Any, float, float], ...] = (
+        bounds: tuple[tuple[str, Any, float, float], ...] = (
             ("log-probabilities", reply.logprobs, -math.inf, _ROUNDING),
             ("entropies", reply.entropies, -_ROUNDING, most),
         )
-        for name, values, low, high in told:
+        for name, values, low, high in bounds:
             if values is None and name == "entropies" and not self._knows_entropies:
                 continue
             if not isinstance(values, list) or len(values) != count:

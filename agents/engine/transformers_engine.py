@@ -6,7 +6,7 @@ it lies in a memory of a size that is known beforehand: a request waits until th
 
 Rows are independent: sampling noise comes from the episode's key, so what is drawn does not depend on which rows share
 a pass, save for rounding. Where it may not even move a bit, a round begins when every open episode has asked, and
-others join only with the next round: what is computed together is then a function of the episodes alone, and not of
+others join only with the next round: what is computed together then depends only on the episodes, and not on
 how long their environments take.
 """
 
@@ -24,7 +24,7 @@ from manyturn.agents.engine.decoding.decoder import Decoder
 from manyturn.agents.engine.decoding.memory import cache_shape, pages_for, ran_out
 from manyturn.agents.engine.decoding.page_pool import PAGE, PagePool
 from manyturn.agents.engine.decoding.row import Row
-from manyturn.agents.engine.engine import Capabilities, Engine, EngineError, EngineRefused, Reply, Sampling, check_fits
+from manyturn.agents.engine.engine import BaseEngine, Capabilities, EngineError, EngineRefused, Reply, Sampling
 from manyturn.agents.engine.weights import Weights
 from manyturn.agents.text.choices import Choices
 from manyturn.agents.tokens.episode_key import EpisodeKey
@@ -38,7 +38,7 @@ class _Request:
     answer: asyncio.Future[Reply]
 
 
-class TransformersEngine(Engine):
+class TransformersEngine(BaseEngine):
     """Draws replies from a causal language model.
 
     Args:
@@ -46,7 +46,7 @@ class TransformersEngine(Engine):
         end_ids: tokens that end a reply.
         max_batch: rows computed together.
         reproducible: whether a round waits for all open episodes, and is reproducible to the bit.
-        barrier: of the engines that play the same episodes; None: it plays alone.
+        barrier: of the engines that play the same episodes; None: it is the only one.
         copied: whether nothing else uses the model, so that it can leave the device while the engine sleeps.
         cache_bytes: for keys and values; None: enough for ``max_batch`` episodes of 2048 tokens.
 
@@ -60,6 +60,7 @@ class TransformersEngine(Engine):
         model: PreTrainedModel,
         end_ids: frozenset[int],
         max_batch: int = 256,
+        *,
         reproducible: bool = True,
         barrier: BatchBarrier | None = None,
         copied: bool = False,
@@ -92,7 +93,7 @@ class TransformersEngine(Engine):
 
     @property
     def episodes(self) -> Set[EpisodeKey]:
-        """Those that are open."""
+        """Open episodes."""
         return self._open
 
     @property
@@ -125,7 +126,7 @@ class TransformersEngine(Engine):
 
     @property
     def kept_bytes(self) -> int:
-        """What keys and values took at most, since the engine was made."""
+        """Peak bytes of keys and values since the engine was made."""
         return self._pool.most * PAGE * self._pool.shape.position_bytes
 
     @property
@@ -138,8 +139,8 @@ class TransformersEngine(Engine):
         self._told_seconds = decoder.read_seconds, decoder.draw_seconds
         read, draw = (round(now - then, 3) for now, then in zip(self._told_seconds, past, strict=True))
         redrawn, self._redrawn = self._redrawn, 0
-        told = {"batch_limit": self._limit, "out_of_memory": times, "read_seconds": read, "draw_seconds": draw}
-        return told | ({"redrawn_tokens": redrawn} if redrawn else {})
+        figures = {"batch_limit": self._limit, "out_of_memory": times, "read_seconds": read, "draw_seconds": draw}
+        return figures | ({"redrawn_tokens": redrawn} if redrawn else {})
 
     # Nothing in load, sleep and wake is awaited: no pass can begin, and no cancellation can come, in their middle.
 
@@ -195,15 +196,6 @@ class TransformersEngine(Engine):
         # A pass whose episodes were cancelled may still be computing; its thread must not meet half-new weights.
         self._runner.submit(int).result()
 
-    async def generate(self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling) -> Reply:
-        return await self._reply(key, turn, prompt_ids, sampling, None)
-
-    async def choose(
-        self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling, choices: Choices
-    ) -> Reply:
-        check_fits(choices, sampling)
-        return await self._reply(key, turn, prompt_ids, sampling, choices)
-
     async def _reply(
         self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling, choices: Choices | None
     ) -> Reply:
@@ -219,7 +211,9 @@ class TransformersEngine(Engine):
                 f"{self._pool.pages * PAGE} that are kept: raise engine.cache_gb, or lower agent.max_context"
             )
         if choices is not None and len(choices.replies) == 1:
-            return self._only(choices.replies[0])
+            self._check_whole()
+            self.drawn_tokens += len(choices.replies[0])
+            return self._forced(choices.replies[0])
         request = _Request(key, row, asyncio.get_running_loop().create_future())
         self._waiting.append(request)
         self._barrier.consider()
@@ -229,12 +223,6 @@ class TransformersEngine(Engine):
             # Only a cancelled request still waits: its reply would not be taken, and its place must not be counted.
             if request in self._waiting:
                 self._waiting.remove(request)
-
-    def _only(self, ids: Sequence[int]) -> Reply:
-        """The one reply that there is: no pass is needed, and its tokens are computed with the next prompt."""
-        self._check_whole()
-        self.drawn_tokens += len(ids)
-        return Reply(list(ids), [0.0] * len(ids), "stop", self.version, [0.0] * len(ids))
 
     def _check_whole(self) -> None:
         if not self._whole:
@@ -301,17 +289,17 @@ class TransformersEngine(Engine):
 
     def _admit(self) -> None:
         """Begin as many replies as there is room for."""
-        wanted, later = {request.key for request in self._queue}, list[_Request]()
+        asking, later = {request.key for request in self._queue}, list[_Request]()
         while self._queue and len(self._rows) < self._limit:
             request = self._queue.pop(0)
-            wanted.discard(request.key)
-            found = self._caches.begin(request.key, request.row, wanted, alone=not self._rows)
-            if found == "begun":
+            asking.discard(request.key)
+            state = self._caches.begin(request.key, request.row, asking, alone=not self._rows)
+            if state == "begun":
                 self._rows.append(request)
                 continue
-            wanted.add(request.key)
+            asking.add(request.key)
             later.append(request)
-            if found == "full":
+            if state == "full":
                 break
         self._queue = later + self._queue
 
@@ -328,7 +316,7 @@ class TransformersEngine(Engine):
             self._fail(requests, error)
             return
         if self._rows != requests or version != self.version:
-            return  # begun again meanwhile
+            return  # begun again during the pass
         self._caches.learnt(rows, before)
         over = {id(row) for row in ended}
         for request in [request for request in requests if id(request.row) in over]:
@@ -338,7 +326,7 @@ class TransformersEngine(Engine):
         row = request.row
         self._rows.remove(request)
         self.drawn_tokens += len(row.ids)
-        self.read_tokens += len(row.prompt) - row.known
+        self.read_tokens += len(row.prompt) - row.cached
         self._caches.end(request.key, row, keep=request.key in self._open)
         if not request.answer.done():
             finish = "stop" if row.ids[-1] in self._ends else "length"
@@ -348,7 +336,7 @@ class TransformersEngine(Engine):
         """Put what is being drawn back to where it was before its first token."""
         for request in self._rows:
             row = request.row
-            row.begin(row.pages.tolist(), row.known)
+            row.begin(row.pages.tolist(), row.cached)
             self._caches.end(request.key, row, keep=True)
         self._queue, self._rows = self._rows + self._queue, []
 

@@ -1,4 +1,4 @@
-"""Where an engine takes new weights from, wherever they are: in a module of this process, in a folder, on a channel."""
+"""Sources of new weights for an engine: a module of this process, a folder, a channel."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
@@ -13,7 +13,7 @@ class Weights(Protocol):
 
     An engine in this process may draw with ``module`` itself where there is one. Every other copies ``tensors``, or
     takes the source for a class that it knows, such as a folder that its server can read by itself. A source is valid
-    during ``Engine.load`` alone, since the learner goes on to change what it refers to.
+    only during ``Engine.load``, since the learner then changes what it refers to.
     """
 
     @property
@@ -24,7 +24,7 @@ class Weights(Protocol):
     def tensors(self) -> Iterator[tuple[str, "torch.Tensor"]]:
         """Name and values of each tensor as in a checkpoint, on the device and in the type that they have now.
 
-        Tensors that are tied come once. Of a model with adapters the adapters come alone.
+        Tensors that are tied come once. Of a model with adapters only the adapters come.
         """
         ...
 

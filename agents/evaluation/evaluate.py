@@ -7,7 +7,7 @@ import platform
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,12 @@ from manyturn.agents.play.episode import Episode, Policy
 from manyturn.agents.records.episode_rows import EPISODES, TURNS, Row
 from manyturn.agents.records.episode_rows import SCHEMA_VERSION as RECORDS_VERSION
 from manyturn.agents.records.journal import Journal
-from manyturn.agents.records.tables import replace_table
+from manyturn.agents.records.tables import table_in, write_table
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.durable import replace_text
 from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.contract.panel import Panel, PanelError, overlap, portable_name
+from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.seats import Seats
 
 STAGE = "evaluate"
@@ -43,7 +44,7 @@ class NotHeldOut(ValueError):
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
-    """What was found.
+    """Result of an evaluation.
 
     Attributes:
         panel: N tasks.
@@ -81,45 +82,58 @@ def held_out_guard(panel: Panel, seen: Collection[str]) -> None:
     Raises:
         NotHeldOut: a problem of the panel is among them, be it under another id.
     """
-    known = overlap(panel, seen)
-    if known:
+    if tasks := overlap(panel, seen):
         raise NotHeldOut(
-            f"the policy was trained on {len(known)} of the {len(panel)} tasks of {panel.id}, first on {known[0]!r}: "
+            f"the policy was trained on {len(tasks)} of the {len(panel)} tasks of {panel.id}, first on {tasks[0]!r}: "
             "success there would not show how it does on new tasks. Evaluate on another split, or on a panel of tasks "
             "that it has not seen"
         )
 
 
+@dataclass(frozen=True)
+class EvaluationPlan:
+    """Episodes to be played.
+
+    Attributes:
+        panel: N tasks.
+        repeats: attempts at each task; pass@k needs k of them.
+        seed: decides worlds and sampling noise.
+        max_turns: for environments without a limit of their own.
+        patience: limits on errors and retries.
+        label: the name of the policy in tables, and by which an interrupted evaluation knows it again; it must differ
+            where the weights differ. Default: the policy's name.
+    """
+
+    panel: Panel
+    repeats: int
+    seed: int
+    max_turns: int
+    patience: Patience = field(default_factory=Patience)
+    label: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.repeats < 1:
+            raise ValueError(f"repeats counts the attempts at each task, so it is at least 1, not {self.repeats}")
+
+
 async def evaluate(
     seats: Seats,
     policy: Policy,
-    panel: Panel,
+    plan: EvaluationPlan,
     *,
-    repeats: int,
-    seed: int,
-    max_turns: int,
-    patience: Patience | None = None,
-    label: str | None = None,
     out: Path | None = None,
     secrets: Collection[str] = (),
     on_progress: Callable[[Progress], object] = lambda progress: None,
 ) -> Evaluation:
-    """Play each task of a panel ``repeats`` times.
+    """Play each task of a panel ``plan.repeats`` times.
 
     All repeats of a task meet the same world and differ in the policy's randomness. With a folder, finished episodes
     are kept in its journal: the same call continues what was interrupted, and plays again what ended in an error.
 
     Args:
         seats: where episodes run; they must be of the panel's environment.
-        repeats: attempts at each task; pass@k needs k of them.
-        seed: decides worlds and sampling noise.
-        max_turns: for environments without a limit of their own.
-        patience: what to do about errors; None: the usual.
-        label: the name of the policy in tables, and by which an interrupted evaluation knows it again; it must
-            differ where the weights differ. Default: the policy's name.
-        out: folder for summary.json, panel.json, manifest.json, the journal, and the tables of episodes and turns, in
-            Parquet if pyarrow is installed.
-        secrets: what manifest.json must not show of the command line.
+        out: folder for summary.json, panel.json, manifest.json, the journal, episodes.parquet and turns.parquet.
+        secrets: values that manifest.json must not show of the command line.
         on_progress: called at the start, and when an episode has ended.
 
     Raises:
@@ -128,48 +142,57 @@ async def evaluate(
         JournalError: the folder holds an evaluation with other settings, or another process writes there.
         TooManyErrors: see ``gather``; what was finished is in the journal.
     """
-    if repeats < 1:
-        raise ValueError(f"repeats counts the attempts at each task, so it is at least 1, not {repeats}")
+    planned = _planned(seats, policy, plan)
+    about = _about(seats, policy, plan)
+    with _journal(out, about) as journal, KeptEpisodes(journal) as finished:
+        missing = [(task, key) for task, key in planned if finished.is_missing(task, key)]
+        on_progress(finished.progress(len(planned)))
+
+        def ended(episode: Episode) -> None:
+            finished.take(episode)
+            on_progress(finished.progress(len(planned)))
+
+        if missing:
+            metered = Metered(policy, finished.meter)
+            await gather(seats, metered, missing, max_turns=plan.max_turns, patience=plan.patience, on_episode=ended)
+        evaluation = _evaluation(plan.panel, planned, finished, about)
+        if out is not None:
+            _write(out, evaluation, secrets)
+    return evaluation
+
+
+def _planned(seats: Seats, policy: Policy, plan: EvaluationPlan) -> list[tuple[Task, EpisodeKey]]:
+    """The tasks with the key of each episode. Raises ConfigError and PanelError; see ``evaluate``."""
+    panel = plan.panel
     if portable_name(seats.name) != portable_name(panel.env):
         raise PanelError(f"{panel.id} is a panel of {panel.env}, but the seats are of {seats.name}: open seats of that")
     agent = getattr(policy, "config", None)
     if isinstance(agent, AgentConfig) and (fault := agent.fault_of_choices(seats)):
         raise ConfigError(fault)
     tasks = panel.find(seats.tasks(panel.split))
-    plan = [(task, EpisodeKey(seed, STAGE, task.id, member)) for task in tasks for member in range(repeats)]
-    about = _about(seats, policy, panel, repeats, seed, max_turns, label)
-
-    with _journal(out, about) as journal, KeptEpisodes(journal) as kept:
-        missing = [(task, key) for task, key in plan if kept.is_missing(task, key)]
-        on_progress(kept.progress(len(plan)))
-
-        def ended(episode: Episode) -> None:
-            kept.take(episode)
-            on_progress(kept.progress(len(plan)))
-
-        if missing:
-            metered, usual = Metered(policy, kept.meter), patience or Patience()
-            await gather(seats, metered, missing, max_turns=max_turns, patience=usual, on_episode=ended)
-        ordered = [kept.finished[task.content, key.member] for task, key in plan]
-        rows = [one.episode for one in ordered]
-        lost = kept.meter.spent.minus(spent_on(scored_rows(rows)))
-        evaluation = Evaluation(
-            panel=panel,
-            episodes=rows,
-            turns=[row for one in ordered for row in one.turns],
-            summary=summarise(rows, about, max(one.elapsed for one in ordered), lost),
-            played=kept.played,
-        )
-        if out is not None:
-            _write(out, evaluation, secrets)
-    return evaluation
+    return [(task, EpisodeKey(plan.seed, STAGE, task.id, member)) for task in tasks for member in range(plan.repeats)]
 
 
-def _about(
-    seats: Seats, policy: Policy, panel: Panel, repeats: int, seed: int, max_turns: int, label: str | None
-) -> dict[str, Any]:
-    """What was asked for: the head of the summary, and what an interrupted evaluation must have in common."""
+def _evaluation(
+    panel: Panel, planned: Sequence[tuple[Task, EpisodeKey]], finished: KeptEpisodes, about: Mapping[str, Any]
+) -> Evaluation:
+    """The result, once all planned episodes are finished."""
+    entries = [finished.finished[task.content, key.member] for task, key in planned]
+    rows = [entry.episode for entry in entries]
+    lost = finished.meter.spent.minus(spent_on(scored_rows(rows)))
+    return Evaluation(
+        panel=panel,
+        episodes=rows,
+        turns=[row for entry in entries for row in entry.turns],
+        summary=summarise(rows, about, max(entry.elapsed for entry in entries), lost),
+        played=finished.played,
+    )
+
+
+def _about(seats: Seats, policy: Policy, plan: EvaluationPlan) -> dict[str, Any]:
+    """Settings: the head of the summary, which an interrupted evaluation must share to continue."""
     agent, sampling = (getattr(policy, name, None) for name in ("config", "sampling"))
+    panel = plan.panel
     return {
         "env": panel.env,
         "args": dict(panel.args),
@@ -177,13 +200,13 @@ def _about(
         "user": seats.user,
         "split": panel.split,
         "panel": {"id": panel.id, "hash": panel.hash, "n_tasks": len(panel)},
-        "policy": label if label is not None else policy.name,
-        "repeats": repeats,
-        "seed": seed,
+        "policy": plan.label if plan.label is not None else policy.name,
+        "repeats": plan.repeats,
+        "seed": plan.seed,
         "agent": None if agent is None else agent.model_dump(mode="json"),
         "sampling": None if sampling is None else sampling.model_dump(mode="json"),
         "endpoint": getattr(policy, "where", None),
-        "max_turns": max_turns,
+        "max_turns": plan.max_turns,
     }
 
 
@@ -197,10 +220,9 @@ def _journal(out: Path | None, about: Mapping[str, Any]) -> Journal | nullcontex
 
 def _write(out: Path, evaluation: Evaluation, secrets: Collection[str]) -> None:
     evaluation.panel.save(out / "panel.json")
-    tables = [
-        replace_table(out, rows, schema)
-        for rows, schema in ((evaluation.episodes, EPISODES), (evaluation.turns, TURNS))
-    ]
+    tables = [table_in(out, schema.table) for schema in (EPISODES, TURNS)]
+    write_table(tables[0], evaluation.episodes, EPISODES)
+    write_table(tables[1], evaluation.turns, TURNS)
     replace_text(out / "summary.json", json.dumps(evaluation.summary, indent=1, allow_nan=False) + "\n")
     manifest = _manifest([*(out / name for name in _FILES), *tables], without_secrets(sys.argv, secrets))
     replace_text(out / "manifest.json", json.dumps(manifest, indent=1) + "\n")
@@ -215,7 +237,7 @@ def _version(name: str) -> str:
 
 
 def _manifest(paths: Sequence[Path], command: Sequence[str]) -> dict[str, Any]:
-    """By what, when and where the files were made, and their hashes."""
+    """Origin of the files (command, time, packages, machine) and their hashes."""
     # Only what is loaded can have had a part in it, and asking for more would import it.
     packages = ("manyturn", "gymnasium", "numpy", "scipy", "pyarrow", "torch", "transformers", "peft", "vllm")
     files = {}

@@ -20,7 +20,7 @@ Place = tuple[str, int]
 
 
 class Progress(NamedTuple):
-    """How far an evaluation is.
+    """Progress of an evaluation.
 
     Attributes:
         total: episodes that were asked for.
@@ -28,7 +28,7 @@ class Progress(NamedTuple):
         played: how many ended now, and were not found in the journal.
         errors: how many of the finished ended in an error.
         won: how many reached the goal.
-        told: of how many it is known whether they did.
+        judged: of how many it is known whether they did.
         spent: what all replies took, those of earlier calls and of lost episodes included.
     """
 
@@ -37,7 +37,7 @@ class Progress(NamedTuple):
     played: int
     errors: int
     won: int
-    told: int
+    judged: int
     spent: Spent
 
 
@@ -75,7 +75,7 @@ class KeptEpisodes:
         for entry in journal.entries if journal is not None else ():
             self._read(entry)
         self._noted = self.meter.spent
-        self._began = time.monotonic() - max((one.elapsed for one in self.finished.values()), default=0.0)
+        self._began = time.monotonic() - max((entry.elapsed for entry in self.finished.values()), default=0.0)
 
     def _read(self, entry: dict[str, Any]) -> None:
         if entry.keys() == Finished.__dataclass_fields__.keys():
@@ -93,7 +93,7 @@ class KeptEpisodes:
             self._journal.append({"spent": self.meter.spent})
 
     def is_missing(self, task: Task, key: EpisodeKey) -> bool:
-        """Whether an episode is to be played: there is none, or it ended in an error."""
+        """True if an episode has yet to be played: there is none, or it ended in an error."""
         earlier = self.finished.get((task.content, key.member))
         return earlier is None or earlier.is_error
 
@@ -103,27 +103,27 @@ class KeptEpisodes:
         [row], turns = episode_rows([episode]), turn_rows([episode])
         if place in self.finished:
             row["attempts"] += self.finished[place].episode["attempts"]
-        one = Finished(row, turns, time.monotonic() - self._began, self.meter.spent)
-        self._put(one)
+        entry = Finished(row, turns, time.monotonic() - self._began, self.meter.spent)
+        self._put(entry)
         self.played += 1
         if self._journal is not None:
-            self._journal.append(vars(one))
+            self._journal.append(vars(entry))
             self._noted = self.meter.spent
 
     def progress(self, total: int) -> Progress:
-        """How far the evaluation of ``total`` episodes is."""
+        """Progress of the evaluation of ``total`` episodes."""
         tally = self._tally
-        done = (len(self.finished), self.played, tally["errors"], tally["won"], tally["told"])
+        done = (len(self.finished), self.played, tally["errors"], tally["won"], tally["judged"])
         return Progress(total, *done, self.meter.spent)
 
-    def _put(self, one: Finished) -> None:
-        place = (one.episode["content"], one.episode["member"])
+    def _put(self, entry: Finished) -> None:
+        place = (entry.episode["content"], entry.episode["member"])
         if place in self.finished:
             self._tally.subtract(_tally(self.finished[place]))
-        self.finished[place] = one
-        self._tally.update(_tally(one))
+        self.finished[place] = entry
+        self._tally.update(_tally(entry))
 
 
-def _tally(one: Finished) -> dict[str, int]:
-    success = one.episode["success"]
-    return {"errors": int(one.is_error), "won": int(bool(success)), "told": int(success is not None)}
+def _tally(entry: Finished) -> dict[str, int]:
+    success = entry.episode["success"]
+    return {"errors": int(entry.is_error), "won": int(bool(success)), "judged": int(success is not None)}

@@ -1,4 +1,4 @@
-"""What a notebook shows of a result: what the terminal prints of it, as HTML."""
+"""Notebook output of a result: the terminal's text as HTML."""
 
 from collections.abc import Callable
 from io import StringIO
@@ -10,7 +10,7 @@ _PAGE = '<pre style="line-height:1.25;overflow-x:auto;white-space:pre">{code}</p
 
 
 def as_html(show: Callable[[Console], object]) -> str:
-    """What ``show`` prints to a console, as HTML with the same text.
+    """Render the output of ``show`` as HTML with the same text.
 
     Names of policies and tasks may be of unknown origin: all text is escaped.
     """

@@ -56,20 +56,22 @@ def read_evaluation(path: Path) -> Evaluated:
     """Read what ``evaluate`` wrote.
 
     Args:
-        path: the folder of an evaluation, or of a run, whose ``evaluation`` is meant then.
+        path: the folder of an evaluation, or of a run, then its ``evaluation`` is read.
 
     Raises:
         CompareError: there is none, it is not finished, or its files do not belong together.
     """
     places = [folder for folder in (path, path / "evaluation") if folder.is_dir()]
-    whole = [folder for folder in places if (folder / "summary.json").is_file() and (folder / "panel.json").is_file()]
-    if not whole:
+    complete = [
+        folder for folder in places if (folder / "summary.json").is_file() and (folder / "panel.json").is_file()
+    ]
+    if not complete:
         if any((folder / "episodes.jsonl").is_file() for folder in places):
             raise CompareError(f"the evaluation in {path} is not finished: the command that began it continues it")
         if not path.exists() and (near := near_folder(path)):
             raise CompareError(f"there is no folder {path}: did you mean {near}?")
         raise CompareError(f"{path} holds no evaluation: make one with manyturn evaluate POLICY --out {path}")
-    folder = whole[0]
+    folder = complete[0]
     try:
         panel = Panel.from_json((folder / "panel.json").read_text(encoding="utf-8"))
         summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
@@ -84,7 +86,7 @@ def read_evaluation(path: Path) -> Evaluated:
     return Evaluated(folder, panel, rows, summary)
 
 
-def same_tasks(evaluations: Sequence[Evaluated], shared: bool = False) -> dict[str, str]:
+def same_tasks(evaluations: Sequence[Evaluated], *, shared: bool = False) -> dict[str, str]:
     """Content -> id of the tasks to compare over, in the order and with the ids of the first.
 
     Args:
@@ -113,13 +115,15 @@ def same_tasks(evaluations: Sequence[Evaluated], shared: bool = False) -> dict[s
     odd = next((other for other in evaluations[1:] if other.panel.hash != first.hash), None)
     if odd is None or (shared and common):
         return common
-    told = f"{first.id} (hash {first.hash[:8]}) and {odd.panel.id} (hash {odd.panel.hash[:8]}) are different panels"
+    differing = (
+        f"{first.id} (hash {first.hash[:8]}) and {odd.panel.id} (hash {odd.panel.hash[:8]}) are different panels"
+    )
     if not common:
-        raise CompareError(f"{told} without a common task: evaluate again on one panel, with --panel")
+        raise CompareError(f"{differing} without a common task: evaluate again on one panel, with --panel")
     shown = ", ".join(map(repr, list(common.values())[:3])) + (" …" if len(common) > 3 else "")
     raise CompareError(
-        f"{told}: {len(common)} tasks are in all of them ({shown}); --shared compares over those, or evaluate again "
-        "on one panel, with --panel"
+        f"{differing}: {len(common)} tasks are in all of them ({shown}); --shared compares over those, or evaluate "
+        "again on one panel, with --panel"
     )
 
 
@@ -132,11 +136,11 @@ def values_over(rows: Sequence[Row], metric: str, tasks: Mapping[str, str]) -> d
     """
     column = metric.removesuffix("_errors_as_failures")
     # An environment that does not report success has no failures either.
-    told = all(row["success"] is not None or row["ending"] in _ERRORS for row in rows)
+    reports_success = all(row["success"] is not None or row["ending"] in _ERRORS for row in rows)
     values: dict[str, list[float]] = {}
     for row in rows:
         value = row[column]
-        if metric != column and told and row["ending"] in _ERRORS:
+        if metric != column and reports_success and row["ending"] in _ERRORS:
             value = False
         if value is not None and row["content"] in tasks:
             values.setdefault(tasks[row["content"]], []).append(float(value))
@@ -153,14 +157,14 @@ def part_values(rows: Sequence[Row], part: str, tasks: Mapping[str, str]) -> dic
     return values
 
 
-def compare(evaluations: Sequence[Evaluated], shared: bool = False) -> dict[str, Any]:
+def compare(evaluations: Sequence[Evaluated], *, shared: bool = False) -> dict[str, Any]:
     """Each evaluation against the first, as plain values for JSON.
 
     A comparison holds for each metric the ``difference`` (of task means, this one minus the first) with its
     95 % interval paired by task, ``p`` of the sign-flip test and ``p_holm``, adjusted for the number of comparisons;
     ``wins``, ``losses`` and ``ties`` count tasks by their means; ``detectable`` is the smallest true difference that
     these tasks would show in four of five times. The test never calls alike policies different more often than it says,
-    which makes it cautious where most tasks are ties; the interval comes closer (benchmarks/coverage.py).
+    which makes it cautious where most tasks are ties; the interval comes closer (benchmarks/runs/interval_coverage.py).
     ``regressions`` are all tasks with a loss, worst first, by success or, where success is not known, by return.
     ``left_out`` names tasks on which one side had nothing but errors. ``parts`` holds the same of each reward part.
 
@@ -169,14 +173,14 @@ def compare(evaluations: Sequence[Evaluated], shared: bool = False) -> dict[str,
     """
     if len(evaluations) < 2:
         raise CompareError("a comparison takes two evaluations at least")
-    tasks = same_tasks(evaluations, shared)
+    tasks = same_tasks(evaluations, shared=shared)
     first, *others = evaluations
     parts = sorted(part_names(row for evaluation in evaluations for row in evaluation.rows))
     comparisons = [_compare(first, other, tasks, parts) for other in others]
     for metric in METRICS:
-        _adjust([found[metric] for found in comparisons])
+        _adjust([comparison[metric] for comparison in comparisons])
     for part in parts:
-        _adjust([found["parts"][part] for found in comparisons])
+        _adjust([comparison["parts"][part] for comparison in comparisons])
     return {
         "schema_version": SCHEMA_VERSION,
         "env": first.panel.env,
@@ -191,41 +195,41 @@ def compare(evaluations: Sequence[Evaluated], shared: bool = False) -> dict[str,
 
 def _adjust(tests: Sequence[dict[str, Any]]) -> None:
     """Holm's adjustment of the p-values of one metric in several comparisons."""
-    adjusted = holm([_nan(found["p"]) for found in tests])
-    for found, p in zip(tests, adjusted, strict=True):
-        found["p_holm"] = _known(p)
+    adjusted = holm([_nan(test["p"]) for test in tests])
+    for test, p in zip(tests, adjusted, strict=True):
+        test["p_holm"] = _known(p)
 
 
 def _policy(evaluation: Evaluated, tasks: Mapping[str, str], parts: Sequence[str]) -> dict[str, Any]:
-    """What one evaluation found on the tasks that are compared."""
+    """Figures of one evaluation on the tasks that are compared."""
     rows = [row for row in evaluation.rows if row["content"] in tasks]
     values = {metric: values_over(rows, metric, tasks) for metric in METRICS}
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         metric: _interval(mean_interval(of, proportion=metric != "return" or is_share(of)))
         for metric, of in values.items()
     }
     earned = {part: part_values(rows, part, tasks) for part in parts}
-    found["parts"] = {part: _interval(mean_interval(of, proportion=is_share(of))) for part, of in earned.items()}
-    said = {name: evaluation.summary.get(name) for name in _SAID}
+    figures["parts"] = {part: _interval(mean_interval(of, proportion=is_share(of))) for part, of in earned.items()}
+    settings = {name: evaluation.summary.get(name) for name in _SAID}
     errors = sum(row["ending"] in _ERRORS for row in rows)
     folder, policy = str(evaluation.folder), evaluation.summary["policy"]
     counts = {"n_episodes": len(rows), "errors": errors, **replies_of(scored_rows(rows))}
-    return {"folder": folder, "policy": policy, **said, **counts, **found}
+    return {"folder": folder, "policy": policy, **settings, **counts, **figures}
 
 
 def _compare(first: Evaluated, other: Evaluated, tasks: Mapping[str, str], parts: Sequence[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {"folder": str(other.folder), "against": str(first.folder), "parts": {}}
+    comparison: dict[str, Any] = {"folder": str(other.folder), "against": str(first.folder), "parts": {}}
     scored = {}
     for metric in METRICS:
         scored[metric] = a, b = _both(*(values_over(side.rows, metric, tasks) for side in (first, other)))
-        found[metric] = _paired(a, b, proportion=metric != "return" or is_share(a, b))
+        comparison[metric] = _paired(a, b, proportion=metric != "return" or is_share(a, b))
     for part in parts:
         a, b = _both(*(part_values(side.rows, part, tasks) for side in (first, other)))
-        found["parts"][part] = _paired(a, b, proportion=is_share(a, b))
+        comparison["parts"][part] = _paired(a, b, proportion=is_share(a, b))
     worst = "success" if scored["success"][0] else "return"
     a, b = scored[worst]
     return {
-        **found,
+        **comparison,
         "regressions": [
             {"task": task, "before": _mean(a[task]), "after": _mean(b[task])}
             for task in sorted(a, key=lambda task: (_mean(b[task]) - _mean(a[task]), task))
@@ -242,7 +246,7 @@ def _both(a: Values, b: Values) -> tuple[Values, Values]:
     return {task: a[task] for task in both}, {task: b[task] for task in both}
 
 
-def _paired(a: Values, b: Values, proportion: bool) -> dict[str, Any]:
+def _paired(a: Values, b: Values, *, proportion: bool) -> dict[str, Any]:
     """B minus A, over tasks that both have."""
     difference = paired_difference(b, a, proportion=proportion)
     differences = [_mean(b[task]) - _mean(a[task]) for task in a]
@@ -261,27 +265,29 @@ def _paired(a: Values, b: Values, proportion: bool) -> dict[str, Any]:
 
 
 def _notes(evaluations: Sequence[Evaluated]) -> list[str]:
-    """In what the evaluations differ besides their policies."""
+    """Differences between the evaluations besides their policies."""
     notes = list[str]()
     if any(is_limited(evaluation.summary) for evaluation in evaluations):
-        notes.append("replies that were possible: " + ", ".join(_possible(one.summary) for one in evaluations))
+        notes.append(
+            "replies that were possible: " + ", ".join(_possible(evaluation.summary) for evaluation in evaluations)
+        )
     for name in _SAID:
-        told = [evaluation.summary.get(name) for evaluation in evaluations]
-        known = [value for value in told if value is not None]
-        if any(value != known[0] for value in known[1:]):
-            notes.append(f"{name} differs: " + ", ".join("–" if v is None else json.dumps(v) for v in told))
+        values = [evaluation.summary.get(name) for evaluation in evaluations]
+        reported = [value for value in values if value is not None]
+        if any(value != reported[0] for value in reported[1:]):
+            notes.append(f"{name} differs: " + ", ".join("–" if v is None else json.dumps(v) for v in values))
     return notes
 
 
 def _possible(summary: Mapping[str, Any]) -> str:
     if is_limited(summary):
-        return "admissible commands alone"
+        return "admissible commands only"
     return "–" if summary.get("agent") is None else "any"
 
 
-def _interval(found: Interval) -> dict[str, Any]:
-    ends = {"mean": _known(found.mean), "ci_low": _known(found.low), "ci_high": _known(found.high)}
-    return {**ends, "n_tasks": found.n_tasks, "n_episodes": found.n_episodes}
+def _interval(interval: Interval) -> dict[str, Any]:
+    ends = {"mean": _known(interval.mean), "ci_low": _known(interval.low), "ci_high": _known(interval.high)}
+    return {**ends, "n_tasks": interval.n_tasks, "n_episodes": interval.n_episodes}
 
 
 def _mean(values: Sequence[float]) -> float:

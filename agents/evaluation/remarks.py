@@ -1,4 +1,4 @@
-"""What a reader of an evaluation's figures would misunderstand, said in one line each."""
+"""Remarks below an evaluation's figures, one line for each that would be misread."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,7 +9,7 @@ from manyturn.agents.play.episode import Ending
 _NEARLY_ALL = 0.995
 
 
-def remarks(summary: Mapping[str, Any], invalid_explained: bool = False) -> list[str]:
+def remarks(summary: Mapping[str, Any], *, invalid_explained: bool = False) -> list[str]:
     """Lines to go below the table of a summary.
 
     Args:
@@ -31,44 +31,44 @@ def _limited(summary: Mapping[str, Any]) -> Iterator[str]:
 
 
 def is_limited(summary: Mapping[str, Any]) -> bool:
-    """Whether an evaluation's replies could be nothing but admissible commands."""
+    """True if an evaluation's replies were limited to admissible commands."""
     return bool((summary.get("agent") or {}).get("only_admissible"))
 
 
 def _cut(summary: Mapping[str, Any]) -> Iterator[str]:
     if summary["cut_reply_rate"]:
         limit = (summary["sampling"] or {}).get("max_tokens")
-        known = "their limit of tokens" if limit is None else f"sampling.max_tokens = {limit}"
-        yield f"{summary['cut_reply_rate']:.1%} of the replies were cut at {known}: give --sampling.max-tokens more"
+        at = "their limit of tokens" if limit is None else f"sampling.max_tokens = {limit}"
+        yield f"{summary['cut_reply_rate']:.1%} of the replies were cut at {at}: give --sampling.max-tokens more"
 
 
 def _invalid(summary: Mapping[str, Any]) -> Iterator[str]:
     if summary["invalid_action_rate"] is None or summary["invalid_action_rate"] < _NEARLY_ALL:
         return
     agent, success = summary["agent"], summary["success"]["mean"]
-    wanted = None if agent is None else agent["format"]
-    if wanted is None or wanted["name"] == "free_text":
+    form = None if agent is None else agent["format"]
+    if form is None or form["name"] == "free_text":
         yield (
             "every action is invalid: the environment says so of each"
             + (", and yet the goal is reached: see what its respond() calls invalid" if success else "")
         )
     elif success:
         yield (
-            f"invalid and yet successful: no reply had {_form(wanted)}, so each was played as plain text; give "
+            f"invalid and yet successful: no reply had {_form(form)}, so each was played as plain text; give "
             "--agent.format free_text if that is how the policy answers"
         )
     elif (broken := summary["broken_format_rate"]) >= _NEARLY_ALL:
         yield (
-            f"every action is invalid: no reply had {_form(wanted)}; give --agent.format free_text if the policy "
+            f"every action is invalid: no reply had {_form(form)}; give --agent.format free_text if the policy "
             "answers with the action alone"
         )
     elif broken > 1 - _NEARLY_ALL:
         yield (
-            f"every action is invalid: {broken:.1%} of the replies lacked {_form(wanted)}, and the environment refused "
+            f"every action is invalid: {broken:.1%} of the replies lacked {_form(form)}, and the environment refused "
             "what the others held"
         )
     else:
-        yield f"every action is invalid: the replies had {_form(wanted)}, and the environment refused what they held"
+        yield f"every action is invalid: the replies had {_form(form)}, and the environment refused what they held"
 
 
 def invalid_reply(summary: Mapping[str, Any], turns: Iterable[Mapping[str, Any]]) -> str | None:
@@ -82,13 +82,13 @@ def invalid_reply(summary: Mapping[str, Any], turns: Iterable[Mapping[str, Any]]
         return None
     wrong = [row for row in turns if not (row["format_valid"] and row["understood"]) and row["action"]]
     broken = [row for row in wrong if not row["format_valid"]]
-    said = Counter(row["action"] for row in broken or wrong).most_common(1)
-    return said[0][0] if said else None
+    most_frequent = Counter(row["action"] for row in broken or wrong).most_common(1)
+    return most_frequent[0][0] if most_frequent else None
 
 
-def _form(wanted: Mapping[str, Any]) -> str:
-    """What replies of a format hold."""
-    return f"the tags <{wanted['tag']}>" if "tag" in wanted else f"the form of agent.format {wanted['name']}"
+def _form(form: Mapping[str, Any]) -> str:
+    """The form of a reply in a format, in words."""
+    return f"the tags <{form['tag']}>" if "tag" in form else f"the form of agent.format {form['name']}"
 
 
 def _nothing_to_choose(summary: Mapping[str, Any]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What the replies of an evaluation say about its options: reasoning and tool calls that the format does not read."""
+"""Remarks on options that the replies contradict: reasoning and tool calls that the format does not read."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ class ReplyRemarks(NamedTuple):
 
 
 def reply_remarks(episodes: Sequence[Row], turns: Sequence[Row], agent: Mapping[str, Any] | None) -> ReplyRemarks:
-    """What the replies say about the options.
+    """Remarks on options that the replies contradict.
 
     Args:
         episodes: E rows, as ``episode_rows`` makes them.

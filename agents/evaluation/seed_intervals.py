@@ -1,4 +1,4 @@
-"""How far training runs that differ only in their seed are apart, and where the next one would be.
+"""Spread over training runs that differ only in their seed, and an interval for the next run.
 
 The interquartile mean is that of Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge of the Statistical
 Precipice" (arXiv 2108.13264, rliable), with two differences. There a score is one training run on one game, so runs are
@@ -50,7 +50,7 @@ def spread(
         runs: for each run the successes, 0 to 1, of each task; in any order, which has no effect.
         strata: task -> its kind, such as the difficulty: tasks are resampled within their kind. None: all are of one.
         level: how often the interval holds the truth.
-        draws: bootstrap samples; they depend on the task ids and the number of runs alone.
+        draws: bootstrap samples; they depend only on the task ids and the number of runs.
 
     Raises:
         ValueError: there is no run or no task, or the tasks differ between runs.

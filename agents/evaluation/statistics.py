@@ -67,7 +67,7 @@ def mean_interval(values_by_task: Values, level: float = 0.95, *, proportion: bo
 
 
 def is_share(*values_by_task: Values) -> bool:
-    """Whether values are all 0 or 1, and both occur, so that their mean is a share as success is.
+    """True if values are all 0 or 1, and both occur, so that their mean is a share as success is.
 
     Of a pair, both sides are looked at together. Values that are all alike may be of any scale: a part that nobody has
     earned yet says nothing of its largest value.
@@ -90,7 +90,7 @@ def interval_ends(
 def paired_difference(
     a_by_task: Values, b_by_task: Values, level: float = 0.95, *, proportion: bool = False
 ) -> Interval:
-    """How much better A is than B on the same tasks: mean of the N differences, with Student's interval.
+    """Mean difference of A and B on the same N tasks, with Student's interval.
 
     Pairing removes what makes tasks easy or hard for both (Miller 2024). Two tasks at least are needed for
     an interval. Differences that are all alike, d, give one of no width, however few they are; but if the values are
@@ -132,7 +132,7 @@ def detectable_difference(a_by_task: Values, b_by_task: Values, level: float = 0
 def sign_flip_p(a_by_task: Values, b_by_task: Values, draws: int = 10_000) -> float:
     """Two-sided p-value of "A and B are alike": how often differences as large come of exchanging A and B at random.
 
-    Exact up to 12 tasks, else from ``draws`` random exchanges that depend on the task ids alone.
+    Exact up to 12 tasks, else from ``draws`` random exchanges that depend only on the task ids.
 
     >>> sign_flip_p({"a": [1], "b": [1], "c": [1]}, {"a": [0], "b": [0], "c": [0]})
     0.25

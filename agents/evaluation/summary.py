@@ -1,4 +1,4 @@
-"""What an evaluation found, computed from the rows of its episodes alone."""
+"""Summary of an evaluation, computed from the rows of its episodes only."""
 
 import math
 from collections import Counter
@@ -77,7 +77,7 @@ def summarise(
 
 
 def replies_of(scored: Sequence[Row]) -> dict[str, Any]:
-    """What replies took, and which shares of them were invalid or cut, over episodes that did not end in an error."""
+    """Cost of replies, and the shares that were invalid or cut, over episodes that did not end in an error."""
     wins = sum(bool(row["success"]) for row in scored)
     turns = sum(row["turns"] for row in scored)
     return {
@@ -101,15 +101,15 @@ def part_names(rows: Iterable[Row]) -> set[str]:
 
 
 def spent_on(rows: Iterable[Row]) -> Spent:
-    """What the replies of episodes took together."""
+    """Total usage of the replies of episodes."""
     return NOTHING.plus(*(Spent(*(row[name] for name in Spent._fields)) for row in rows))
 
 
 def plain_interval(interval: Interval) -> dict[str, Any]:
     """An interval as a summary has it; what is not known is None."""
     ends = {"mean": interval.mean, "ci_low": interval.low, "ci_high": interval.high}
-    known = {name: None if math.isnan(value) else value for name, value in ends.items()}
-    return {**known, "n_tasks": interval.n_tasks, "n_episodes": interval.n_episodes}
+    plain = {name: None if math.isnan(value) else value for name, value in ends.items()}
+    return {**plain, "n_tasks": interval.n_tasks, "n_episodes": interval.n_episodes}
 
 
 def _interval(rows: Sequence[Row], column: str) -> dict[str, Any]:
@@ -127,8 +127,8 @@ def _named(rows: Sequence[Row], column: str, names: Iterable[str], absent: float
     return {name: _interval(named, name) for name, named in values.items()}
 
 
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
+def _share(part: int, total: int) -> float | None:
+    return part / total if total else None
 
 
 def _mean(rows: Sequence[Row], column: str) -> float | None:
@@ -140,13 +140,13 @@ def _mean(rows: Sequence[Row], column: str) -> float | None:
 def _attempts(scored: Sequence[Row], repeats: int) -> dict[str, Any]:
     """pass@k and pass^k for k = 1, 2, 4 … up to the repeats, each over the tasks with k scored episodes."""
     tries = {task: [bool(value) for value in values] for task, values in values_by_task(scored, "success").items()}
-    found: dict[str, Any] = {"pass_at_k": {}, "pass_hat_k": {}}
+    shares: dict[str, Any] = {"pass_at_k": {}, "pass_hat_k": {}}
     for power in range(repeats.bit_length()):
         k = 2**power
         n_tasks = sum(len(tried) >= k for tried in tries.values())
-        found["pass_at_k"][str(k)] = {"mean": pass_at_k(tries, k), "n_tasks": n_tasks}
-        found["pass_hat_k"][str(k)] = {"mean": pass_hat_k(tries, k), "n_tasks": n_tasks}
-    return found
+        shares["pass_at_k"][str(k)] = {"mean": pass_at_k(tries, k), "n_tasks": n_tasks}
+        shares["pass_hat_k"][str(k)] = {"mean": pass_hat_k(tries, k), "n_tasks": n_tasks}
+    return shares
 
 
 def _tokens(scored: Sequence[Row], wins: int) -> dict[str, Any]:
@@ -166,8 +166,8 @@ def _tokens(scored: Sequence[Row], wins: int) -> dict[str, Any]:
 def _cost(scored: Sequence[Row], wins: int) -> dict[str, Any]:
     """At the prices that were given, in their currency; None without prices."""
     total = spent_on(scored).cost
-    found = {"total": total, "mean": _mean(scored, "cost"), "per_success": _each(total, wins)}
-    return {name: _rounded(cost) for name, cost in found.items()}
+    costs = {"total": total, "mean": _mean(scored, "cost"), "per_success": _each(total, wins)}
+    return {name: _rounded(cost) for name, cost in costs.items()}
 
 
 def _rounded(cost: float | None) -> float | None:
@@ -177,8 +177,8 @@ def _rounded(cost: float | None) -> float | None:
 
 def _cut(scored: Sequence[Row]) -> float | None:
     """Share of the replies that ended at their limit of tokens, of those where that is known."""
-    known = [row for row in scored if row["cut_replies"] is not None]
-    return _share(sum(row["cut_replies"] for row in known), sum(row["turns"] for row in known))
+    counted = [row for row in scored if row["cut_replies"] is not None]
+    return _share(sum(row["cut_replies"] for row in counted), sum(row["turns"] for row in counted))
 
 
 def _each(total: float | None, count: int) -> float | None:
@@ -186,7 +186,7 @@ def _each(total: float | None, count: int) -> float | None:
 
 
 def _retried(rows: Sequence[Row], scored: Sequence[Row]) -> dict[str, Any]:
-    """How many episodes needed a second attempt, and whether those succeed as often as the others."""
+    """Number of episodes that were retried, and success with and without a retry."""
     again = sum(row["attempts"] > 1 for row in rows)
     return {
         "n": again,

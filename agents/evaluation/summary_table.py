@@ -1,4 +1,4 @@
-"""What a terminal shows of evaluations: a table of one, a table of several, and remarks on what the figures mean."""
+"""Tables of evaluations for a terminal: one summary, several side by side, and remarks below them."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from rich.text import Text
 from manyturn.agents.evaluation.remarks import remarks
 
 
-def print_summary(summary: Mapping[str, Any], console: Console, invalid_explained: bool = False) -> None:
+def print_summary(summary: Mapping[str, Any], console: Console, *, invalid_explained: bool = False) -> None:
     """A table of what matters most."""
     table = Table(title=Text(f"{summary['policy']} on {summary['panel']['id']}"), title_justify="left")
     table.add_column("", justify="left")
@@ -21,22 +21,22 @@ def print_summary(summary: Mapping[str, Any], console: Console, invalid_explaine
     if summary["errors"]["n"]:
         table.add_row("… errors as failures", *_shown(summary["success_errors_as_failures"], percent=True))
     table.add_row("return", *_shown(summary["return"]))
-    for name, found in summary["parts"].items() if len(summary["parts"]) > 1 else ():
-        table.add_row(Text(f"… part {name}"), *_shown(found))
-    for name, found in summary["measures"].items():
-        table.add_row(Text(name), *_shown(found))
+    for name, figure in summary["parts"].items() if len(summary["parts"]) > 1 else ():
+        table.add_row(Text(f"… part {name}"), *_shown(figure))
+    for name, figure in summary["measures"].items():
+        table.add_row(Text(name), *_shown(figure))
     for kind, key in (("pass@", "pass_at_k"), ("pass^", "pass_hat_k")):
-        for k, found in summary[key].items():
+        for k, figure in summary[key].items():
             if k != "1":
-                table.add_row(f"{kind}{k}", number(found["mean"], percent=True), "", str(found["n_tasks"]))
+                table.add_row(f"{kind}{k}", number(figure["mean"], percent=True), "", str(figure["n_tasks"]))
     for group in ("by_difficulty", "by_tag"):
         if len(summary[group]) > 1:
             table.add_section()
-            for name, found in summary[group].items():
-                table.add_row(Text(name), *_shown(found["success"], percent=True))
+            for name, figure in summary[group].items():
+                table.add_row(Text(name), *_shown(figure["success"], percent=True))
     console.print(table)
     console.print(_facts(summary), markup=False, highlight=False)
-    for remark in remarks(summary, invalid_explained):
+    for remark in remarks(summary, invalid_explained=invalid_explained):
         console.print(remark, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -50,7 +50,9 @@ def print_summaries(
         invalid_explained: names of policies, see ``remarks``.
     """
     first = next(iter(summaries.values()))
-    columns = [name for name, (known, _) in _COLUMNS.items() if any(known(one) for one in summaries.values())]
+    columns = [
+        name for name, (has_value, _) in _COLUMNS.items() if any(has_value(summary) for summary in summaries.values())
+    ]
     table = close_table(f"on {first['panel']['id']}")
     table.add_column("policy", justify="left", overflow="fold")
     for name in columns:
@@ -58,14 +60,14 @@ def print_summaries(
     for name, summary in summaries.items():
         table.add_row(Text(name), *(_COLUMNS[column][1](summary) for column in columns))
     console.print(table)
-    if told := [meaning for name, meaning in (("tokens", _TOKENS), ("cost", COST)) if name in columns]:
-        console.print("; ".join(told), markup=False, highlight=False)
-    parts = dict.fromkeys(part for one in summaries.values() for part in one["parts"])
+    if meanings := [meaning for name, meaning in (("tokens", _TOKENS), ("cost", COST)) if name in columns]:
+        console.print("; ".join(meanings), markup=False, highlight=False)
+    parts = dict.fromkeys(part for summary in summaries.values() for part in summary["parts"])
     if len(parts) > 1:
         _print_parts(summaries, parts, console)
     for name, summary in summaries.items():
         lost = [_lost(summary["lost"])] if summary["lost"]["reply_tokens"] else []
-        for remark in [*lost, *remarks(summary, name in invalid_explained)]:
+        for remark in [*lost, *remarks(summary, invalid_explained=name in invalid_explained)]:
             # As a Text: in a string rich would take the :m: of openai:m: for the name of an emoji.
             console.print(Text(f"{name}: {remark}"), soft_wrap=True)
 
@@ -75,28 +77,34 @@ COST = "cost: USD, of all episodes together"
 _Shown = tuple[Callable[[Mapping[str, Any]], Any], Callable[[Mapping[str, Any]], str]]
 # Whether a summary has something to say there, and what.
 _COLUMNS: dict[str, _Shown] = {
-    "success": (lambda one: True, lambda one: number(one["success"]["mean"], percent=True)),
-    "95 %": (lambda one: True, lambda one: ends_of(one["success"])),
-    "return": (lambda one: True, lambda one: number(one["return"]["mean"])),
-    "turns": (lambda one: True, lambda one: number(one["turns"]["mean"])),
-    "invalid": (lambda one: True, lambda one: number(one["invalid_action_rate"], percent=True)),
-    "cut": (lambda one: one["cut_reply_rate"] is not None, lambda one: number(one["cut_reply_rate"], percent=True)),
-    "tokens": (lambda one: one["tokens"]["reply_mean"] is not None, lambda one: tokens_of(one["tokens"])),
-    "cost": (lambda one: one["cost"]["total"] is not None, lambda one: number(one["cost"]["total"])),
-    "errors": (lambda one: one["errors"]["n"], lambda one: str(one["errors"]["n"])),
+    "success": (lambda summary: True, lambda summary: number(summary["success"]["mean"], percent=True)),
+    "95 %": (lambda summary: True, lambda summary: ends_of(summary["success"])),
+    "return": (lambda summary: True, lambda summary: number(summary["return"]["mean"])),
+    "turns": (lambda summary: True, lambda summary: number(summary["turns"]["mean"])),
+    "invalid": (lambda summary: True, lambda summary: number(summary["invalid_action_rate"], percent=True)),
+    "cut": (
+        lambda summary: summary["cut_reply_rate"] is not None,
+        lambda summary: number(summary["cut_reply_rate"], percent=True),
+    ),
+    "tokens": (
+        lambda summary: summary["tokens"]["reply_mean"] is not None,
+        lambda summary: tokens_of(summary["tokens"]),
+    ),
+    "cost": (lambda summary: summary["cost"]["total"] is not None, lambda summary: number(summary["cost"]["total"])),
+    "errors": (lambda summary: summary["errors"]["n"], lambda summary: str(summary["errors"]["n"])),
 }
 
 
-def ends_of(found: Mapping[str, Any]) -> str:
-    """An interval of a share, in whole percents."""
-    low, high = found["ci_low"], found["ci_high"]
+def ends_of(interval: Mapping[str, Any]) -> str:
+    """An interval of a share, in percent."""
+    low, high = interval["ci_low"], interval["ci_high"]
     return "unknown" if low is None or high is None else f"{low:.0%}–{high:.0%}"
 
 
-def tokens_of(found: Mapping[str, Any]) -> str:
+def tokens_of(tokens: Mapping[str, Any]) -> str:
     """Of prompts and of replies in an episode."""
-    known = found["reply_mean"] is not None
-    return f"{count(found['prompt_mean'])} + {count(found['reply_mean'])}" if known else "–"
+    counted = tokens["reply_mean"] is not None
+    return f"{count(tokens['prompt_mean'])} + {count(tokens['reply_mean'])}" if counted else "–"
 
 
 def close_table(title: str) -> Table:
@@ -142,9 +150,13 @@ def _lost(lost: Mapping[str, Any]) -> str:
     return f"lost to errors and interruptions: {tokens}{cost}"
 
 
-def _shown(found: Mapping[str, Any], percent: bool = False) -> tuple[str, str, str]:
-    ends = [number(found[end], percent) for end in ("ci_low", "ci_high")]
-    return number(found["mean"], percent), "unknown" if "–" in ends else " to ".join(ends), str(found["n_tasks"])
+def _shown(interval: Mapping[str, Any], *, percent: bool = False) -> tuple[str, str, str]:
+    ends = [number(interval[end], percent=percent) for end in ("ci_low", "ci_high")]
+    return (
+        number(interval["mean"], percent=percent),
+        "unknown" if "–" in ends else " to ".join(ends),
+        str(interval["n_tasks"]),
+    )
 
 
 def count(value: float | None) -> str:
@@ -161,7 +173,7 @@ def count(value: float | None) -> str:
     return f"{value:.3g}"
 
 
-def number(value: float | None, percent: bool = False) -> str:
+def number(value: float | None, *, percent: bool = False) -> str:
     if value is None:
         return "–"
     return f"{value:.1%}" if percent else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""A policy whose replies are counted as they come, so that what was spent on lost episodes is known too."""
+"""A policy whose replies are counted as they come, so that usage of lost episodes is known too."""
 
 import asyncio
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from manyturn.envs.hosting.seats import Seat
 
 @dataclass
 class Meter:
-    """What all replies took up to now, whatever became of their episodes."""
+    """Usage of all replies so far, those of lost episodes included."""
 
     spent: Spent = NOTHING
 
@@ -28,11 +28,11 @@ class Metered:
         self.concurrency, self.blocks = getattr(policy, "concurrency", None), getattr(policy, "blocks", False)
 
     def player(self, key: EpisodeKey, instructions: str) -> Player:
-        return _MeteredPlayer(self._meter, self._policy.player(key, instructions), self.blocks)
+        return _MeteredPlayer(self._meter, self._policy.player(key, instructions), blocks=self.blocks)
 
 
 class _MeteredPlayer:
-    def __init__(self, meter: Meter, player: Player, blocks: bool):
+    def __init__(self, meter: Meter, player: Player, *, blocks: bool):
         self._meter, self._player, self._blocks = meter, player, blocks
 
     @property

@@ -13,7 +13,7 @@ _LAYOUT = "1"  # part of the cache key: raise it when the conversion changes
 
 
 def cache_folder() -> Path:
-    """Where converted models are kept: ``$MANYTURN_CACHE/gguf``, or ``~/.cache/manyturn/gguf``."""
+    """Folder of converted models: ``$MANYTURN_CACHE/gguf``, or ``~/.cache/manyturn/gguf``."""
     return Path(os.environ.get("MANYTURN_CACHE") or Path.home() / ".cache" / "manyturn") / "gguf"
 
 
@@ -31,8 +31,8 @@ def converted(source: Path, gguf_file: str) -> Path:
     """
     file = source if source.is_file() else source / gguf_file
     if file.name != Path(gguf_file).name or not file.is_file():
-        found = sorted(path.name for path in source.glob("*.gguf")) if source.is_dir() else []
-        raise ModelError(f"no GGUF file {gguf_file!r} at {source}; there is {', '.join(found) or 'none'}")
+        names = sorted(path.name for path in source.glob("*.gguf")) if source.is_dir() else []
+        raise ModelError(f"no GGUF file {gguf_file!r} at {source}; there is {', '.join(names) or 'none'}")
     folder = cache_folder() / _content_hash(file)
     if folder.is_dir():
         return folder

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from huggingface_hub.errors import HFValidationError
 from peft import PeftModel, set_peft_model_state_dict
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
@@ -26,11 +26,11 @@ from transformers import (
 )
 
 from manyturn.agents.model.model_config import ModelError
-from manyturn.agents.model.model_layers import check_layers
 from manyturn.agents.model.torch_models import move, on_host, output_head
 from manyturn.agents.text.template import ChatTemplate
 
 _TEMPLATE_SECONDS = 10.0  # for a template that takes milliseconds
+_LAYERS = ("num_hidden_layers", "n_layer", "num_layers")
 END, USER, AGENT, SYSTEM = "<|end|>", "<|user|>", "<|agent|>", "<|system|>"
 _TINY_TEMPLATE = (
     "{% for m in messages %}{% if m['role'] == 'assistant' %}{{ m['content'] + '" + END + "' }}"
@@ -48,14 +48,14 @@ class LanguageModel:
     template: ChatTemplate
 
     def save(self, folder: Path) -> None:
-        """Write weights (safetensors), configuration and tokenizer; of a model with adapters the adapters alone."""
+        """Write weights (safetensors), configuration and tokenizer; of a model with adapters only the adapters."""
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
 
     def held(self) -> Callable[[Path], None]:
-        """As ``save``, for a thread of its own: writes the present weights, whatever becomes of them meanwhile.
+        """As ``save``, for a thread of its own: writes the weights as they are now, even if they change later.
 
-        They are copied to the host's memory, and so are the tokenizer's files, which nobody else may be using then.
+        They are copied to the host's memory, and so are the tokenizer's files, which no other thread may be using then.
         """
         weights, adapters = self.model.state_dict(), isinstance(self.model, PeftModel)
         copied = on_host({name: value for name, value in weights.items() if not adapters or "lora_" in name})
@@ -78,26 +78,26 @@ class LanguageModel:
         if isinstance(self.model, PeftModel):
             set_peft_model_state_dict(self.model, tensors)
             return
-        left = self.model.load_state_dict(tensors, strict=False)
+        mismatch = self.model.load_state_dict(tensors, strict=False)
         tied = set(self.model.all_tied_weights_keys)
-        if left.unexpected_keys or set(left.missing_keys) - tied:
-            names = [*left.unexpected_keys, *left.missing_keys][:4]
+        if mismatch.unexpected_keys or set(mismatch.missing_keys) - tied:
+            names = [*mismatch.unexpected_keys, *mismatch.missing_keys][:4]
             raise ModelError(f"the weights in {folder} belong to another model: {names}")
         self.model.tie_weights()
 
 
-def _splitter(digits: bool) -> pre_tokenizers.PreTokenizer:
+def _splitter(*, digits: bool) -> pre_tokenizers.PreTokenizer:
     words = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     return pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), words]) if digits else words
 
 
-def words_of(texts: Iterable[str], digits: bool = False) -> list[str]:
+def words_of(texts: Iterable[str], *, digits: bool = False) -> list[str]:
     """The distinct pieces that texts consist of, a word carrying the space before it; sorted."""
-    splitter = _splitter(digits)
+    splitter = _splitter(digits=digits)
     return sorted({piece for text in set(texts) for piece, _ in splitter.pre_tokenize_str(text)})
 
 
-def tiny_tokenizer(texts: Iterable[str], digits: bool = False) -> PreTrainedTokenizerBase:
+def tiny_tokenizer(texts: Iterable[str], *, digits: bool = False) -> PreTrainedTokenizerBase:
     """A tokenizer with one token for each word of the texts; any other text falls back to bytes, so nothing is lost.
 
     Decoding is the exact inverse of encoding.
@@ -107,9 +107,9 @@ def tiny_tokenizer(texts: Iterable[str], digits: bool = False) -> PreTrainedToke
     """
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     special = [END, USER, AGENT, SYSTEM]
-    pieces = [*special, *alphabet, *(w for w in words_of(texts, digits) if w not in set(alphabet))]
+    pieces = [*special, *alphabet, *(w for w in words_of(texts, digits=digits) if w not in set(alphabet))]
     core = Tokenizer(models.BPE(vocab={piece: i for i, piece in enumerate(pieces)}, merges=[], ignore_merges=True))
-    core.pre_tokenizer = _splitter(digits)
+    core.pre_tokenizer = _splitter(digits=digits)
     core.decoder = decoders.ByteLevel()
     return PreTrainedTokenizerFast(
         tokenizer_object=core,
@@ -132,7 +132,7 @@ def build_tiny(
     heads: int = 4,
     digits: bool = False,
 ) -> LanguageModel:
-    """A tiny decoder with random weights that depend on the seed alone.
+    """A tiny decoder with random weights that depend only on the seed.
 
     Args:
         texts: observations and commands of the environment, from training tasks.
@@ -147,7 +147,7 @@ def build_tiny(
     """
     if width % heads:
         raise ModelError(f"model.heads = {heads} must divide model.width = {width}")
-    tokenizer = tiny_tokenizer(texts, digits)
+    tokenizer = tiny_tokenizer(texts, digits=digits)
     template = ChatTemplate(tokenizer)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -239,7 +239,7 @@ def _check_template(path: str, template: ChatTemplate) -> None:
         if alarmed:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, signal.SIG_DFL if before is None else before)
-            signal.setitimer(signal.ITIMER_REAL, *timer)  # somebody else's alarm goes on
+            signal.setitimer(signal.ITIMER_REAL, *timer)  # an alarm of the caller goes on
 
 
 def _weights(path: str, dtype: torch.dtype) -> PreTrainedModel:
@@ -269,13 +269,42 @@ def check_supported(model: PreTrainedModel) -> None:
     if kinds - {"full_attention"}:
         raise ModelError(f"{name} has layers of {', '.join(sorted(kinds))}; only full attention is supported yet")
     ids = torch.arange(1, 5, device=model.device)[None]
-    whole = model(input_ids=ids, use_cache=False).logits[0, -1].float()
+    theirs = model(input_ids=ids, use_cache=False).logits[0, -1].float()
     head = output_head(model)
     ours = head(model.get_decoder()(input_ids=ids, use_cache=False).last_hidden_state[0, -1]).float()
-    if not torch.allclose(whole, ours, rtol=1e-2, atol=1e-2):
+    if not torch.allclose(theirs, ours, rtol=1e-2, atol=1e-2):
         raise ModelError(f"{name} scales or caps its logits after the output head, which is not supported yet")
 
 
 def is_model_folder(path: Path) -> bool:
-    """Whether a folder holds a model, or adapters for one."""
+    """True if a folder holds a model, or adapters for one."""
     return (path / "config.json").is_file() or (path / "adapter_config.json").is_file()
+
+
+def check_layers(folder: Path) -> None:
+    """Refuse a folder that asks for more layers than it has weights for.
+
+    What is missing would be drawn at random without a word; and millions of layers would be built until memory ends.
+    A folder without a configuration or weights of its own says nothing here.
+
+    Raises:
+        ModelError: layers are missing.
+        OSError, ValueError: a file cannot be read.
+    """
+    files = sorted(folder.glob("*.safetensors"))
+    if not files or not (folder / "config.json").is_file():
+        return
+    values = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    text = values.get("text_config") or values
+    configured = next((text[name] for name in _LAYERS if isinstance(text.get(name), int)), 0)
+    # Layers are numbered in the names of tensors, and so are experts: more numbers than layers do no harm.
+    held = 1 + max((int(part) for file in files for part in _numbers(file)), default=-1)
+    if held and configured > held:
+        raise ModelError(
+            f"{folder}/config.json asks for {configured:,} layers, and its weights hold at most {held:,}: get it again"
+        )
+
+
+def _numbers(file: Path) -> list[str]:
+    with safe_open(file, framework="numpy") as stored:
+        return [part for name in stored.keys() for part in name.split(".") if part.isdecimal()]  # noqa: SIM118

@@ -1,4 +1,4 @@
-"""Which model acts and learns: the registry, what all models' options have in common, and what a builder is given.
+"""Model registry, the base of model options, and the context that a builder takes.
 
 A model is its options and a function that builds or loads it::
 
@@ -32,7 +32,7 @@ class ModelConfig(Named):
 
     @property
     def label(self) -> str:
-        """Which model it is, in a few words."""
+        """Short name of the model."""
         return self.name
 
     @property
@@ -45,7 +45,7 @@ class ModelConfig(Named):
         return self
 
     def defaults(self, run: Any, env: EnvFacts | None) -> Mapping[str, Any]:
-        """What fits a run of this model: values for entries that nobody gives, by section.
+        """Defaults for a run of this model, by section, for entries that are not set.
 
         An entry may depend on what was given of others: ``run.learner.model_fields_set`` says what was. It is asked
         when the configuration is complete, and again when the environment is open.
@@ -54,23 +54,23 @@ class ModelConfig(Named):
             run: the configuration of the run, a ``RunConfig``, with what was given and the defaults of its classes.
             env: its environment; None while only the configuration is known.
         """
-        return {"sampling": {"max_tokens": run.agent.reply_format.reply_tokens(has_tools(env))}}
+        return {"sampling": {"max_tokens": run.agent.reply_format.reply_tokens(tools=has_tools(env))}}
 
 
 def has_tools(env: EnvFacts | None) -> bool:
-    """Whether an environment tells agents of tools that they may call; False while it is not known."""
+    """True if an environment offers agents tools; False while that is unknown."""
     return env is not None and bool(taken_out(env.instructions)[1])
 
 
 @dataclass(frozen=True)
 class ModelContext:
-    """What a model is built for.
+    """The run that a model is built for.
 
     Attributes:
         device: where it goes.
         trainable: whether its weights are to be learnt, so that they must be float32; adapters do not count.
         texts: what the environment says and what can be said to it, from training tasks, where the options ask for it.
-        seed: of the run; random weights depend on it alone.
+        seed: of the run; random weights depend only on it.
         max_context: longest sequence, in tokens.
     """
 

@@ -5,7 +5,7 @@ A folder has ``rank-N.safetensors`` with slices of tensors, and ``index.json``, 
     {"TENSOR": {"shape": [rows, ...], "slices": [{"file": NAME, "start": ROW, "rows": COUNT}, ...]}}
 
 Each rank writes its file in a thread of its own, from a copy in the host's memory, and then a mark that it is there.
-Rank 0 waits for the marks: ranks need not speak with each other meanwhile.
+Rank 0 waits for the marks: ranks need not wait for each other.
 """
 
 import json
@@ -31,8 +31,8 @@ Slices = dict[str, tuple[torch.Tensor, dict[str, Any]]]  # name -> the rows that
 
 
 def own_slices(tensors: Mapping[str, torch.Tensor], rank: int, size: int) -> Slices:
-    """Copies in the host's memory of what a rank has: its rows of shards, and in rank 0 what every rank has whole."""
-    found: Slices = {}
+    """Host copies of a rank's tensors: its rows of shards; in rank 0 also the tensors that every rank has in full."""
+    slices: Slices = {}
     for name, tensor in tensors.items():
         shard: Any = tensor
         if hasattr(tensor, "device_mesh"):  # a DTensor
@@ -45,8 +45,8 @@ def own_slices(tensors: Mapping[str, torch.Tensor], rank: int, size: int) -> Sli
             continue
         rows = local.shape[0] if local.ndim else 1
         if rows:
-            found[name] = host_copy(local), {"shape": list(tensor.shape), "start": start, "rows": rows}
-    return found
+            slices[name] = host_copy(local), {"shape": list(tensor.shape), "start": start, "rows": rows}
+    return slices
 
 
 def write_shard(folder: Path, slices: Slices, rank: int) -> None:
@@ -59,16 +59,16 @@ def _write(folder: Path, slices: Slices, rank: int) -> None:
     try:
         save_file({name: tensor for name, (tensor, _) in slices.items()}, file)
         sync(file)
-        said: dict[str, Any] = {"slices": {name: {**place, "file": file.name} for name, (_, place) in slices.items()}}
+        mark: dict[str, Any] = {"slices": {name: {**place, "file": file.name} for name, (_, place) in slices.items()}}
     except (OSError, SafetensorError) as error:
-        said = {"error": f"rank {rank}: {error}"}
+        mark = {"error": f"rank {rank}: {error}"}
     while folder.is_dir():  # until rank 0 has given it up
         try:
-            replace_text(_mark(folder, rank), json.dumps(said))
+            replace_text(_mark(folder, rank), json.dumps(mark))
             return
         except OSError:
             file.unlink(missing_ok=True)  # a full disk has room for the mark then
-            said = said if "error" in said else {"error": f"rank {rank}: its file was there, and no room for its mark"}
+            mark = mark if "error" in mark else {"error": f"rank {rank}: its file was there, and no room for its mark"}
             time.sleep(_AGAIN_SECONDS)
 
 
@@ -99,10 +99,10 @@ class WrittenShards:
             while not mark.is_file():
                 heed()
                 time.sleep(_LOOK_SECONDS)
-            said = json.loads(mark.read_text())
-            if "error" in said:
-                raise OSError(said["error"])
-            for name, place in said["slices"].items():
+            written = json.loads(mark.read_text())
+            if "error" in written:
+                raise OSError(written["error"])
+            for name, place in written["slices"].items():
                 shape = place.pop("shape")
                 index.setdefault(name, {"shape": shape, "slices": []})["slices"].append(place)
             mark.unlink()
@@ -110,16 +110,16 @@ class WrittenShards:
 
 
 def read_shards(folder: Path) -> dict[str, torch.Tensor]:
-    """All tensors, whole. Raises ValueError where the slices of one do not make it up."""
-    index, files, found = json.loads((folder / INDEX).read_text()), dict[str, Any](), dict[str, torch.Tensor]()
+    """All tensors, put together. Raises ValueError where the slices of one do not cover it."""
+    index, files, tensors = json.loads((folder / INDEX).read_text()), dict[str, Any](), dict[str, torch.Tensor]()
     for name, entry in index.items():
         parts = []
         for place in sorted(entry["slices"], key=lambda place: place["start"]):
             if place["file"] not in files:
                 files[place["file"]] = safe_open(folder / place["file"], "pt")
             parts.append(files[place["file"]].get_tensor(name))
-        whole = torch.cat(parts) if parts[0].ndim else parts[0]
-        if list(whole.shape) != entry["shape"]:
-            raise ValueError(f"{folder} has {list(whole.shape)} of {name}, which is {entry['shape']}")
-        found[name] = whole
-    return found
+        tensor = torch.cat(parts) if parts[0].ndim else parts[0]
+        if list(tensor.shape) != entry["shape"]:
+            raise ValueError(f"{folder} has {list(tensor.shape)} of {name}, which is {entry['shape']}")
+        tensors[name] = tensor
+    return tensors

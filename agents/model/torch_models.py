@@ -1,4 +1,4 @@
-"""What the types of transformers leave open: a model's output head, its layers, and where its weights are."""
+"""Typed access to models of transformers: output head, layers, and copies of weights."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -74,10 +74,10 @@ def host_copy(tensor: "torch.Tensor") -> "torch.Tensor":
 def on_host(tensors: "Mapping[str, torch.Tensor]") -> "dict[str, torch.Tensor]":
     """Copies in the host's memory by name; names of one tensor are names of one copy too, as where weights are tied."""
     copies = dict[tuple[Any, ...], Any]()
-    found = dict[str, Any]()
+    named = dict[str, Any]()
     for name, tensor in tensors.items():
         which = (tensor.device, tensor.dtype, tensor.data_ptr(), tensor.shape, tensor.stride())
         if which not in copies:
             copies[which] = host_copy(tensor)
-        found[name] = copies[which]
-    return found
+        named[name] = copies[which]
+    return named

@@ -25,7 +25,7 @@ from manyturn.envs.hosting.seats import Seat
 
 
 class AgentConfig(Options):
-    """How a language model is made to act."""
+    """Options of a language model that acts."""
 
     format: Annotated[Any, FORMATS.field] = FreeTextConfig()
     """How a reply says which action is meant: free_text, tagged, tool_call, native_tools (of endpoints), or a
@@ -38,7 +38,7 @@ class AgentConfig(Options):
     template_system: Literal["keep", "remove"] = "keep"
     """Whether that text of the template's own stays where the agent is given no system text; remove leaves it out."""
     instructions: bool = True
-    """Give the agent the environment's instructions; a model trained on one environment alone can do without."""
+    """Give the agent the environment's instructions; a model trained on only one environment can do without."""
     show_admissible: bool = False
     """List the admissible commands below each observation."""
     only_admissible: bool = False
@@ -49,10 +49,10 @@ class AgentConfig(Options):
 
     @field_validator("instructions", mode="before")
     @classmethod
-    def _no_text(cls, given: Any) -> Any:
-        if isinstance(given, str):
+    def _no_text(cls, value: Any) -> Any:
+        if isinstance(value, str):
             raise ValueError("true or false: are the environment's given? A text of your own is agent.system")
-        return given
+        return value
 
     @property
     def reply_format(self) -> ReplyFormat:
@@ -66,8 +66,8 @@ class AgentConfig(Options):
 
     def system_text(self, instructions: str) -> str:
         """The text that the agent is given once."""
-        told = instructions if self.instructions else ""
-        return "\n\n".join(part for part in (self.system, told, self.reply_format.hint()) if part)
+        rules = instructions if self.instructions else ""
+        return "\n\n".join(part for part in (self.system, rules, self.reply_format.hint()) if part)
 
     def refuse(self, run: Any, env: EnvFacts | None) -> str | None:
         return self._unused_template_system(env) or self.fault_of_choices(env)
@@ -145,7 +145,7 @@ class Agent:
         return self.join(key, instructions, Ledger())
 
     def join(self, key: EpisodeKey, instructions: str, ledger: Ledger) -> "AgentPlayer":
-        """Begin an episode whose other turns are others', all in one ledger."""
+        """Begin an episode in which other policies play too, all in one ledger."""
         return AgentPlayer(self, key, instructions, ledger)
 
     def choices(self, step: Answer, seat: Seat) -> Choices | None:
@@ -159,7 +159,7 @@ class Agent:
 
 
 class Memories(dict[str, Memory]):
-    """What each agent of an episode remembers: what it saw and said itself."""
+    """Memory of each agent in an episode: its own observations and replies."""
 
     def __init__(self, policy: Agent, instructions: str):
         self._policy, self._instructions = policy, instructions
@@ -171,7 +171,7 @@ class Memories(dict[str, Memory]):
 
 
 class AgentPlayer:
-    """The policy within one episode, for every agent whose turn it is asked for."""
+    """The policy within one episode, for every agent that it plays."""
 
     def __init__(self, agent: Agent, key: EpisodeKey, instructions: str, ledger: Ledger):
         self._agent, self._key = agent, key
@@ -204,11 +204,11 @@ class AgentPlayer:
         self.ledger.unanswered = LastPrompt(list(self.prompt(step)), step.role)
 
     def prompt(self, step: Answer) -> list[int]:
-        """What the agent sees before it answers."""
+        """The prompt of the agent's next reply."""
         return self._memories[step.role].prompt(self._agent.config.view(step))
 
     def take_down(self, step: Answer, prompt: list[int], reply: Reply, choices: Choices | None) -> Act:
-        """What a reply means; it is recorded as said by the agent, wherever it comes from.
+        """Record a reply as the agent's own, wherever it comes from, and read its action.
 
         Raises:
             EnvError: it is none of the choices.
@@ -216,7 +216,7 @@ class AgentPlayer:
         agent, text = self._agent, self._agent.template.decode(reply.ids)
         allowed = _allowed(choices, reply.ids, text)
         self.ledger.record(prompt, reply.ids, reply.logprobs, reply.version, reply.entropies, step.role, allowed)
-        self._memories[step.role].said(prompt, reply.ids, text)
+        self._memories[step.role].add_reply(prompt, reply.ids, text)
         action, format_valid = agent.format.parse(text)
         usage = Usage(len(prompt), len(reply.ids), cut=reply.finish == "length")
         return Act(text, action, format_valid, agent.template.pieces(reply.ids), usage)
@@ -226,7 +226,7 @@ class AgentPlayer:
 
 
 def _allowed(choices: Choices | None, ids: Sequence[int], text: str) -> Sequence[Allowed]:
-    """What was possible at each token of a reply; nothing if everything was. Raises EnvError for one that was not."""
+    """Possible tokens at each place of a reply; empty if all were. Raises EnvError for a reply that was no choice."""
     if choices is None:
         return ()
     if (allowed := choices.along(ids)) is None:
@@ -252,7 +252,7 @@ class Demonstrator:
         return self.join(key, instructions, Ledger())
 
     def join(self, key: EpisodeKey, instructions: str, ledger: Ledger) -> "DemonstratorPlayer":
-        """Begin an episode whose other turns are others', all in one ledger."""
+        """Begin an episode in which other policies play too, all in one ledger."""
         return DemonstratorPlayer(self, key, instructions, ledger)
 
 
@@ -274,7 +274,7 @@ class DemonstratorPlayer:
 
 
 class Transcript:
-    """What others said in an episode, recorded as if this agent had said it."""
+    """Replies of other policies, recorded as if this agent had written them."""
 
     def __init__(self, agent: Agent, instructions: str, ledger: Ledger):
         self._config, self._template, self._format = agent.config, agent.template, agent.format
@@ -291,10 +291,10 @@ class Transcript:
         prompt = self._memories[step.role].prompt(self._config.view(step))
         wrong = isinstance(act, Mistake)
         as_it_is = self._format.parse(act.reply) == (act.action, True)
-        text, action, kept = act.reply if as_it_is else self._format.render(act.action), act.action, True
+        text, action, format_valid = act.reply if as_it_is else self._format.render(act.action), act.action, True
         if wrong:
             text = self._format.render(act.action) if act.format_valid else act.reply
-            action, kept = self._format.parse(text)
+            action, format_valid = self._format.parse(text)
         ids = self._template.reply(text)
         if len(prompt) + len(ids) > self._config.max_context:
             raise ContextFull(
@@ -304,6 +304,6 @@ class Transcript:
         version = ON_PURPOSE if wrong else 0
         allowed = _allowed(choices, ids, text)
         self.ledger.record(prompt, ids, [0.0] * len(ids), version, role=step.role, allowed=allowed)
-        self._memories[step.role].said(prompt, ids, text)
+        self._memories[step.role].add_reply(prompt, ids, text)
         usage = Usage(len(prompt), len(ids), cut=False)
-        return Act(text, action, kept, pieces=self._template.pieces(ids), usage=usage)
+        return Act(text, action, format_valid, pieces=self._template.pieces(ids), usage=usage)

@@ -17,7 +17,7 @@ _PAUSE, _LONGEST_PAUSE = 0.1, 2.0  # seconds before the second attempt, doubled 
 
 @dataclass(frozen=True)
 class Patience:
-    """What to do about errors.
+    """Limits on errors and retries.
 
     Attributes:
         attempts: how often one episode is tried, each time in a fresh reset under the same key.
@@ -60,58 +60,76 @@ async def gather(
         TooManyErrors: more than ``patience.error_share`` of the episodes, and at least two, ended in an error, or the
             breaker stopped everything.
     """
-    done: list[Episode | None] = [None] * len(plan)
-    queue = _Queue(len(plan))
-    allowed, errors = max(1, int(patience.error_share * len(plan))), 0
+    play_all = _Lanes(seats, policy, plan, max_turns, patience)
+    play_all.breaker, play_all.on_episode = breaker, on_episode
+    return await play_all.run()
 
-    async def lane() -> None:
-        async with seats.take() as seat:
-            await everyone_seated()
-            while (waiting := await queue.get()) is not None:
+
+class _Lanes:
+    """Lanes that play planned episodes side by side, each in a seat of its own."""
+
+    def __init__(
+        self,
+        seats: Seats,
+        policy: Policy,
+        plan: Sequence[tuple[Task, EpisodeKey]],
+        max_turns: int,
+        patience: Patience,
+    ):
+        self._seats, self._policy, self._plan = seats, policy, plan
+        self._max_turns, self._patience = max_turns, patience
+        self.breaker: Breaker | None = None
+        self.on_episode: Callable[[Episode], None] | None = None
+        self._done: list[Episode | None] = [None] * len(plan)
+        self._allowed, self._errors = max(1, int(patience.error_share * len(plan))), 0
+        self._count = min(len(plan), seats.limit, most_open(policy, seats.processes) or seats.limit)
+        self._seated, self._start = 0, asyncio.Event()
+        self._queue = _Queue(len(plan))
+
+    async def run(self) -> list[Episode]:
+        """Play every episode to its end."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(self._count):
+                    group.create_task(self._lane())
+        except BaseExceptionGroup as several:
+            first = _first(several)
+            raise first from first.__cause__
+        return _complete(self._done)
+
+    async def _lane(self) -> None:
+        async with self._seats.take() as seat:
+            await self._everyone_seated()
+            while (waiting := await self._queue.get()) is not None:
                 number, attempts = waiting
-                task, key = plan[number]
-                episode = await play(seat, policy, task, key, seats.instructions, max_turns)
-                again = settled(episode, attempts, patience)
+                task, key = self._plan[number]
+                episode = await play(seat, self._policy, task, key, self._seats.instructions, self._max_turns)
+                again = settled(episode, attempts, self._patience)
                 if again is not None:
-                    queue.put_back(number, *again)
+                    self._queue.put_back(number, *again)
                 else:
-                    done[number] = episode
-                    finish(episode)
+                    self._done[number] = episode
+                    self._finish(episode)
 
-    def finish(episode: Episode) -> None:
-        nonlocal errors
-        if episode.ending.is_error:
-            errors += 1
-        if on_episode is not None:
-            on_episode(episode)
-        if breaker is not None:
-            breaker.note(episode)
-        if errors > allowed:
-            raise TooManyErrors(complaint(errors, f"{len(plan)}", episode, patience.allowed_by))
+    def _finish(self, episode: Episode) -> None:
+        self._errors += episode.ending.is_error
+        if self.on_episode is not None:
+            self.on_episode(episode)
+        if self.breaker is not None:
+            self.breaker.note(episode)
+        if self._errors > self._allowed:
+            raise TooManyErrors(complaint(self._errors, f"{len(self._plan)}", episode, self._patience.allowed_by))
 
-    lanes = min(len(plan), seats.limit, most_open(policy, seats.processes) or seats.limit)
-    seated, start = 0, asyncio.Event()
-
-    async def everyone_seated() -> None:
+    async def _everyone_seated(self) -> None:
         # All lanes begin together, so that an engine that waits for every open episode sees all of them.
-        nonlocal seated
-        seated += 1
-        if seated == lanes:
-            start.set()
-        await start.wait()
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(lanes):
-                group.create_task(lane())
-    except BaseExceptionGroup as several:
-        first = _first(several)
-        raise first from first.__cause__
-    return _complete(done)
+        self._seated += 1
+        if self._seated == self._count:
+            self._start.set()
+        await self._start.wait()
 
 
 def settled(episode: Episode, earlier: int, patience: Patience) -> tuple[int, float] | None:
-    """What becomes of an attempt that has ended: None where that was the episode, which then names its attempts.
+    """Decide on a retry after an attempt; None if the attempt stands, which then names its attempts.
 
     Args:
         earlier: attempts before it that count.

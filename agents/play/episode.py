@@ -40,7 +40,7 @@ class ContextFull(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What a policy does at a turn.
+    """One reply of a policy, and the action that it means.
 
     Attributes:
         reply: the text of its reply.
@@ -75,7 +75,7 @@ class Player(Protocol):
 
 @runtime_checkable
 class Onlooker(Protocol):
-    """A player that reads the observation at which a limit of turns cut the episode off; nobody answers it."""
+    """A player that reads the observation at which a limit of turns cut the episode off; it is not answered."""
 
     def look(self, step: Answer) -> None: ...
 
@@ -99,7 +99,7 @@ class Policy(Protocol):
 
 
 def most_open(policy: Policy, processes: int) -> int | None:
-    """How many episodes of a policy get on together; None without a limit.
+    """Most episodes of a policy that may be open together; None without a limit.
 
     Args:
         processes: how many host environments.
@@ -143,7 +143,7 @@ class TurnRecord:
 
     @property
     def valid(self) -> bool:
-        """Whether both the format was kept and the action was understood."""
+        """True if the format was kept and the action was understood."""
         return self.format_valid and self.understood
 
 

@@ -37,5 +37,5 @@ def complaint(errors: int, among: str, last: Episode, allowed_by: str | None) ->
     """The message about episodes that ended in an error, and how to fix it."""
     fixes = ["Run manyturn check on the environment"] if last.ending is Ending.ENV_ERROR else []
     fixes += [f"{allowed_by} allows more"] if allowed_by else []
-    said = f"{errors} of {among} episodes ended in an error, the last, of task {last.task.id}: {last.cause}"
-    return ". ".join([said, *(["; ".join(fixes)] if fixes else [])])
+    message = f"{errors} of {among} episodes ended in an error, the last, of task {last.task.id}: {last.cause}"
+    return ". ".join([message, *(["; ".join(fixes)] if fixes else [])])

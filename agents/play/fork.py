@@ -19,7 +19,7 @@ from manyturn.envs.hosting.seats import Seat
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """Where an episode leaves another one.
+    """The point at which an episode leaves another one.
 
     Attributes:
         parent: an episode of the same task and group that did not end in an error.
@@ -73,14 +73,14 @@ class BranchPlayer:
         turn, fork = len(self.ledger.spans), self._fork
         if turn > fork.turn:
             return await self._player.act(step, seat)
-        prompt, parent, told = self._player.prompt(step), fork.parent.ledger, fork.parent.turns[turn]
+        prompt, parent, original = self._player.prompt(step), fork.parent.ledger, fork.parent.turns[turn]
         assert parent is not None, "an agent's episodes have a ledger"
-        if (prompt, step.observation, step.anchor) != (parent.prompt(turn), told.observation, told.anchor):
+        if (prompt, step.observation, step.anchor) != (parent.prompt(turn), original.observation, original.anchor):
             raise EnvError(fork.parted(turn))
         if turn == fork.turn:
             return await self._player.act(step, seat)
         logprobs, entropies = parent.reply_logprobs(turn).tolist(), parent.reply_entropies(turn).tolist()
-        finish = "length" if told.usage is not None and told.usage.cut else "stop"
+        finish = "length" if original.usage is not None and original.usage.cut else "stop"
         again = Reply(parent.reply(turn), logprobs, finish, parent.spans[turn].version, entropies)
         return self._player.take_down(step, prompt, again, self._player.choices(step, seat))
 

@@ -37,7 +37,7 @@ class PythonPolicy:
     open together; by default 16 if it is ``async``, else one for each process that hosts environments.
 
     Args:
-        made: the function, class or object.
+        policy: the function, class or object.
         word: what it is called in messages.
         code: hash of its code, by which an interrupted evaluation knows it again.
 
@@ -45,48 +45,48 @@ class PythonPolicy:
         PolicyError: it is none of these.
     """
 
-    def __init__(self, made: Any, word: str, code: str = ""):
-        self.made, self.word = made, word
+    def __init__(self, policy: Any, word: str, code: str = ""):
+        self.policy, self.word = policy, word
         self.name = f"{word}, code {code}" if code else word
-        act = getattr(made, "act", None)
-        self._answers: Callable[..., Any] = act if callable(act) else made
-        is_class = isinstance(made, type)
+        act = getattr(policy, "act", None)
+        self._answers: Callable[..., Any] = act if callable(act) else policy
+        is_class = isinstance(policy, type)
         if not callable(self._answers) or (is_class and not callable(act)):
             raise PolicyError(
-                f"{word} is {'a class without a method act' if is_class else type(made).__name__}, no policy: a policy "
-                "is a function (observation, info) -> str, or a class with a method act(self, observation, info)"
+                f"{word} is {'a class without a method act' if is_class else type(policy).__name__}, no policy: write "
+                "a function (observation, info) -> str, or a class with a method act(self, observation, info)"
             )
         self._check_takes_two()
         self.blocks = not inspect.iscoroutinefunction(self._answers)
-        self.concurrency = getattr(made, "concurrency", None if self.blocks else _WAITING)
+        self.concurrency = getattr(policy, "concurrency", None if self.blocks else _WAITING)
         if self.concurrency is not None and (type(self.concurrency) is not int or self.concurrency < 1):
             raise PolicyError(f"{word}.concurrency counts open episodes, so it is 1 or more, not {self.concurrency!r}")
 
     def _check_takes_two(self) -> None:
-        given = ["self"] if isinstance(self.made, type) else []
+        bound = ["self"] if isinstance(self.policy, type) else []
         try:
-            inspect.signature(self._answers).bind(*given, "observation", {})
+            inspect.signature(self._answers).bind(*bound, "observation", {})
         except TypeError as error:
             raise PolicyError(
                 f"{self.word} is called with an observation and info, which it does not take ({error}): write "
-                f"def {getattr(self._answers, '__name__', 'policy')}({', '.join([*given, 'observation', 'info'])})"
+                f"def {getattr(self._answers, '__name__', 'policy')}({', '.join([*bound, 'observation', 'info'])})"
             ) from None
         except ValueError:
             return  # written in C, without a signature
 
     def player(self, key: EpisodeKey, instructions: str) -> "PythonPlayer":
         try:
-            made = self.made() if isinstance(self.made, type) else self.made
+            instance = self.policy() if isinstance(self.policy, type) else self.policy
         except Exception as error:
             raise self.error(f"making it for task {key.task!r}", error) from error
-        act = getattr(made, "act", None)
-        return PythonPlayer(self, act if callable(act) else made, key, instructions)
+        act = getattr(instance, "act", None)
+        return PythonPlayer(self, act if callable(act) else instance, key, instructions)
 
     def error(self, doing: str, error: Exception) -> PolicyError:
         """An error of the policy's code, with the line of its own that raised."""
         place = place_of(error) or _start(self._answers)
-        told = traceback.format_exception_only(error)[-1].strip()
-        return PolicyError(f"{place}: the policy {self.word} raised {told} when {doing}: fix the policy")
+        message = traceback.format_exception_only(error)[-1].strip()
+        return PolicyError(f"{place}: the policy {self.word} raised {message} when {doing}: fix the policy")
 
 
 class PythonPlayer:
@@ -98,7 +98,7 @@ class PythonPlayer:
         self.ledger: Ledger | None = None
 
     async def act(self, step: Answer, seat: Seat) -> Act:
-        asked = f"turn {self._turn} of task {self._key.task!r}"
+        moment = f"turn {self._turn} of task {self._key.task!r}"
         info = {
             "instructions": self._instructions,
             "task": self._key.task,
@@ -109,27 +109,29 @@ class PythonPlayer:
             "seed": self._key.noise_seed(self._turn),
         }
         try:
-            said = self._answers(step.observation, info)
-            if inspect.isawaitable(said):
-                said = await said
+            action = self._answers(step.observation, info)
+            if inspect.isawaitable(action):
+                action = await action
         except Exception as error:
-            raise self._policy.error(f"asked for {asked}", error) from error
-        if not isinstance(said, str):
+            raise self._policy.error(f"asked for {moment}", error) from error
+        if not isinstance(action, str):
             raise PolicyError(
-                f"{_start(self._answers)}: the policy {self._policy.word} answered {asked} with {said!r:.60}, which is "
-                "no text: return the action as a str"
+                f"{_start(self._answers)}: the policy {self._policy.word} answered {moment} with {action!r:.60}, which "
+                "is no text: return the action as a str"
             )
         self._turn += 1
-        return Act(said, said)
+        return Act(action, action)
 
     def leave(self) -> None:
         """Nothing is kept."""
 
 
-def code_of(made: Any) -> str:
+def code_of(policy: Any) -> str:
     """A hash of a policy's source text; empty where there is none to read."""
     try:
-        return digest(inspect.getsource(made if inspect.isroutine(made) or isinstance(made, type) else type(made)))[:8]
+        return digest(
+            inspect.getsource(policy if inspect.isroutine(policy) or isinstance(policy, type) else type(policy))
+        )[:8]
     except (OSError, TypeError):
         return ""
 

@@ -14,7 +14,7 @@ from manyturn.envs.hosting.seats import Seat
 
 
 class Cast:
-    """Who plays whom. Agents of one policy share its weights, and each remembers only what it saw and said itself.
+    """Policies by role. Agents of one policy share its weights; each remembers only its own observations and replies.
 
     Args:
         roles: role -> policy. Engines of different policies must have a ``BatchBarrier``.
@@ -37,9 +37,9 @@ class CastPlayer:
         self._players: dict[int, Player] = {}
         for policy in cast.roles.values():
             if id(policy) not in self._players:
-                alone = isinstance(policy, Scripted)
+                scripted = isinstance(policy, Scripted)
                 self._players[id(policy)] = (
-                    policy.player(key, instructions) if alone else policy.join(key, instructions, self.ledger)
+                    policy.player(key, instructions) if scripted else policy.join(key, instructions, self.ledger)
                 )
 
     async def act(self, step: Answer, seat: Seat) -> Act:

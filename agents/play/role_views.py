@@ -15,7 +15,7 @@ from manyturn.envs.contract.role_parts import owner_of
 
 
 class RoleView(NamedTuple):
-    """What one role did in an episode.
+    """One role's part of an episode.
 
     Attributes:
         role: its name.
@@ -33,25 +33,25 @@ def role_views(episode: Episode, roles: Sequence[str]) -> list[RoleView]:
     """A view for each role that had a turn, in the order of ``roles``; of one role, the episode as it is."""
     if len(roles) == 1:
         return [RoleView(roles[0], episode, list(range(len(episode.turns))))]
-    found = []
+    views = []
     for role in roles:
         places = [place for place, turn in enumerate(episode.turns) if turn.role == role]
         if places:
             turns = _earned(episode.turns, role, places, roles)
             key = episode.key._replace(task=group_name(episode.key.task, role, roles))
             ledger = None if episode.ledger is None else _own(episode.ledger, places, role)
-            found.append(RoleView(role, replace(episode, key=key, turns=turns, ledger=ledger), places))
-    return found
+            views.append(RoleView(role, replace(episode, key=key, turns=turns, ledger=ledger), places))
+    return views
 
 
 def returns_by_role(episode: Episode, roles: Sequence[str]) -> dict[str, float]:
-    """What each role earned in an episode; NaN for one that had no turn, and after an error."""
+    """Return of each role in an episode; NaN for one that had no turn, and after an error."""
     earned = {view.role: view.episode.outcome for view in role_views(episode, roles)}
     return {role: earned.get(role, float("nan")) for role in roles}
 
 
 def group_name(task: str, role: str, roles: Collection[str]) -> str:
-    """What the group of a role's episodes of a task is known by, among several ``roles``."""
+    """Name of the group of a role's episodes of a task, among several ``roles``."""
     return f"{task}#{role}" if len(roles) > 1 else task
 
 

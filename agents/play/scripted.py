@@ -1,12 +1,11 @@
 """Policies without a model: the expert, and random admissible commands."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from manyturn.agents.play.episode import Act, Player
-from manyturn.agents.play.meaningless_replies import mistaken
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.agents.tokens.ledger import Ledger
 from manyturn.envs.contract.keys import generator
@@ -73,8 +72,8 @@ class _ScriptedPlayer:
             meant = step.admissible[int(rng.integers(len(step.admissible)))]
         else:
             meant = "" if self._noise == 1 else await seat.expert()
-        said = mistaken(meant, step.admissible or (), rng)
-        return Mistake(said, said, format_valid=bool(rng.integers(2)))
+        text = mistaken(meant, step.admissible or (), rng)
+        return Mistake(text, text, format_valid=bool(rng.integers(2)))
 
     def leave(self) -> None:
         """Nothing is kept."""
@@ -82,3 +81,23 @@ class _ScriptedPlayer:
 
 def _said(action: str) -> Act:
     return Act(action, action)
+
+
+def mistaken(action: str, admissible: Collection[str], rng: np.random.Generator) -> str:
+    """A text that is like an action and is none of those that are admissible, as a policy writes while it learns::
+
+        the beginning of a command      guess 689  ->  guess
+        its first word again            guess 689  ->  guessguess
+        something in it that is not     guess 689  ->  guess 689689
+
+    >>> rng = np.random.default_rng(0)
+    >>> sorted({mistaken("guess 689", (), rng) for _ in range(50)})
+    ['guess', 'guess 689689', 'guessguess']
+    """
+    words = action.split() or ["?"]
+    first, last = words[0], words[-1]
+    begun = " ".join(words[:-1]) or first[: max(1, len(first) // 2)]
+    text = [begun, first * 2, " ".join([*words[:-1], last * 2])][int(rng.integers(3))]
+    while text in admissible or text == action:
+        text += last
+    return text

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -49,6 +50,7 @@ async def texts_of(
     numbers = generator("vocabulary", seed).choice(len(train), size=min(tasks, len(train)), replace=False)
     chosen = [train[int(number)] for number in numbers]
     walks: list[list[str]] = [[] for _ in chosen]
+    walk = _Walk(config, seed, turns, seats.has_expert)
     waiting, allowed, errors, done = iter(enumerate(chosen)), max(1, int(patience.error_share * len(chosen))), 0, 0
 
     async def lane() -> None:
@@ -56,7 +58,7 @@ async def texts_of(
         async with seats.take() as seat:
             for number, task in waiting:
                 try:
-                    walks[number] = await _patient_walk(seat, seats.has_expert, config, task, seed, turns, patience)
+                    walks[number] = await _patient_walk(seat, walk, task, patience.attempts)
                 except (EnvError, WorkerError) as error:
                     errors += 1
                     if errors > allowed:
@@ -73,27 +75,35 @@ async def texts_of(
     return [config.system_text(well_formed(seats.instructions)), *(text for walk in walks for text in walk)]
 
 
-async def _patient_walk(
-    seat: Seat, has_expert: bool, config: AgentConfig, task: Task, seed: int, turns: int, patience: Patience
-) -> list[str]:
-    left = patience.attempts
+@dataclass(frozen=True)
+class _Walk:
+    """Settings of all walks through training tasks."""
+
+    config: AgentConfig
+    seed: int
+    turns: int
+    has_expert: bool
+
+
+async def _patient_walk(seat: Seat, walk: _Walk, task: Task, attempts: int) -> list[str]:
     while True:
         try:
-            return await _walk(seat, has_expert, config, task, seed, turns)
+            return await _texts(seat, walk, task)
         except (EnvError, WorkerError) as error:
-            left -= isinstance(error, EnvError) or not error.bystander
-            if not left:
+            attempts -= isinstance(error, EnvError) or not error.bystander
+            if not attempts:
                 raise
 
 
-async def _walk(seat: Seat, has_expert: bool, config: AgentConfig, task: Task, seed: int, turns: int) -> list[str]:
+async def _texts(seat: Seat, walk: _Walk, task: Task) -> list[str]:
     """The texts of one task."""
-    rng, texts, form = generator("vocabulary", seed, task.id), list[str](), config.reply_format
-    step = await seat.reset(task, seed)
-    for _ in range(turns):
+    config = walk.config
+    rng, texts, form = generator("vocabulary", walk.seed, task.id), list[str](), config.reply_format
+    step = await seat.reset(task, walk.seed)
+    for _ in range(walk.turns):
         texts.append(config.view(step))
         texts += map(form.render, step.admissible or ())
-        action = await _action(seat, has_expert, step, rng)
+        action = await _action(seat, walk, step, rng)
         if action is None:
             break
         texts.append(form.render(action))
@@ -104,13 +114,13 @@ async def _walk(seat: Seat, has_expert: bool, config: AgentConfig, task: Task, s
     return [well_formed(text) for text in texts]
 
 
-async def _action(seat: Seat, has_expert: bool, step: Answer, rng: np.random.Generator) -> str | None:
+async def _action(seat: Seat, walk: _Walk, step: Answer, rng: np.random.Generator) -> str | None:
     """An expert's move or an admissible command; None where neither is known."""
-    if has_expert and rng.random() < 0.7:
+    if walk.has_expert and rng.random() < 0.7:
         return await seat.expert()
     if step.admissible:
         return step.admissible[int(rng.integers(len(step.admissible)))]
-    return await seat.expert() if has_expert else None
+    return await seat.expert() if walk.has_expert else None
 
 
 def _complaint(errors: int, planned: int, last: Task, error: Exception) -> str:

@@ -197,17 +197,17 @@ def part_sums(turns: Sequence[TurnRecord]) -> dict[str, float | None]:
 
 
 def _counted(episode: Episode) -> Row:
-    """What an episode's replies took, as far as it is known; with a ledger, the reply that it died of too."""
+    """Usage of an episode's replies, as far as it is known; with a ledger, the reply that it died of too."""
     usages = [turn.usage for turn in episode.turns if turn.usage is not None]
-    found = Spent().plus(*usages)._asdict()
+    counts = Spent().plus(*usages)._asdict()
     cut = [usage.cut for usage in usages if usage.cut is not None]
     last = usages[-1].prompt_tokens if usages else None
     if episode.ledger is not None:
         spans = episode.ledger.spans
-        found["prompt_tokens"] = sum(span.start for span in spans)
-        found["reply_tokens"] = sum(span.end - span.start for span in spans)
+        counts["prompt_tokens"] = sum(span.start for span in spans)
+        counts["reply_tokens"] = sum(span.end - span.start for span in spans)
         last = spans[-1].start if spans else 0
-    return {**found, "last_prompt_tokens": last, "cut_replies": sum(cut) if cut else None}
+    return {**counts, "last_prompt_tokens": last, "cut_replies": sum(cut) if cut else None}
 
 
 def _turn_rows(episode: Episode) -> list[Row]:

@@ -10,5 +10,5 @@ def near_folder(path: Path) -> Path | None:
         return usual
     if not path.parent.is_dir():
         return None
-    near = difflib.get_close_matches(path.name, [found.name for found in path.parent.iterdir() if found.is_dir()], n=1)
+    near = difflib.get_close_matches(path.name, [entry.name for entry in path.parent.iterdir() if entry.is_dir()], n=1)
     return path.parent / near[0] if near else None

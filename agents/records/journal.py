@@ -100,10 +100,10 @@ class Journal:
             raise JournalError(f"{self.path} is not a journal: remove it, or write to another folder") from None
         odd = [n for n in {**begun_with, **self.settings} if begun_with.get(n) != self.settings.get(n)]
         if odd:
-            told = ", ".join(f"{name} was {begun_with.get(name)} and is {self.settings.get(name)}" for name in odd)
+            changes = ", ".join(f"{name} was {begun_with.get(name)} and is {self.settings.get(name)}" for name in odd)
             raise JournalError(
-                f"{self.path.parent} was begun with other settings: {told}. Write to another folder, or continue with "
-                "the settings that it was begun with"
+                f"{self.path.parent} was begun with other settings: {changes}. Write to another folder, or continue "
+                "with the settings that it was begun with"
             )
         for line in lines:
             try:

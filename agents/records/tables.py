@@ -1,21 +1,19 @@
-"""Tables on the disk: rows of a fixed schema, in Parquet, or as packed JSON lines where pyarrow is not installed.
+"""Tables on disk: rows of a fixed schema, as Parquet files. pyarrow is imported when a table is first used."""
 
-A file's name ends in its format. Both formats hold the same values, and a reader does not have to know which it gets.
-"""
-
-import importlib
-import importlib.util
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal
+
+from manyturn.envs.contract.durable import replace_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Row = dict[str, Any]
 Kind = Literal["text", "int", "float", "flag", "texts", "float32s", "figures"]
-"""What a column holds: int and float have 64 bits, texts and float32s are lists, figures are floats by name."""
-PARQUET, JSON_LINES = ".parquet", ".rows.jsonl.gz"
-_HOMES = {PARQUET: "manyturn.agents.records.parquet_tables", JSON_LINES: "manyturn.agents.records.json_tables"}
+"""Type of a column: int and float have 64 bits, texts and float32s are lists, figures are floats by name."""
 
 
 class RecordsError(ValueError):
@@ -42,40 +40,105 @@ class Schema:
         return list(self.kinds)
 
 
-class Table(Protocol):
+@cache
+def _types() -> "dict[Kind, pa.DataType]":
+    import pyarrow as pa
+
+    return {
+        "text": pa.string(),
+        "int": pa.int64(),
+        "float": pa.float64(),
+        "flag": pa.bool_(),
+        "texts": pa.list_(pa.string()),
+        "float32s": pa.list_(pa.float32()),
+        "figures": pa.map_(pa.string(), pa.float64()),
+    }
+
+
+@cache
+def _read_errors() -> tuple[type[Exception], ...]:
+    """Errors that pyarrow raises for a damaged file; ValueError is one of names that are no text."""
+    import pyarrow as pa
+
+    return (pa.ArrowException, OSError, ValueError, KeyError)
+
+
+class Table:
     """Some rows of a file, in memory."""
 
-    def __len__(self) -> int: ...
+    def __init__(self, table: "pa.Table"):
+        self._table = table
 
-    def column(self, name: str) -> list[Any]: ...
+    def __len__(self) -> int:
+        return self._table.num_rows
 
-    def columns(self) -> dict[str, list[Any]]: ...
+    def column(self, name: str) -> list[Any]:
+        return self._table[name].to_pylist(maps_as_pydicts="strict")
 
-    def rows(self) -> list[Row]: ...
+    def columns(self) -> dict[str, list[Any]]:
+        return self._table.to_pydict(maps_as_pydicts="strict")
+
+    def rows(self) -> list[Row]:
+        return self._table.to_pylist(maps_as_pydicts="strict")
 
     def take(self, places: Sequence[int]) -> "Table":
         """The rows at these places."""
-        ...
+        import pyarrow as pa
+
+        return Table(self._table.take(pa.array(places, pa.int64())))
 
     def cut(self, first: int, end: int) -> "Table":
         """The rows from ``first`` up to ``end``."""
-        ...
+        return Table(self._table.slice(first, end - first))
 
 
-class TableFile(Protocol):
+class TableFile:
     """A file whose head has been read.
 
     Attributes:
         names: its columns; those of the schema come first.
-        n_rows: how many rows it has.
+        n_rows: number of rows.
     """
 
-    names: list[str]
-    n_rows: int
+    def __init__(self, path: Path, schema: Schema):
+        import pyarrow.parquet as pq
+
+        self._path, self._schema = path, schema
+        try:
+            with pq.ParquetFile(path) as file:
+                self.names: list[str] = file.schema_arrow.names
+                self.n_rows: int = file.metadata.num_rows
+                metadata = file.schema_arrow.metadata or {}
+        except _read_errors() as error:
+            raise _damaged(path, error) from error
+        table, version = (metadata.get(key, b"?").decode(errors="replace") for key in (b"table", b"schema_version"))
+        if (table, version) != (schema.table, str(schema.version)):
+            raise RecordsError(
+                f"{path} holds {table} of schema version {version}, not {schema.table} of version {schema.version}: "
+                "read it with the manyturn that wrote it"
+            )
+        # Checksums cover pages of values, and not the numbers of rows that a file states.
+        if metadata.get(b"rows") != str(self.n_rows).encode():
+            raise _damaged(path, "it does not have the rows that were written")
 
     def read(self, columns: Sequence[str] | None = None) -> Table:
         """All rows; raises RecordsError if the file is damaged."""
-        ...
+        import pyarrow.parquet as pq
+
+        try:
+            with pq.ParquetFile(self._path, page_checksum_verification=True) as file:
+                table = file.read(None if columns is None else list(columns))
+            table.validate(full=True)  # a flipped bit may leave text that is none
+        except _read_errors() as error:
+            raise _damaged(self._path, error) from error
+        if table.num_rows != self.n_rows:
+            raise _damaged(self._path, f"{table.num_rows} of its {self.n_rows} rows can be read")
+        # No checksum covers a file's own description of its columns.
+        for name in self._schema.names if columns is None else columns:
+            kind = self._schema.kinds.get(name)
+            if name not in table.schema.names or (kind and table.schema.field(name).type != _types()[kind]):
+                raise _damaged(self._path, f"the column {name!r} is not as it was written")
+        return Table(table)
 
 
 def open_table(path: Path, schema: Schema) -> TableFile:
@@ -84,7 +147,7 @@ def open_table(path: Path, schema: Schema) -> TableFile:
     Raises:
         RecordsError: it is damaged, of another kind or version, or it lacks a column of the schema.
     """
-    file: TableFile = _format(path).open_file(path, schema)
+    file = TableFile(path, schema)
     if missing := [name for name in schema.names if name not in file.names]:
         raise RecordsError(f"{path} has no column {missing[0]!r}: make it again")
     return file
@@ -96,6 +159,9 @@ def write_table(path: Path, rows: Sequence[Row], schema: Schema) -> None:
     Raises:
         RecordsError: a row has other columns than the schema, or a value that does not fit.
     """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     names = set(schema.names)
     needed = names - schema.nullable
     for row in rows:
@@ -103,39 +169,19 @@ def write_table(path: Path, rows: Sequence[Row], schema: Schema) -> None:
             raise RecordsError(f"{path}: columns {sorted(row.keys() ^ names)} are in the row or the schema only")
         if lacking := [name for name in needed if row[name] is None]:
             raise RecordsError(f"{path}: the column {min(lacking)!r} has a row without a value")
-    _format(path).write_file(path, rows, schema)
-
-
-def replace_table(folder: Path, rows: Sequence[Row], schema: Schema) -> Path:
-    """Write a table to a folder in the best format that there is, in place of an earlier one in any format."""
-    suffix = PARQUET if importlib.util.find_spec("pyarrow") is not None else JSON_LINES
-    path = folder / f"{schema.table}{suffix}"
-    write_table(path, rows, schema)
-    for other in _HOMES.keys() - {suffix}:
-        (folder / f"{schema.table}{other}").unlink(missing_ok=True)
-    return path
+    fields = [pa.field(name, _types()[kind], nullable=name in schema.nullable) for name, kind in schema.kinds.items()]
+    metadata = {"schema_version": str(schema.version), "table": schema.table, "rows": str(len(rows))}
+    try:
+        table = pa.Table.from_pylist(rows, schema=pa.schema(fields, metadata=metadata))
+    except (pa.ArrowException, OverflowError) as error:
+        raise RecordsError(f"{path}: a value does not fit its column: {error}") from error
+    replace_file(path, lambda aside: pq.write_table(table, aside, compression="zstd", write_page_checksum=True))
 
 
 def table_in(folder: Path, table: str) -> Path:
-    """Where a folder's table is, such as ``episodes.parquet``; where it would be, if it is in no format."""
-    places = [folder / f"{table}{suffix}" for suffix in _HOMES]
-    there = [place for place in places if place.is_file()]
-    # There are two only if a writer was killed between writing the new one and removing the old one.
-    return max(there, key=lambda place: place.stat().st_mtime_ns, default=places[0])
+    """Path of a folder's table, such as ``episodes.parquet``."""
+    return folder / f"{table}.parquet"
 
 
-class _Format(Protocol):
-    open_file: Callable[[Path, Schema], TableFile]
-    write_file: Callable[[Path, Iterable[Row], Schema], None]
-
-
-def _format(path: Path) -> _Format:
-    suffix = next((suffix for suffix in _HOMES if path.name.endswith(suffix)), None)
-    if suffix is None:
-        raise RecordsError(f"{path} is no table: its name must end in {' or '.join(_HOMES)}")
-    try:
-        return cast(_Format, importlib.import_module(_HOMES[suffix]))
-    except ModuleNotFoundError as error:
-        if error.name != "pyarrow":
-            raise
-        raise RecordsError(f"{path} is a Parquet file: pip install 'manyturn[parquet]' to read it") from None
+def _damaged(path: Path, why: object) -> RecordsError:
+    return RecordsError(f"{path} is not an intact Parquet file ({why}): restore it, or make it again")

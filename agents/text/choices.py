@@ -6,7 +6,7 @@ is the model's distribution over the possible tokens, renormalised:
 
     pi(token) = exp(logit(token) / temperature) / sum over possible t of exp(logit(t) / temperature)
 
-A reply ends with its end token alone, so that a command may begin another. A token without an alternative is forced:
+Only its end token ends a reply, so that a command may begin another. A token without an alternative is forced:
 its log-probability and its entropy are 0, and nothing has to be computed to say it.
 """
 
@@ -45,7 +45,7 @@ class TrieNode:
         self._next = {token: TrieNode(group, depth + 1) for token, group in groups.items()}
 
     def after(self, token: int) -> "TrieNode":
-        """What can be said after one of the possible tokens; raises KeyError for another."""
+        """The node after one of the possible tokens; raises KeyError for another."""
         return self._next[token]
 
 
@@ -78,14 +78,14 @@ class Choices:
         return max(map(len, self.replies))
 
     def along(self, ids: Sequence[int]) -> list[Allowed] | None:
-        """What was possible at each token of a reply; None if that is none of them."""
-        place, found = self.first, list[Allowed]()
+        """Possible tokens at each place of a reply; None if the reply is none of the choices."""
+        place, possible = self.first, list[Allowed]()
         for token in ids:
             if token not in place.allowed:
                 return None
-            found.append(place.allowed)
+            possible.append(place.allowed)
             place = place.after(token)
-        return None if place.allowed else found
+        return None if place.allowed else possible
 
 
 class ReplyChoices:
@@ -104,8 +104,8 @@ class ReplyChoices:
     def of(self, admissible: Sequence[str] | None) -> Choices:
         """The choices among these commands, each counting once. Raises NoChoice."""
         if not admissible:
-            told = "does not list admissible commands" if admissible is None else "lists no admissible command"
-            raise NoChoice(f"{told} here, which agent.only_admissible chooses from: have admissible() list some")
+            fault = "does not list admissible commands" if admissible is None else "lists no admissible command"
+            raise NoChoice(f"{fault} here, which agent.only_admissible chooses from: have admissible() list some")
         return self._choices(tuple(dict.fromkeys(admissible)))
 
     def _of(self, commands: tuple[str, ...]) -> Choices:

@@ -17,7 +17,7 @@ class Memory(Protocol):
         """Everything that the policy sees before its next reply."""
         ...
 
-    def said(self, prompt_ids: list[int], reply_ids: Sequence[int], text: str) -> None:
+    def add_reply(self, prompt_ids: list[int], reply_ids: Sequence[int], text: str) -> None:
         """The policy replied."""
 
 
@@ -32,7 +32,7 @@ class Context(abc.ABC):
 
     @abc.abstractmethod
     def shown(self, past: Sequence[Exchange], observation: str) -> tuple[list[Exchange], str]:
-        """What is shown of the past, and the observation to answer, as text."""
+        """The shown part of the past, and the observation to answer, as text."""
 
     def start(self, template: ChatTemplate, system: str) -> Memory:
         """The memory of a new episode; this one renders what is ``shown`` again at each turn."""
@@ -43,7 +43,7 @@ class Context(abc.ABC):
 
 
 class ShownMemory:
-    """What a context shows, rendered again at each turn."""
+    """Memory that renders the shown past again at each turn."""
 
     def __init__(self, template: ChatTemplate, system: str, context: Context):
         self._template, self._system, self._context = template, system, context
@@ -54,7 +54,7 @@ class ShownMemory:
         self._observation = observation
         return self._template.conversation(self._system, *self._context.shown(self._exchanges, observation))
 
-    def said(self, prompt_ids: list[int], reply_ids: Sequence[int], text: str) -> None:
+    def add_reply(self, prompt_ids: list[int], reply_ids: Sequence[int], text: str) -> None:
         self._exchanges.append((self._observation, text))
 
 

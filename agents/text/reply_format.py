@@ -26,13 +26,13 @@ class ReplyFormat(abc.ABC):
 
     @abc.abstractmethod
     def hint(self) -> str:
-        """What the agent's instructions say about the format."""
+        """The line about the format in the agent's instructions."""
 
     @abc.abstractmethod
     def parse(self, text: str) -> Parsed:
         """The action that a reply means. Every text means something, if only itself."""
 
-    def reply_tokens(self, tools: bool) -> int:
+    def reply_tokens(self, *, tools: bool) -> int:
         """Tokens that a reply needs, its end included, with a tokenizer for any text: the limit where nobody gives one.
 
         Args:

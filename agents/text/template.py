@@ -44,7 +44,7 @@ def _file_of(tokenizer: "PreTrainedTokenizerBase") -> str:
 
 
 class OwnSystem(NamedTuple):
-    """What a template puts in front of a conversation that has no system text.
+    """The text that a template puts before a conversation without system text.
 
     Attributes:
         begin: stays, such as a token that begins every text.
@@ -106,12 +106,12 @@ class ChatTemplate:
         if len(text) > _SHORT:
             return self.tokenizer.encode(text, add_special_tokens=False)
         # Episodes see the same short texts again and again.
-        known = self._known.get(text)
-        if known is None:
+        ids = self._known.get(text)
+        if ids is None:
             if len(self._known) >= _MOST_KEPT:
                 self._known.clear()
-            known = self._known[text] = tuple(self.tokenizer.encode(text, add_special_tokens=False))
-        return list(known)
+            ids = self._known[text] = tuple(self.tokenizer.encode(text, add_special_tokens=False))
+        return list(ids)
 
     def content(self, text: str) -> str:
         """Text that comes from outside, made harmless: an observation cannot end its turn.
@@ -152,8 +152,8 @@ class ChatTemplate:
         """A reply written by another author, as the policy would have said it: its text and the end token."""
         return [*self.encode(self.content(text)), self.end_id]
 
-    def bridge(self, observation: str, ended: bool) -> list[int]:
-        """What comes between a reply and the next one.
+    def bridge(self, observation: str, *, ended: bool) -> list[int]:
+        """Token ids between a reply and the next one.
 
         Args:
             observation: the environment's answer.
@@ -175,9 +175,9 @@ class ChatTemplate:
         self, rules: str, tools: Sequence[Schema], exchanges: Sequence[tuple[str, str]], observation: str
     ) -> list[int]:
         messages = self._messages(self.content(rules), self.content(exchanges[0][0] if exchanges else observation))
-        for i, (_, said) in enumerate(exchanges):
+        for i, (_, reply) in enumerate(exchanges):
             following = exchanges[i + 1][0] if i + 1 < len(exchanges) else observation
-            messages.append({"role": "assistant", "content": self.content(said)})
+            messages.append({"role": "assistant", "content": self.content(reply)})
             messages.append({"role": "user", "content": self.content(following)})
         text = self._render(messages, [self._harmless(tool) for tool in tools])
         if self._left_out is not None and not rules and not tools:
@@ -204,8 +204,8 @@ class ChatTemplate:
             begin = ""
         parted = [before]
         if self._has_system:
-            told = [{"role": "system", "content": _SAID}, {"role": "user", "content": _MARK}]
-            parted.append(self._render(told).partition(_MARK)[0])
+            messages = [{"role": "system", "content": _SAID}, {"role": "user", "content": _MARK}]
+            parted.append(self._render(messages).partition(_MARK)[0])
         if not header.startswith(tuple(self._controls)) or not all(text.endswith(header) for text in parted):
             raise TemplateError(
                 "what the chat template puts before the first observation cannot be told apart, so that it "
@@ -236,7 +236,7 @@ class ChatTemplate:
         )
 
     def _keeps_prefixes(self, tools: Sequence[Schema] = ()) -> bool:
-        """Whether a conversation put together from pieces equals the one rendered in one piece."""
+        """True if a conversation put together from pieces equals the one rendered in one piece."""
         rules = "Rules.\nBe brief."
         exchanges = [
             ("First, look: 1.", "<think>Why not?</think><action>go north</action>"),
@@ -244,9 +244,9 @@ class ChatTemplate:
             ('{"taken":[2]}', "take key 2"),
         ]
         pieces = self._conversation(rules, tools, (), exchanges[0][0])
-        for i, (_, said) in enumerate(exchanges):
+        for i, (_, reply) in enumerate(exchanges):
             following = exchanges[i + 1][0] if i + 1 < len(exchanges) else "The end?"
-            pieces = [*pieces, *self.reply(said), *self.bridge(following, ended=True)]
+            pieces = [*pieces, *self.reply(reply), *self.bridge(following, ended=True)]
         return pieces == self._conversation(rules, tools, exchanges, "The end?")
 
     @cached_property
@@ -260,7 +260,7 @@ class ChatTemplate:
 
     @cached_property
     def _tail(self) -> list[int]:
-        """What comes after a reply, up to the next observation."""
+        """Token ids after a reply, up to the next observation."""
         return self.encode(self._after_reply.partition(_MARK)[0])
 
     @property
@@ -273,8 +273,8 @@ class ChatTemplate:
         text = self._render(
             [*self._messages("S", "U"), {"role": "assistant", "content": _SAID}, {"role": "user", "content": _MARK}]
         )
-        _, found, after = text.rpartition(_SAID)
-        if not found or after.count(_MARK) != 1:
+        _, marked, after = text.rpartition(_SAID)
+        if not marked or after.count(_MARK) != 1:
             raise TemplateError(
                 "the chat template does not show replies and observations as they are: show each message's content in "
                 f"{_file_of(self.tokenizer)}"
@@ -290,7 +290,7 @@ class ChatTemplate:
 
     @cached_property
     def _shows_tools(self) -> bool:
-        """Whether the template has a tool format of its own, and keeps prefixes with it if it does without."""
+        """True if the template has a tool format of its own, and keeps prefixes with it if it does without."""
         try:
             shown = _PROBE["name"] in self._render(self._messages("S", "U"), [_PROBE_TOOL])
         except Exception:  # as above
@@ -312,7 +312,7 @@ class ChatTemplate:
             return [{"role": "system", "content": system}, {"role": "user", "content": observation}]
         return [{"role": "user", "content": f"{system}\n\n{observation}"}]
 
-    def _render(self, messages: list[Message], tools: Sequence[Any] = (), asks: bool = True) -> str:
+    def _render(self, messages: list[Message], tools: Sequence[Any] = (), *, asks: bool = True) -> str:
         """A conversation as text; where it ``asks``, up to where a reply begins."""
         import jinja2
 

@@ -24,7 +24,7 @@ class Branch:
         logprobs: the engine's log-probability of each said token, else 0.
         entropies: the entropy that each said token was drawn from, in nats; NaN where unknown.
         allowed: place of a token that was limited -> the tokens that were possible there, the smallest first. One that
-            stands alone was forced.
+            is the only one was forced.
     """
 
     ids: list[int] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where a turn's reply is: ``branches[branch].ids[start:end]``, drawn by the weights of ``version``."""
+    """Position of a turn's reply: ``branches[branch].ids[start:end]``, drawn by the weights of ``version``."""
 
     branch: int
     start: int
@@ -47,7 +47,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class LastPrompt:
-    """A prompt that nobody replied to, since a limit had cut the episode off: its ids, and who was to reply."""
+    """An unanswered prompt, since a limit had cut the episode off: its ids, and the role that was to reply."""
 
     ids: Sequence[int]
     role: str = ONE_ROLE
@@ -115,12 +115,12 @@ class Ledger:
         self.spans.append(Span(number, start, len(branch.ids), version))
 
     def prompt(self, turn: int) -> list[int]:
-        """What the policy saw at a turn."""
+        """The prompt of a turn."""
         span = self.spans[turn]
         return self.branches[span.branch].ids[: span.start]
 
     def reply(self, turn: int) -> list[int]:
-        """What the policy said at a turn."""
+        """The reply of a turn."""
         span = self.spans[turn]
         return self.branches[span.branch].ids[span.start : span.end]
 

@@ -1,14 +1,14 @@
-"""What a reply took, counted by the engine that drew it or the server that was asked."""
+"""Usage of a reply, counted by the engine that drew it or by the server."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
 
 
 class Usage(NamedTuple):
-    """What one reply took; None is what is not known.
+    """Usage of one reply; unknown values are None.
 
     Attributes:
-        prompt_tokens: of the whole prompt, whether or not parts of it were computed before.
+        prompt_tokens: of the full prompt, whether or not parts of it were computed before.
         reply_tokens: of the reply, with the hidden reasoning that a server bills.
         cut: whether the reply ended at its limit of tokens, and not by itself.
         cost: USD, at the prices that were given.
@@ -30,10 +30,10 @@ class Spent(NamedTuple):
     def plus(self, *more: "Spent | Usage") -> Self:
         """This and what others took."""
         counted = (self, *more)
-        return type(self)(**{name: _total(getattr(one, name) for one in counted) for name in Spent._fields})
+        return type(self)(**{name: _total(getattr(usage, name) for usage in counted) for name in Spent._fields})
 
     def minus(self, other: "Spent") -> Self:
-        """What is left when ``other`` is taken off; never below 0, where sums of floats differ in their last digits."""
+        """Difference to ``other``; never below 0, where sums of floats differ in their last digits."""
         mine, theirs = self._asdict(), other._asdict()
         return type(self)(**{n: None if mine[n] is None else max(mine[n] - (theirs[n] or 0), 0) for n in Spent._fields})
 
@@ -42,5 +42,5 @@ NOTHING = Spent()
 
 
 def _total(values: Iterable[Any]) -> Any:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) if numbers else None

@@ -12,7 +12,7 @@ SYSTEM, USER, ASSISTANT = "system", "user", "assistant"
 
 
 class RoleMessages(NamedTuple):
-    """What one role read and said.
+    """The conversation of one role.
 
     Attributes:
         role: its name.
@@ -31,13 +31,13 @@ def conversations(trajectory: Trajectory) -> list[RoleMessages]:
     parted: dict[str, list[Row]] = {}
     for row in trajectory.turns:
         parted.setdefault(row["role"], []).append(row)
-    found = []
+    conversations_of_roles = []
     for role, rows in parted.items():
         messages: list[Message] = [message(SYSTEM, system)] if system else []
         for row in rows:
             messages += [message(USER, row["observation"]), message(ASSISTANT, row["reply"])]
-        found.append(RoleMessages(role, messages, rows))
-    return found
+        conversations_of_roles.append(RoleMessages(role, messages, rows))
+    return conversations_of_roles
 
 
 def message(role: str, text: str) -> Message:
@@ -45,8 +45,8 @@ def message(role: str, text: str) -> Message:
     return {"role": role, "content": text}
 
 
-def of_exchanges(exchanges: list[tuple[str, str]], name: str, system: str | None, **known: Any) -> Trajectory:
-    """The trajectory of a conversation that somebody else has had.
+def of_exchanges(exchanges: list[tuple[str, str]], name: str, system: str | None, **columns: Any) -> Trajectory:
+    """The trajectory of a conversation of another program.
 
     What is not known is missing: it counts as completed, without a return, and not as a success or a failure.
 
@@ -55,10 +55,10 @@ def of_exchanges(exchanges: list[tuple[str, str]], name: str, system: str | None
         name: of its task, where ``known`` has none.
         known: columns of the episode's row; ``rewards``: K rewards.
     """
-    rewards = known.pop("rewards", None)
+    rewards = columns.pop("rewards", None)
     first = exchanges[0][0] if exchanges else ""
-    episode = {key: known.get(key) for key in EPISODES.kinds}
-    task = known.get("task") or name
+    episode = {key: columns.get(key) for key in EPISODES.kinds}
+    task = columns.get("task") or name
     parts = {} if rewards is None else {"outcome": float(sum(rewards))}
     usual: Row = {
         "task": task, "content": digest(system or "", first), "split": "unknown", "tags": [], "member": 0,
@@ -67,14 +67,14 @@ def of_exchanges(exchanges: list[tuple[str, str]], name: str, system: str | None
         "seconds_policy": 0.0, "seconds_env": 0.0,
     }  # fmt: skip
     episode |= {key: value for key, value in usual.items() if episode[key] is None}
-    turns = [_turn(number, read, said, episode, rewards) for number, (read, said) in enumerate(exchanges)]
+    turns = [_turn(number, read, reply, episode, rewards) for number, (read, reply) in enumerate(exchanges)]
     return Trajectory(episode, turns, about={"system": system})
 
 
-def _turn(number: int, read: str, said: str, episode: Row, rewards: list[float] | None) -> Row:
+def _turn(number: int, read: str, reply: str, episode: Row, rewards: list[float] | None) -> Row:
     reward = 0.0 if rewards is None else float(rewards[number])
     row: Row = dict.fromkeys(TURNS.kinds)
     row |= {key: episode[key] for key in ("task", "stage", "member")}
-    row |= {"turn": number, "role": ONE_ROLE, "observation": read, "reply": said, "action": said}
+    row |= {"turn": number, "role": ONE_ROLE, "observation": read, "reply": reply, "action": reply}
     row |= {"format_valid": True, "understood": True, "reward": reward, "reward_parts": {}, "anchor": digest(read)}
     return row | {"seconds_policy": 0.0, "seconds_env": 0.0}

@@ -1,10 +1,10 @@
-"""Which format a file is in, and files of lines."""
+"""Recognition of a file's format, and files of lines."""
 
 import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from manyturn.agents.trajectories import atif, chat, hub, inspect_logs, training_trace
+from manyturn.agents.trajectories.formats import atif, chat, hub, inspect_logs, training_trace
 from manyturn.agents.trajectories.source import IMPORTED, read_lines
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError
 from manyturn.envs.contract.durable import replace_file
@@ -39,7 +39,7 @@ def _of_folder(path: Path) -> list[Trajectory]:
         raise TrajectoryError(
             f"{path} holds no trajectories: it has no .json of ATIF or Inspect, {hub.DATA} or {IMPORTED}"
         )
-    return [one for file in files for one in _of_document(file)]
+    return [trajectory for file in files for trajectory in _of_document(file)]
 
 
 def _of_document(path: Path) -> list[Trajectory]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from manyturn.agents.evaluation.summary import ABOUT, summarise
 from manyturn.agents.records.episode_rows import EPISODES, TURNS, turn_schema
-from manyturn.agents.records.tables import Row, replace_table
+from manyturn.agents.records.tables import Row, table_in, write_table
 from manyturn.agents.trajectories.source import IMPORTED
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError, canonical, to_plain
 from manyturn.envs.contract.durable import replace_file, replace_text
@@ -30,40 +30,44 @@ def write_folder(folder: Path, trajectories: Sequence[Trajectory], source: str) 
     if folder.exists() and any(folder.iterdir()) and not (folder / IMPORTED).is_file():
         raise TrajectoryError(f"{folder} holds something else: name another folder with --out")
     folder.mkdir(parents=True, exist_ok=True)
-    episodes = [one.episode for one in trajectories]
+    episodes = [trajectory.episode for trajectory in trajectories]
     extra = list(
-        dict.fromkeys(name for one in trajectories for row in one.turns for name in row if name not in TURNS.kinds)
+        dict.fromkeys(
+            name for trajectory in trajectories for row in trajectory.turns for name in row if name not in TURNS.kinds
+        )
     )
-    turns = [{**dict.fromkeys(extra), **row} for one in trajectories for row in one.turns]
+    turns = [{**dict.fromkeys(extra), **row} for trajectory in trajectories for row in trajectory.turns]
     about, panel = _about(trajectories, source), _panel(episodes, trajectories[0].about)
-    told = {**about, "split": panel.split, "panel": {"id": panel.id, "hash": panel.hash, "n_tasks": len(panel)}}
-    summary = summarise(episodes, told)
-    packed = gzip.compress("".join(f"{canonical(to_plain(one))}\n" for one in trajectories).encode(), mtime=0)
+    head = {**about, "split": panel.split, "panel": {"id": panel.id, "hash": panel.hash, "n_tasks": len(panel)}}
+    summary = summarise(episodes, head)
+    packed = gzip.compress(
+        "".join(f"{canonical(to_plain(trajectory))}\n" for trajectory in trajectories).encode(), mtime=0
+    )
     replace_file(folder / IMPORTED, lambda aside: aside.write_bytes(packed))
-    replace_table(folder, episodes, EPISODES)
-    replace_table(folder, turns, turn_schema(extra))
+    write_table(table_in(folder, "episodes"), episodes, EPISODES)
+    write_table(table_in(folder, "turns"), turns, turn_schema(extra))
     panel.save(folder / "panel.json")
     replace_text(folder / "summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
     return summary
 
 
 def _about(trajectories: Sequence[Trajectory], source: str) -> dict[str, Any]:
-    """What all have in common, in the words of a summary; None for what differs or is not known."""
-    found = {name: _common(trajectories, name) for name in ABOUT}
+    """Settings that all trajectories share, in the words of a summary; None where they differ or are unknown."""
+    shared = {name: _common(trajectories, name) for name in ABOUT}
     members: dict[tuple[str, str], int] = {}
-    for one in trajectories:
-        key = one.episode["stage"], one.episode["content"]
+    for trajectory in trajectories:
+        key = trajectory.episode["stage"], trajectory.episode["content"]
         members[key] = members.get(key, 0) + 1
     usual = {"env": source, "args": {}, "wrappers": [], "policy": source, "seed": 0, "max_turns": 0}
     return {
-        **found,
-        **{name: value for name, value in usual.items() if found[name] is None},
+        **shared,
+        **{name: value for name, value in usual.items() if shared[name] is None},
         "repeats": max(members.values()),
     }
 
 
 def _common(trajectories: Sequence[Trajectory], name: str) -> Any:
-    values = [one.about.get(name) for one in trajectories]
+    values = [trajectory.about.get(name) for trajectory in trajectories]
     return values[0] if all(value == values[0] for value in values) else None
 
 

@@ -27,12 +27,12 @@ class Said(NamedTuple):
 
 def said_of(ledger: Ledger) -> list[Said]:
     """The turns of a ledger."""
-    found = []
+    replies = []
     for turn, span in enumerate(ledger.spans):
         branch = ledger.branches[span.branch]
         allowed = [list(branch.allowed[place]) for place in range(span.start, span.end) if place in branch.allowed]
         entropies = [_known(entropy) for entropy in branch.entropies[span.start : span.end]]
-        found.append(
+        replies.append(
             Said(
                 ledger.prompt(turn),
                 ledger.reply(turn),
@@ -43,16 +43,16 @@ def said_of(ledger: Ledger) -> list[Said]:
                 allowed,
             )
         )
-    return found
+    return replies
 
 
 def ledger_of(turns: Sequence[Said], unanswered: LastPrompt | None) -> Ledger:
     """The ledger that recording these turns makes."""
     ledger = Ledger()
-    for said in turns:
-        entropies = [math.nan if entropy is None else entropy for entropy in said.entropies]
-        allowed = [tuple(choices) for choices in said.allowed]
-        ledger.record(said.prompt, said.reply, said.logprobs, said.version, entropies, said.role, allowed)
+    for turn in turns:
+        entropies = [math.nan if entropy is None else entropy for entropy in turn.entropies]
+        allowed = [tuple(choices) for choices in turn.allowed]
+        ledger.record(turn.prompt, turn.reply, turn.logprobs, turn.version, entropies, turn.role, allowed)
     ledger.unanswered = unanswered
     return ledger
 
@@ -80,20 +80,20 @@ def ledger_from_plain(plain: Mapping[str, Any]) -> Ledger:
     """Inverse of ``ledger_to_plain``."""
     branches = [
         Branch(
-            list(one["ids"]),
-            list(one["said"]),
-            list(one["logprobs"]),
-            [math.nan if entropy is None else entropy for entropy in one["entropies"]],
-            one["role"],
-            {place: tuple(choices) for place, choices in one["allowed"]},
+            list(branch["ids"]),
+            list(branch["said"]),
+            list(branch["logprobs"]),
+            [math.nan if entropy is None else entropy for entropy in branch["entropies"]],
+            branch["role"],
+            {place: tuple(choices) for place, choices in branch["allowed"]},
         )
-        for one in plain["branches"]
+        for branch in plain["branches"]
     ]
     return Ledger(branches, [Span(*span) for span in plain["spans"]], prompt_from_plain(plain["unanswered"]))
 
 
 def prompt_to_plain(prompt: LastPrompt | None) -> dict[str, Any] | None:
-    """The prompt that nobody answered as JSON values."""
+    """The unanswered prompt as JSON values."""
     return None if prompt is None else {"ids": list(prompt.ids), "role": prompt.role}
 
 

@@ -31,21 +31,21 @@ def read_lines(path: Path) -> Iterator[Trajectory]:
 
 def of_tables(episodes: Path, turns: Path, ledgers: Path | None, about: Mapping[str, Any]) -> list[Trajectory]:
     """The trajectories of a pair of tables, with their tokens where these were kept."""
-    known: dict[tuple[Any, ...], Ledger] = {}
+    ledgers_by_key: dict[tuple[Any, ...], Ledger] = {}
     if ledgers is not None and ledgers.is_file():
-        known |= read_ledgers(ledgers)
+        ledgers_by_key |= read_ledgers(ledgers)
     parted: dict[tuple[Any, ...], list[Row]] = {}
     for row in read_turns(turns):
         parted.setdefault(tuple(row[name] for name in _KEY), []).append(row)
-    found = []
+    trajectories = []
     for row in read_episodes(episodes):
         key = tuple(row[name] for name in _KEY)
-        found.append(Trajectory(row, parted.get(key, []), known.get(key), about))
-    return found
+        trajectories.append(Trajectory(row, parted.get(key, []), ledgers_by_key.get(key), about))
+    return trajectories
 
 
 def about_evaluation(summary: Mapping[str, Any], instructions: str) -> dict[str, Any]:
-    """What the trajectories of an evaluation have in common."""
+    """Settings that the trajectories of an evaluation share."""
     agent = summary["agent"]
     system = instructions if agent is None else AgentConfig.model_validate(agent).system_text(instructions)
     return {**{name: summary[name] for name in _OF_SUMMARY}, "system": system or None}

@@ -33,10 +33,10 @@ def write_ledgers(path: Path, episodes: Sequence[Episode]) -> None:
 
 
 def read_ledgers(path: Path) -> dict[Place, Ledger]:
-    """What ``write_ledgers`` wrote. Raises TrajectoryError if the file is damaged."""
+    """Read a file that ``write_ledgers`` wrote. Raises TrajectoryError if it is damaged."""
     try:
         with gzip.open(path, "rt", encoding="utf-8") as file:
-            found = [json.loads(line) for line in file]
-        return {(task, stage, member): ledger_from_plain(plain) for (task, stage, member), plain in found}
+            lines = [json.loads(line) for line in file]
+        return {(task, stage, member): ledger_from_plain(plain) for (task, stage, member), plain in lines}
     except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError) as error:
         raise TrajectoryError(f"{path} is damaged ({error}): restore it, or remove it to go without tokens") from None

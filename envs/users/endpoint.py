@@ -9,8 +9,9 @@ import json
 import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import Any, NamedTuple
+
+from manyturn.envs.users.http_post import NoAnswer, Post
 
 _LONGEST_ANSWER = 2**20  # bytes
 _MAY_PASS = frozenset({408, 409, 425, 429})  # and everything from 500
@@ -54,57 +55,29 @@ def complete(url: str, key: str, body: Mapping[str, Any], seconds: float) -> Cho
         EndpointRefused: another status than 200 that will not pass.
     """
     # A thread of its own, because an environment may run inside somebody's event loop.
-    with ThreadPoolExecutor(1) as thread:
-        status, raw = thread.submit(asyncio.run, _ask(url, key, body, seconds)).result()
-    told = _short(raw, key)
-    if status in _MAY_PASS or status >= 500:
-        raise Passing(f"status {status}: {told}")
-    if status != 200:
-        raise EndpointRefused(f"status {status}: {told}")
-    return _choice(raw, told, bool(body.get("tools")))
-
-
-async def _ask(url: str, key: str, body: Mapping[str, Any], seconds: float) -> tuple[int, bytes]:
-    import httpx
-
-    headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {key}"} if key else {})
-    raw = bytearray()
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    post = Post(f"{url.rstrip('/')}/chat/completions", body, headers, seconds, _LONGEST_ANSWER)
     try:
-        async with (
-            asyncio.timeout(seconds),
-            httpx.AsyncClient(timeout=seconds, verify=_trust()) as client,
-            client.stream("POST", f"{url.rstrip('/')}/chat/completions", json=body, headers=headers) as response,
-        ):
-            # A few kilobytes that are packed may be gigabytes, and unpacking them holds up the event loop.
-            if (coding := response.headers.get("content-encoding", "identity")) != "identity":
-                raise Passing(f"the answer comes as {coding:.40}, though it was asked for as it is")
-            async for chunk in response.aiter_raw():
-                raw += chunk
-                if len(raw) > _LONGEST_ANSWER:
-                    raise Passing(f"the answer is longer than {_LONGEST_ANSWER} bytes")
-    except TimeoutError as error:
-        raise Passing(f"no answer within {seconds:.2g} s") from error
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        raise Passing(f"{type(error).__name__}: {error}".replace(key or "\0", "***")) from error
-    return response.status_code, bytes(raw)
-
-
-@cache
-def _trust() -> Any:
-    """Whom to trust, read once in a process: it takes longer than many an answer."""
-    import httpx
-
-    return httpx.create_ssl_context()
+        with ThreadPoolExecutor(1) as thread:
+            status, _, raw = thread.submit(asyncio.run, post.send()).result()
+    except NoAnswer as fault:
+        raise Passing(str(fault).replace(key or "\0", "***")) from fault
+    excerpt = _short(raw, key)
+    if status in _MAY_PASS or status >= 500:
+        raise Passing(f"status {status}: {excerpt}")
+    if status != 200:
+        raise EndpointRefused(f"status {status}: {excerpt}")
+    return _choice(raw, excerpt, bool(body.get("tools")))
 
 
 def _choice(raw: bytes, told: str, tools: bool) -> Choice:
     try:
         choice = json.loads(raw)["choices"][0]
         message, finish = choice["message"], choice.get("finish_reason") or "stop"
-        text, asked = message.get("content"), message.get("tool_calls")
-        if asked and not tools:
+        text, tool_calls = message.get("content"), message.get("tool_calls")
+        if tool_calls and not tools:
             raise Passing(f"a tool call instead of words: {told}")
-        calls = tuple(_tool_call(call["function"]) for call in asked or ())
+        calls = tuple(_tool_call(call["function"]) for call in tool_calls or ())
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise Passing(f"not a chat completion: {told}") from error
     if not calls and (not isinstance(text, str) or not text.strip()):

@@ -54,7 +54,7 @@ class Played:
         self.rewards.append(reward)
         self.understood.append(self.info["understood"])
         self.over = terminated or self.truncated
-        heard = [] if self.over else chat.bridge(text, reply[-1] in chat.end_ids)
+        heard = [] if self.over else chat.bridge(text, ended=reply[-1] in chat.end_ids)
         self.ids += reply + heard
         self.said += [1] * len(reply) + [0] * len(heard)
 

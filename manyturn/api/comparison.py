@@ -86,10 +86,10 @@ def args_of(
     trusted = {**(known or {}), **given}
     doubted = {name: value for name, value in panel.args.items() if name in guarded and name not in trusted}
     if doubted:
-        said = ", ".join(f"{name} = {_as_toml(value)}" for name, value in doubted.items())
+        differences = ", ".join(f"{name} = {_as_toml(value)}" for name, value in doubted.items())
         raise PanelError(
             f"{path} gives {env} the arguments {', '.join(doubted)}, which may decide what runs on this machine or "
-            f"where keys are sent: if you trust them, add --env-args '{{{said}}}'"
+            f"where keys are sent: if you trust them, add --env-args '{{{differences}}}'"
         )
     return {**panel.args, **{name: value for name, value in trusted.items() if name in guarded}}
 
@@ -137,7 +137,7 @@ def verify_panel_file(
 
 
 class Comparison(dict[str, Any]):
-    """What was found, as plain values; a notebook shows it as tables. See ``agents.compare.compare``."""
+    """Result of a comparison as plain values, shown as tables in a notebook."""
 
     def show(self, console: Console | None = None) -> None:
         """Print the tables of ``manyturn compare``."""
@@ -157,7 +157,7 @@ def compare_folders(*folders: str | PathLike[str], shared: bool = False) -> Comp
     Raises:
         CompareError: there are fewer than two, or they are of different tasks.
     """
-    return Comparison(compare([read_evaluation(Path(folder)) for folder in folders], shared))
+    return Comparison(compare([read_evaluation(Path(folder)) for folder in folders], shared=shared))
 
 
 def compare_evaluations(
@@ -170,32 +170,34 @@ def compare_evaluations(
         shared: compare over the tasks that all have, where panels differ.
         out: JSON file.
     """
-    found = compare_folders(*paths, shared=shared)
+    comparison = compare_folders(*paths, shared=shared)
     console = console or Console()
-    found.show(console)
-    _write(out, found, console)
-    return found
+    comparison.show(console)
+    _write(out, comparison, console)
+    return comparison
 
 
-def _print_comparison(found: Mapping[str, Any], console: Console) -> None:
-    letters = [_letter(number) for number in range(len(found["policies"]))]
-    panel = found["panels"][0]
-    over = f"{found['n_tasks']} tasks that all have" if found["shared"] else f"{panel['id']}, hash {panel['hash'][:8]}"
-    for letter, policy in zip(letters, found["policies"], strict=True):
+def _print_comparison(results: Mapping[str, Any], console: Console) -> None:
+    letters = [_letter(number) for number in range(len(results["policies"]))]
+    panel = results["panels"][0]
+    over = (
+        f"{results['n_tasks']} tasks that all have" if results["shared"] else f"{panel['id']}, hash {panel['hash'][:8]}"
+    )
+    for letter, policy in zip(letters, results["policies"], strict=True):
         _say(console, f"{letter}  {policy['folder']}: {policy['policy']}")
-    for note in found["notes"]:
+    for note in results["notes"]:
         _say(console, f"note: {note}")
-    _print_policies(found, letters, over, console)
-    _print_differences(found, letters, console)
-    for letter, comparison in zip(letters[1:], found["comparisons"], strict=True):
+    _print_policies(results, letters, over, console)
+    _print_differences(results, letters, console)
+    for letter, comparison in zip(letters[1:], results["comparisons"], strict=True):
         _print_regressions(comparison, letter, console)
 
 
-def _print_policies(found: Mapping[str, Any], letters: Sequence[str], over: str, console: Console) -> None:
-    cut, paid = (any(known(policy) is not None for policy in found["policies"]) for known in (_cut, _cost))
+def _print_policies(comparison: Mapping[str, Any], letters: Sequence[str], over: str, console: Console) -> None:
+    cut, paid = (any(share(policy) is not None for policy in comparison["policies"]) for share in (_cut, _cost))
     columns = ["success", "95 % interval", "return", "invalid", *["cut"] * cut, *["cost"] * paid, "episodes", "errors"]
     table = _table(f"on {over}", "", *columns)
-    for letter, policy in zip(letters, found["policies"], strict=True):
+    for letter, policy in zip(letters, comparison["policies"], strict=True):
         success, errors = policy["success"], f"{policy['errors']}"
         if policy["errors"]:
             errors += f" (success {_percent(policy['success_errors_as_failures']['mean'])} with them as failures)"
@@ -207,10 +209,10 @@ def _print_policies(found: Mapping[str, Any], letters: Sequence[str], over: str,
     console.print(table)
     if paid:
         _say(console, COST)
-    parts = found["policies"][0]["parts"]
+    parts = comparison["policies"][0]["parts"]
     if len(parts) > 1:
         table = _table("reward parts", "", *parts)
-        for letter, policy in zip(letters, found["policies"], strict=True):
+        for letter, policy in zip(letters, comparison["policies"], strict=True):
             table.add_row(letter, *(_plain(policy["parts"][part]["mean"]) for part in parts))
         console.print(table)
 
@@ -223,22 +225,22 @@ def _cost(policy: Mapping[str, Any]) -> float | None:
     return policy["cost"]["total"]
 
 
-def _print_differences(found: Mapping[str, Any], letters: Sequence[str], console: Console) -> None:
-    many = len(found["comparisons"]) > 1
+def _print_differences(results: Mapping[str, Any], letters: Sequence[str], console: Console) -> None:
+    many = len(results["comparisons"]) > 1
     heads = ["", "metric", "difference", "95 % interval", "p", *(["p, Holm"] if many else [])]
     table = _table("against A, paired by task", *heads, "won", "lost", "tied", "could have shown")
-    with_errors = any(policy["errors"] for policy in found["policies"])
-    for letter, comparison in zip(letters[1:], found["comparisons"], strict=True):
+    with_errors = any(policy["errors"] for policy in results["policies"])
+    for letter, comparison in zip(letters[1:], results["comparisons"], strict=True):
         parts = comparison["parts"] if len(comparison["parts"]) > 1 else {}
         shown = [(metric, name, comparison[metric]) for metric, name in _NAMES.items()]
         for metric, name, one in [*shown, *(("part", f"part {part}", of_part) for part, of_part in parts.items())]:
             if not one["n_tasks"] or (metric == "success_errors_as_failures" and not with_errors):
                 continue
             form = "{:+.3g}" if metric in ("return", "part") else "{:+.1%}"
-            told = [_shown(one["difference"], form), _ends(one, form), _shown(one["p"], "{:.4f}")]
-            told += [_shown(one["p_holm"], "{:.4f}")] if many else []
+            cells = [_shown(one["difference"], form), _ends(one, form), _shown(one["p"], "{:.4f}")]
+            cells += [_shown(one["p_holm"], "{:.4f}")] if many else []
             counts = [str(one[key]) for key in ("wins", "losses", "ties")]
-            table.add_row(letter, _text(name), *told, *counts, _shown(one["detectable"], form.replace("+", "")))
+            table.add_row(letter, _text(name), *cells, *counts, _shown(one["detectable"], form.replace("+", "")))
     console.print(table)
     _say(
         console,
@@ -335,15 +337,15 @@ def _run_config(path: Path) -> dict[str, Any] | None:
 def _seeds(paths: Sequence[Path], configs: Sequence[dict[str, Any] | None]) -> tuple[list[int | None], list[str]]:
     """The training seeds, and in what else the runs differ; raises CompareError if one run comes twice."""
     seeds = [None if config is None else config["seed"] for config in configs]
-    known = [config for config in configs if config is not None]
-    keys = sorted({key for config in known for key in config} - {"seed"})
-    odd = [key for key in keys if any(config.get(key) != known[0].get(key) for config in known[1:])]
-    told = {seed: path for seed, path in zip(seeds, paths, strict=True) if seed is not None}
-    if not odd and len(told) < len(known):
-        twice = next(seed for seed in told if seeds.count(seed) > 1)
+    present = [config for config in configs if config is not None]
+    keys = sorted({key for config in present for key in config} - {"seed"})
+    odd = [key for key in keys if any(config.get(key) != present[0].get(key) for config in present[1:])]
+    path_of = {seed: path for seed, path in zip(seeds, paths, strict=True) if seed is not None}
+    if not odd and len(path_of) < len(present):
+        twice = next(seed for seed in path_of if seeds.count(seed) > 1)
         raise CompareError(f"two of the runs have the training seed {twice} and one configuration: they are one run")
     notes = [f"the runs differ in more than their seed: {', '.join(odd)}"] if odd else []
-    if len(known) < len(configs):
+    if len(present) < len(configs):
         notes.append("where the seed is unknown, the folder is no run's, and nothing says that it was trained apart")
     return seeds, notes
 
@@ -387,12 +389,12 @@ def _plain(value: float | None) -> str:
     return _shown(value, "{:.3g}")
 
 
-def _ends(found: Mapping[str, Any], form: str) -> str:
-    low, high = found["ci_low"], found["ci_high"]
+def _ends(interval: Mapping[str, Any], form: str) -> str:
+    low, high = interval["ci_low"], interval["ci_high"]
     return "unknown" if low is None or high is None else f"{form.format(low)} to {form.format(high)}"
 
 
-def _write(out: Path | None, found: Mapping[str, Any], console: Console) -> None:
+def _write(out: Path | None, comparison: Mapping[str, Any], console: Console) -> None:
     if out is not None:
-        replace_text(out, json.dumps(found, indent=1, allow_nan=False) + "\n")
+        replace_text(out, json.dumps(comparison, indent=1, allow_nan=False) + "\n")
         _say(console, f"written to {out}")

@@ -30,10 +30,10 @@ def webshop(folder: Path, original: int | None = None, nouns: bool = False, acce
     root, full = files[0].parent, files[0].name == ALL_PRODUCTS
     if (root / HUMAN).is_file():
         files += (root / HUMAN,)
-    facts, known = {file.name: facts_of(file) for file in files}, recorded(root)
-    standing = {name: _standing(name, found, known.get(name)) for name, found in facts.items()}
-    for name, found in facts.items():
-        print(f"{name}: {_bytes(found.size)}, sha256 {found.sha256}, {standing[name]}")
+    facts, before = {file.name: facts_of(file) for file in files}, recorded(root)
+    standing = {name: _standing(name, fact, before.get(name)) for name, fact in facts.items()}
+    for name, fact in facts.items():
+        print(f"{name}: {_bytes(fact.size)}, sha256 {fact.sha256}, {standing[name]}")
     if HUMAN not in facts:
         print(f"{HUMAN}: missing, only human goals need it ({SOURCE.format(size='all' if full else 'small')})")
     right = all(not text.startswith("differs") for text in standing.values())
@@ -52,12 +52,12 @@ def webshop(folder: Path, original: int | None = None, nouns: bool = False, acce
     return True
 
 
-def _standing(name: str, found: Facts, before: Facts | None) -> str:
-    if before is not None and before.sha256 != found.sha256:
+def _standing(name: str, facts: Facts, before: Facts | None) -> str:
+    if before is not None and before.sha256 != facts.sha256:
         return f"differs from the recorded {before.sha256}"
-    if name in KNOWN and before is None and KNOWN[name] != found.git:
+    if name in KNOWN and before is None and KNOWN[name] != facts.git:
         return f"differs from the copy in {PUBLIC_COPY}"
-    if KNOWN.get(name) == found.git:
+    if KNOWN.get(name) == facts.git:
         return f"as in {PUBLIC_COPY}"
     return "as recorded" if before else "recorded now"
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
-from manyturn.agents.evaluation.evaluate import Evaluation, held_out_guard
+from manyturn.agents.evaluation.evaluate import Evaluation, EvaluationPlan, held_out_guard
 from manyturn.agents.evaluation.evaluate import evaluate as play_panel
 from manyturn.agents.evaluation.finished_episodes import Progress
 from manyturn.agents.evaluation.remarks import invalid_reply
@@ -43,7 +43,7 @@ _QUOTED = 200  # characters of a reply that are shown below a table
 
 @dataclass(frozen=True)
 class Settings:
-    """What is asked for, besides the policy; None leaves a choice to the policy, the panel or the default.
+    """Settings of an evaluation besides the policy; None leaves the choice to the policy, the panel or the default.
 
     Attributes:
         env: an id, FILE.py:Class, or another project's, such as openenv:URL.
@@ -175,10 +175,10 @@ async def entrants_of(
 ) -> AsyncIterator[list[Entrant]]:
     """The policies of a call, loaded; in the end their engines are shut down. Takes and raises what
     ``evaluate_policies`` does."""
-    known = (*Settings.__dataclass_fields__, *SECTIONS)
+    names = (*Settings.__dataclass_fields__, *SECTIONS)
     for name in asked:
         if name not in SECTIONS:
-            raise OverrideError(unknown("option of evaluate", name, known).replace("_", "-"))
+            raise OverrideError(unknown("option of evaluate", name, names).replace("_", "-"))
     async with AsyncExitStack() as stack:
         entrants = []
         for name, policy, given, out in _asked_of_each(policies, settings, asked):
@@ -192,15 +192,15 @@ async def entrants_of(
         yield entrants
 
 
-def _in_python(policy: Any, name: str, asked: Mapping[str, Any]) -> Candidate:
-    if asked:
-        raise OverrideError(f"{next(iter(asked))} has no effect: {name} is called as it is")
+def _in_python(policy: Any, name: str, options: Mapping[str, Any]) -> Candidate:
+    if options:
+        raise OverrideError(f"{next(iter(options))} has no effect: {name} is called as it is")
     return Candidate(PythonPolicy(policy, name, code_of(policy)))
 
 
-def _loaded(policy: LoadedPolicy, asked: Mapping[str, Any]) -> Candidate:
-    if asked:
-        raise OverrideError(f"{next(iter(asked))} has no effect: {policy.word} is loaded: give it to load_policy")
+def _loaded(policy: LoadedPolicy, options: Mapping[str, Any]) -> Candidate:
+    if options:
+        raise OverrideError(f"{next(iter(options))} has no effect: {policy.word} is loaded: give it to load_policy")
     policy.rest()
     return policy.candidate
 
@@ -211,17 +211,17 @@ def show(names: Sequence[str], evaluations: Sequence[Evaluation], settings: Sett
     Args:
         names: what the policies are called.
     """
-    said = {
+    remarks = {
         name: reply_remarks(evaluation.episodes, evaluation.turns, evaluation.summary["agent"])
         for name, evaluation in zip(names, evaluations, strict=True)
     }
-    explained = [name for name, one in said.items() if one.explain_invalid]
+    explained = [name for name, one in remarks.items() if one.explain_invalid]
     if len(evaluations) == 1:
         print_summary(evaluations[0].summary, console, invalid_explained=bool(explained))
     else:
-        found = zip(names, evaluations, strict=True)
-        print_summaries({name: evaluation.summary for name, evaluation in found}, console, explained)
-    for name, one in said.items():
+        named = zip(names, evaluations, strict=True)
+        print_summaries({name: evaluation.summary for name, evaluation in named}, console, explained)
+    for name, one in remarks.items():
         for remark in one.lines:
             whose = f"{name}: " if len(evaluations) > 1 else ""
             console.print(Text(f"{whose}{remark}"), soft_wrap=True)
@@ -271,13 +271,13 @@ async def _evaluate(entrants: Sequence[Entrant], settings: Settings, quiet: bool
 
 
 def seats_of(env: str, args: Mapping[str, Any], wrappers: Wrappers, settings: Settings) -> Seats:
-    """Where the episodes of an evaluation run."""
+    """Seats in which the episodes of an evaluation run."""
     timeout = USUAL_TIMEOUT if settings.timeout is None else settings.timeout
     return open_seats(env, args, wrappers, limit=512, workers=settings.workers, timeout=timeout)
 
 
 def secrets_of(entrants: Sequence[Entrant]) -> frozenset[str]:
-    """What must not be shown of the command line, which is kept with each of them."""
+    """Parts of the command line that must not be shown; the command line is saved with each evaluation."""
     return frozenset(secret for one in entrants for secret in getattr(one.candidate.policy, "secrets", ()))
 
 
@@ -291,11 +291,13 @@ async def play(
         return await play_panel(
             seats,
             candidate.policy,
-            panel,
-            repeats=settings.repeats,
-            seed=settings.seed,
-            max_turns=candidate.max_turns,
-            label=candidate.policy.name,
+            EvaluationPlan(
+                panel,
+                repeats=settings.repeats,
+                seed=settings.seed,
+                max_turns=candidate.max_turns,
+                label=candidate.policy.name,
+            ),
             out=out,
             secrets=secrets,
             on_progress=watch,
@@ -327,7 +329,7 @@ def _asked_of_each(
 
 
 def names_of(policies: Sequence[Any]) -> list[str]:
-    """What the policies of a call are called: the words, and of functions and classes their names."""
+    """Names of the policies of a call: the words as typed; for functions and classes their names."""
     names = [_name_of(one) for one in policies]
     for name in names:
         if names.count(name) > 1:
@@ -342,7 +344,7 @@ def _name_of(policy: Any) -> str:
 
 
 def folders_of(names: Sequence[str], out: Path) -> list[Path]:
-    """Where each policy's evaluation is kept: in the folder itself if there is one policy, else in one by its name."""
+    """Folder of each policy's evaluation: the folder itself if there is one policy, else a subfolder by its name."""
     if len(names) == 1:
         return [out]
     stems = [stem_of(name) for name in names]
@@ -356,7 +358,7 @@ def folders_of(names: Sequence[str], out: Path) -> list[Path]:
 
 
 def stem_of(name: str) -> str:
-    """What the folder of a policy is called."""
+    """Folder name of a policy."""
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "policy"
 
 

@@ -1,4 +1,4 @@
-"""Which policy a word on the command line means."""
+"""Policies by the words that name them on the command line."""
 
 import difflib
 import re
@@ -125,16 +125,16 @@ def _of_a_file(word: str) -> PythonPolicy:
     file, _, name = word.rpartition(":")
     path = Path(file).resolve()
     module = load_file(path)
-    if (found := getattr(module, name, None)) is None:
-        known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
-        near = difflib.get_close_matches(name, known, n=1) or known
+    if (function := getattr(module, name, None)) is None:
+        public = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+        near = difflib.get_close_matches(name, public, n=1) or public
         raise ValueError(f"{file} has no {name!r}: " + (f"did you mean {near[0]}?" if near else "it defines nothing"))
     text = "".join(source.read_text(encoding="utf-8") for source in source_files(path))
-    return PythonPolicy(found, word, digest(text)[:8])
+    return PythonPolicy(function, word, digest(text)[:8])
 
 
 def _behind_endpoint(model: str, asked: Asked) -> Candidate:
-    from manyturn.agents.play.openai_policy import Endpoint, EndpointSampling, OpenAIPolicy
+    from manyturn.agents.play.endpoint.policy import Endpoint, EndpointSampling, OpenAIPolicy
 
     if not model:
         raise ValueError(f"which model of the endpoint? {_NAME_IT}")
@@ -249,7 +249,7 @@ def _quiet_libraries() -> None:
 
 
 def _is_path(word: str) -> bool:
-    """Whether a word that names nothing on the disk was meant to: an id of the hub is NAME or OWNER/NAME."""
+    """True if a word was meant as a path although nothing is there: an id of the hub is NAME or OWNER/NAME."""
     first, slash, _ = word.partition("/")
     return first in ("", ".", "..", "~") or word.count("/") > 1 or bool(slash and Path(first).is_dir())
 

@@ -1,4 +1,4 @@
-"""What a run will take, as a table."""
+"""Table of the time and memory that a run will take."""
 
 import json
 from collections.abc import Sequence
@@ -43,33 +43,34 @@ def plan_run(
     ):
         if wrong := [value for value in values if value is not None and value < least]:
             raise ValueError(f"--{name} {wrong[0]} is too small: give {least} or more")
-    found = measured(run, first)
-    if first is not None and first > len(found.steps):
-        raise ValueError(f"{run} has made {len(found.steps)} steps: leave --first out, or give at most that")
-    orders = sorted(set(staleness or (found.staleness, *STALENESS)))
+    measurement = measured(run, first)
+    if first is not None and first > len(measurement.steps):
+        raise ValueError(f"{run} has made {len(measurement.steps)} steps: leave --first out, or give at most that")
+    orders = sorted(set(staleness or (measurement.staleness, *STALENESS)))
     rows = [
-        plan(found, steps or found.config.steps, order, room)
+        plan(measurement, steps or measurement.config.steps, order, room)
         for order in orders
-        for room in sorted(set(places)) or [_room(found, order)]
+        for room in sorted(set(places)) or [_room(measurement, order)]
     ]
-    _show(run, found, steps or found.config.steps, rows, console or Console(highlight=False))
+    _show(run, measurement, steps or measurement.config.steps, rows, console or Console(highlight=False))
     return rows
 
 
-def _room(found: Measured, staleness: int) -> int:
+def _room(measured: Measured, staleness: int) -> int:
     """The places that the run would have in an order."""
-    episodes = len(found.steps[0].play_S)
-    return min(found.config.rollout.concurrency, episodes * (staleness + 1))
+    episodes = len(measured.steps[0].play_S)
+    return min(measured.config.rollout.concurrency, episodes * (staleness + 1))
 
 
-def _show(run: Path, found: Measured, steps: int, rows: Sequence[Planned], console: Console) -> None:
-    made, of_step = found.steps, len(found.steps[0].play_S)
+def _show(run: Path, measured: Measured, steps: int, rows: Sequence[Planned], console: Console) -> None:
+    made, of_step = measured.steps, len(measured.steps[0].play_S)
     play, env = (mean(values) for values in ([sum(s.play_S) for s in made], [s.env_seconds for s in made]))
     lines = [
-        f"{visible(str(run))}: {len(made)} steps of {of_step} episodes were looked at, {found.places} open together, "
-        + (f"in asynchronous order of staleness {found.staleness}" if found.staleness else "in synchronous order"),
-        f"before the first step {found.begin:.0f} s, of which evaluations {found.evaluation:.0f} s, which come at the "
-        "end once more",
+        f"{visible(str(run))}: {len(made)} steps of {of_step} episodes were measured, {measured.places} open together, "
+        + (
+            f"in asynchronous order of staleness {measured.staleness}" if measured.staleness else "in synchronous order"
+        ),
+        f"before the first step {measured.begin:.0f} s, {measured.evaluation:.0f} s of them evaluating, as at the end",
         "a step: "
         f"{mean(step.rollout_seconds for step in made):.2f} s to play, "
         f"{mean(step.learn_seconds for step in made):.2f} s to learn, "
@@ -83,7 +84,7 @@ def _show(run: Path, found: Measured, steps: int, rows: Sequence[Planned], conso
     for head in ("staleness", "places", "minutes", "episodes/h", "learner idle", "places idle", "environments at work"):
         table.add_column(head, justify="right")
     for row in rows:
-        mark = "*" if (row.staleness, row.places) == (found.staleness, found.places) else ""
+        mark = "*" if (row.staleness, row.places) == (measured.staleness, measured.places) else ""
         table.add_row(
             f"{row.staleness}{mark}",
             f"{row.places:,}",
@@ -100,7 +101,7 @@ def _show(run: Path, found: Measured, steps: int, rows: Sequence[Planned], conso
 
 
 def _memory(run: Path) -> list[str]:
-    """What the run's process took at most, once it has ended."""
+    """Peak memory of the run's process, after its end."""
     if not (run / "summary.json").is_file():
         return []
     summary = json.loads((run / "summary.json").read_text(encoding="utf-8"))

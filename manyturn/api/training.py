@@ -134,10 +134,10 @@ def nested(options: Mapping[str, Any]) -> dict[str, Any]:
     >>> nested({"steps": 3, "learner.lr": 0.1, "learner": {"epochs": 2}})
     {'steps': 3, 'learner': {'lr': 0.1, 'epochs': 2}}
     """
-    found: dict[str, Any] = {}
+    section: dict[str, Any] = {}
     for name, value in options.items():
-        put_option(found, name, value)
-    return found
+        put_option(section, name, value)
+    return section
 
 
 @contextmanager

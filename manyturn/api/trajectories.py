@@ -1,4 +1,4 @@
-"""What ``manyturn trajectories`` does: runs and evaluations in the formats of others, and those in folders of ours."""
+"""Import and export of trajectories: runs and evaluations in foreign formats, and foreign ones as folders of ours."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from manyturn.agents.evaluation.paired_comparison import read_evaluation
 from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.records.tables import table_in
-from manyturn.agents.trajectories import atif, chat, hub, inspect_logs, preferences, training_trace
 from manyturn.agents.trajectories.files import read_any, write_text_lines
 from manyturn.agents.trajectories.folder import write_folder
+from manyturn.agents.trajectories.formats import atif, chat, hub, inspect_logs, preferences, training_trace
 from manyturn.agents.trajectories.source import IMPORTED, about_evaluation, of_tables, read_lines
 from manyturn.agents.trajectories.trajectory import Trajectory, TrajectoryError
 from manyturn.envs.hosting.seats import open_seats
@@ -67,10 +67,10 @@ def export(
     Raises:
         TrajectoryError: there is nothing to write, or the format cannot hold it.
     """
-    found = trajectories_of(path, note)
+    trajectories = trajectories_of(path, note)
     if success:
-        found = (one for one in found if one.episode["success"])
-    chosen = islice(found, limit)
+        trajectories = (one for one in trajectories if one.episode["success"])
+    chosen = islice(trajectories, limit)
     first = next(chosen, None)
     if first is None:
         raise TrajectoryError(f"{path} has no episodes{' that reached their goal' * success}: nothing was written")
@@ -85,9 +85,9 @@ def export(
 def import_files(files: Iterable[Path], out: Path, note: Note = print) -> dict[str, Any]:
     """Read trajectories in any format that is known, and write them to a folder; returns its summary."""
     names = list(files)
-    found = [one for file in names for one in read_any(file)]
-    summary = write_folder(out, found, names[0].stem if names else "nothing")
-    note(f"{len(found)} trajectories: {out}; manyturn report {out} shows every turn")
+    trajectories = [one for file in names for one in read_any(file)]
+    summary = write_folder(out, trajectories, names[0].stem if names else "nothing")
+    note(f"{len(trajectories)} trajectories: {out}; manyturn report {out} shows every turn")
     return summary
 
 
@@ -98,8 +98,10 @@ def trajectories_of(path: Path, note: Note) -> Iterator[Trajectory]:
     if (path / "config.toml").is_file():
         return _of_run(path, note)
     evaluated = read_evaluation(path)
-    told = evaluated.summary
-    about = about_evaluation(told, _instructions(told["env"], told["args"], told["wrappers"], told["agent"], note))
+    summary = evaluated.summary
+    about = about_evaluation(
+        summary, _instructions(summary["env"], summary["args"], summary["wrappers"], summary["agent"], note)
+    )
     return iter(of_tables(table_in(evaluated.folder, "episodes"), table_in(evaluated.folder, "turns"), None, about))
 
 

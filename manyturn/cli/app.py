@@ -11,8 +11,9 @@ from typing import Annotated, Any
 from cyclopts import App, Group, Parameter
 
 import manyturn
+from manyturn.cli.commands.audit import credit_audit
 from manyturn.cli.commands.containers import containers_app, images_app
-from manyturn.cli.commands.envs import check, data_app, envs, new_env, panel_app, play, shop
+from manyturn.cli.commands.envs import check, data_app, envs, new_env, panel_app, play
 from manyturn.cli.commands.export import export
 from manyturn.cli.commands.host import host, sampler
 from manyturn.cli.commands.serve import serve
@@ -43,7 +44,8 @@ for group, commands in {
     for command in commands:
         command.group = (group,)
         app.command(command)
-for command in (envs, new_env, check, play, shop, serve, host, sampler, export):
+app.command(credit_audit, group=POLICIES)
+for command in (envs, new_env, check, play, serve, host, sampler, export):
     app.command(command, group=ENVIRONMENTS)
 Overrides = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
 TASKS, PLAYING, SUITE = (  # sections of a long help
@@ -220,8 +222,8 @@ def evaluate(
         return
     if only or require:
         raise ValueError(f"--{'only' if only else 'require'} has no effect without --suite: add --suite v1")
-    found = exit_codes.run(evaluate_policies(policies, settings, options))
-    show(names_of(policies), found, settings, Console())
+    evaluations = exit_codes.run(evaluate_policies(policies, settings, options))
+    show(names_of(policies), evaluations, settings, Console())
 
 
 @app.command(group=POLICIES)
@@ -392,10 +394,10 @@ def _resume(run: Path, words: tuple[str, ...], others: bool, accept_config: bool
     from manyturn.terminal.overrides import parse_overrides
     from manyturn.trainers.record.run_folder import read_config
 
-    asked = parse_overrides(words)
-    if others or asked.keys() - {"steps"}:
+    options = parse_overrides(words)
+    if others or options.keys() - {"steps"}:
         raise ValueError("--resume continues a run as it was configured: give no other options than --steps N")
-    steps = asked.get("steps")
+    steps = options.get("steps")
     if steps is not None and (not isinstance(steps, int) or isinstance(steps, bool)):
         raise ValueError(f"--steps {steps}: a number of steps is wanted, such as --steps 40")
     shown = read_config(run) if steps is None else read_config(run).model_copy(update={"steps": steps})

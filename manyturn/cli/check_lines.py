@@ -1,4 +1,4 @@
-"""What the terminal shows of ``manyturn check``: a line for each finding, as soon as it is known."""
+"""Lines of ``manyturn check`` on the terminal: one per finding, printed as it comes."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -15,7 +15,6 @@ from rich.text import Text
 from manyturn.cli.machine import Diagnosis, folders, hardware, hub
 
 _EXTRAS = {
-    "parquet": "tables as Parquet files, such as those of runs",
     "train": "training, and models as policies",
     "tensorboard": "the logger tensorboard",
     "trackio": "the logger trackio",
@@ -52,7 +51,7 @@ def examine(folder: Path = Path(".")) -> list[Diagnosis]:
         return [Diagnosis("problem", "manyturn", f"is not installed, so its needs are unknown: {fix}")]
     requires = importlib.metadata.requires("manyturn") or []
     installed = [*dependencies(requires), *extras(requires)]
-    if any(found.text.startswith(_ABSENT) for found in installed):
+    if any(diagnosis.text.startswith(_ABSENT) for diagnosis in installed):
         installed.append(Diagnosis("ok", "extras", f"{_pip([shlex.quote('manyturn[NAME]')])} installs one by its name"))
     return [python(about["Requires-Python"]), *installed, *hardware(), *engines(installed), *folders(folder), hub()]
 
@@ -61,14 +60,16 @@ def print_findings(findings: Iterable[Diagnosis], console: Console) -> bool:
     """Print a line for each; returns whether there was no problem."""
     findings, styles = list(findings), {"ok": "green", "note": "yellow", "problem": "bold red"}
     width = max(len(finding.subject) for finding in findings)
-    for found in findings:
-        line = Text.assemble((f"{found.status:8}", styles[found.status]), f"{found.subject:{width}}  {found.text}")
+    for diagnosis in findings:
+        line = Text.assemble(
+            (f"{diagnosis.status:8}", styles[diagnosis.status]), f"{diagnosis.subject:{width}}  {diagnosis.text}"
+        )
         console.print(line, soft_wrap=True)
     return all(finding.status != "problem" for finding in findings)
 
 
 def within(version: str, ranges: str) -> bool:
-    """Whether a version is in ranges such as ``>=1.2,<1.5``.
+    """True if a version lies in ranges such as ``>=1.2,<1.5``.
 
     The packaging library knows more about versions, but a doctor has to work where libraries are missing.
 
@@ -111,8 +112,8 @@ def python(ranges: str | None) -> Diagnosis:
 
 
 def _look(needs: Iterable[tuple[str, str]], version: Version) -> tuple[list[str], list[str], list[str]]:
-    """What is there as it should be, what is not (in words), and what pip should install."""
-    good, bad, wanted = [], [], []
+    """Packages that are fine, those that are not (in words), and the ones that pip should install."""
+    good, bad, requirements = [], [], []
     for name, ranges in needs:
         try:
             there = version(name)
@@ -123,41 +124,41 @@ def _look(needs: Iterable[tuple[str, str]], version: Version) -> tuple[list[str]
                 good.append(f"{name} {there}")
                 continue
             bad.append(f"{name} {there} is outside {ranges}")
-        wanted.append(shlex.quote(f"{name}{ranges}"))
-    return good, bad, wanted
+        requirements.append(shlex.quote(f"{name}{ranges}"))
+    return good, bad, requirements
 
 
 def dependencies(requires: Iterable[str], version: Version = importlib.metadata.version) -> list[Diagnosis]:
-    """What manyturn cannot do without."""
-    found = []
+    """Findings about the base dependencies."""
+    diagnoses = []
     for need in _needs(requires, None):
-        good, bad, wanted = _look([need], version)
-        found += [Diagnosis("ok", line.split()[0], f"{line.split()[1]} ({need[1]})") for line in good]
-        found += [Diagnosis("problem", need[0], f"{line}: {_pip(wanted)}") for line in bad]
-    return found
+        good, bad, requirements = _look([need], version)
+        diagnoses += [Diagnosis("ok", line.split()[0], f"{line.split()[1]} ({need[1]})") for line in good]
+        diagnoses += [Diagnosis("problem", need[0], f"{line}: {_pip(requirements)}") for line in bad]
+    return diagnoses
 
 
 def extras(requires: Iterable[str], version: Version = importlib.metadata.version) -> list[Diagnosis]:
-    """What is installed on request."""
-    requires, found = list(requires), []
+    """Findings about the extras."""
+    requires, diagnoses = list(requires), []
     for extra in dict.fromkeys(re.findall(r"extra\s*==\s*['\"]([\w-]+)['\"]", "\n".join(requires))):
-        good, bad, wanted = _look(_needs(requires, extra), version)
+        good, bad, requirements = _look(_needs(requires, extra), version)
         use = f" ({_EXTRAS[extra]})" if extra in _EXTRAS else ""
-        text = f"{'; '.join(bad)}{use}: {_pip(wanted)}" if bad else f"{', '.join(good)}{use}"
+        text = f"{'; '.join(bad)}{use}: {_pip(requirements)}" if bad else f"{', '.join(good)}{use}"
         if len(good) < len(bad) and all(line.endswith(_MISSING) for line in bad):  # the rest came with others
             text = f"{_ABSENT}{use}"
-        found.append(Diagnosis("note" if bad else "ok", f"extra {extra}", text))
-    return found
+        diagnoses.append(Diagnosis("note" if bad else "ok", f"extra {extra}", text))
+    return diagnoses
 
 
-def _pip(wanted: Iterable[str]) -> str:
-    return f"{shlex.quote(sys.executable)} -m pip install {' '.join(wanted)}"
+def _pip(requirements: Iterable[str]) -> str:
+    return f"{shlex.quote(sys.executable)} -m pip install {' '.join(requirements)}"
 
 
 def engines(installed: Iterable[Diagnosis]) -> list[Diagnosis]:
-    """What can compute replies here, given the findings about extras."""
-    whole = {found.subject.removeprefix("extra ") for found in installed if found.status == "ok"}
-    found = []
+    """Engines that can compute replies here, given the findings about extras."""
+    whole = {diagnoses.subject.removeprefix("extra ") for diagnoses in installed if diagnoses.status == "ok"}
+    diagnoses = []
     for name, needs, use in (
         ("scripted", (), "the policies expert and random"),
         ("openai", (), "openai:MODEL, any endpoint that speaks its protocol"),
@@ -168,10 +169,10 @@ def engines(installed: Iterable[Diagnosis]) -> list[Diagnosis]:
         if name == "openai" and not missing and not os.environ.get("OPENAI_BASE_URL"):
             use += "; set OPENAI_BASE_URL to its address, such as http://127.0.0.1:8000/v1"
         text = f"cannot be used: see extra {' and extra '.join(missing)}" if missing else use
-        found.append(Diagnosis("note" if missing else "ok", f"engine {name}", text))
+        diagnoses.append(Diagnosis("note" if missing else "ok", f"engine {name}", text))
     if "train" in whole:
-        found += _vllm()
-    return found
+        diagnoses += _vllm()
+    return diagnoses
 
 
 def _vllm() -> list[Diagnosis]:

@@ -1,4 +1,4 @@
-"""What this machine offers to training: cores, memory, GPUs, disk, and which sizes of model fit."""
+"""Machine facts for training: cores, memory, GPUs, disk, and the model sizes that fit."""
 
 import os
 import shutil
@@ -41,33 +41,33 @@ class Diagnosis:
 def hardware() -> list[Diagnosis]:
     """Cores, memory, GPUs, and what fits."""
     memory, free = main_memory()
-    found = [
+    diagnoses = [
         Diagnosis("ok", "cpu", f"{_cores()} cores"),
         Diagnosis("ok", "memory", f"{size(memory)}, {size(free)} free"),
     ]
     gpu, gpu_memory = _gpus()
-    found += gpu
+    diagnoses += gpu
     on_gpu = gpu_memory is not None
     room = gpu_memory if gpu_memory is not None else memory
-    return found + [fits(name, count, room, on_gpu, kept) for name, count, kept in _MODELS]
+    return diagnoses + [fits(name, count, room, on_gpu, per_token) for name, count, per_token in _MODELS]
 
 
-def fits(name: str, parameters: int, memory: float, on_gpu: bool, kept: int) -> Diagnosis:
-    """Whether a model can be trained in so much memory; weights, gradients and AdamW's two moments are float32.
+def fits(name: str, parameters: int, memory: float, on_gpu: bool, per_token: int) -> Diagnosis:
+    """True if a model can be trained in this much memory; weights, gradients and AdamW's two moments are float32.
 
     Args:
         memory: bytes.
         on_gpu: the engine draws with a bfloat16 copy there, and LoRA keeps the frozen weights in bfloat16.
         kept: numbers in the keys and values of a token.
     """
-    whole, adapters = (training_bytes(parameters, trained, on_gpu) for trained in (parameters, 0))
+    whole, adapters = (training_bytes(parameters, trained, on_gpu=on_gpu) for trained in (parameters, 0))
     what = f"training takes {size(whole)} ({whole / parameters:.0f} bytes a parameter) and activations"
     where = f"{size(memory)} of {'GPU memory' if on_gpu else 'memory'}"
     if whole <= _ROOM * memory:
-        return Diagnosis("ok", f"fits {name}", f"{what}: fits in {where}{_beside(memory, whole, on_gpu, kept)}")
+        return Diagnosis("ok", f"fits {name}", f"{what}: fits in {where}{_beside(memory, whole, on_gpu, per_token)}")
     if adapters <= _ROOM * memory:
         fix = f"--learner.lora_rank 16 keeps {size(adapters)} of frozen weights instead"
-        fix += _beside(memory, adapters, on_gpu, kept)
+        fix += _beside(memory, adapters, on_gpu, per_token)
         fix += f"; with learner.lora_layers, up to {size(_STATES)} more of hidden states (learner.states_gb)"
         if on_gpu and (there := whole - MOMENTS_BYTES * parameters) <= _ROOM * memory:
             fix += f"; or --learner.offload_optimizer true keeps {size(there)} there, the moments in main memory"
@@ -75,10 +75,10 @@ def fits(name: str, parameters: int, memory: float, on_gpu: bool, kept: int) -> 
     return Diagnosis("note", f"fits {name}", f"{what}: too much for {where}, with LoRA too; take a larger machine")
 
 
-def _beside(memory: float, training: float, on_gpu: bool, kept: int) -> str:
-    """How many episodes the engine can keep, beside what training keeps."""
-    episode = _EPISODE * kept * (2 if on_gpu else 4)
-    count = int(cache_room(memory, training, on_gpu) // episode)
+def _beside(memory: float, training: float, on_gpu: bool, per_token: int) -> str:
+    """Number of episodes that fit in the engine's memory next to training."""
+    episode = _EPISODE * per_token * (2 if on_gpu else 4)
+    count = int(cache_room(memory, training, on_gpu=on_gpu) // episode)
     return f", with keys and values of {count:,} episodes of {_EPISODE} tokens"
 
 
@@ -101,8 +101,8 @@ def _gpus() -> tuple[list[Diagnosis], float | None]:
                 cards = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
                 lines = [f"cuda:{i} {card.name}, {size(card.total_memory)}" for i, card in enumerate(cards)]
                 used = ["device = 'auto' takes it", *["not used: one process learns on one device"] * (len(cards) - 1)]
-                told = [Diagnosis("ok", "gpu", f"{line}; {use}") for line, use in zip(lines, used, strict=True)]
-                return told, float(cards[0].total_memory)
+                diagnoses = [Diagnosis("ok", "gpu", f"{line}; {use}") for line, use in zip(lines, used, strict=True)]
+                return diagnoses, float(cards[0].total_memory)
     except (ImportError, OSError, RuntimeError) as error:
         return [Diagnosis("note", "gpu", f"torch fails to say, install it again: {' '.join(str(error).split())}")], None
     if Path("/dev/nvidia0").exists():
@@ -142,7 +142,7 @@ def folders(folder: Path) -> Iterable[Diagnosis]:
 
 
 def hub() -> Diagnosis:
-    """Whether models may be downloaded."""
+    """True if models may be downloaded."""
     # huggingface_hub reads both variables, in this way
     wish = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE") or ""
     if wish.upper() in ("1", "ON", "YES", "TRUE"):

@@ -61,9 +61,9 @@ def find_task(host: Host, task_id: str) -> Task:
     """The task with this id, in any split; raises ValueError with an id that would do."""
     for split in host.splits:
         tasks = host.tasks(split)
-        finder = getattr(tasks, "find", None) or {known.id: known for known in tasks}.get
-        if (found := finder(task_id)) is not None:
-            return found
+        finder = getattr(tasks, "find", None) or {each.id: each for each in tasks}.get
+        if (task := finder(task_id)) is not None:
+            return task
     example = host.tasks(host.splits[0])[0].id
     raise ValueError(f"{host.name} has no task {task_id!r}; an id looks like {example!r}")
 
@@ -133,7 +133,7 @@ class _Game:
         self.say(self._step.observation)
 
     def answer(self, line: str) -> None:
-        """What one line of the person brings."""
+        """Effect of one line typed by the person."""
         word, _, rest = line.strip().partition(" ")
         meta = {"?": self._list, "!": self._hint, "!!": self._expert, ":undo": self._undo, ":state": self._state}
         if not word:

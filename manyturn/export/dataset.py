@@ -57,17 +57,17 @@ def rows_of(host: Host, panels: Mapping[str, Panel], begun: bool = True) -> Rows
     Raises:
         EnvError: a task cannot be begun.
     """
-    told = [{"role": "system", "content": host.instructions}] if host.instructions else []
-    found: dict[str, list[dict[str, Any]]] = {}
+    system = [{"role": "system", "content": host.instructions}] if host.instructions else []
+    rows: dict[str, list[dict[str, Any]]] = {}
     for split, panel in panels.items():
-        found[split] = []
+        rows[split] = []
         for task in panel.find(host.tasks(split)):
             seed = episode_seed(task)
             read = {"role": "user", "content": host.reset(task, seed).observation if begun else ""}
             about = {"task": task.id, "split": split, "content": task.content, "seed": seed}
             labels = {"difficulty": task.difficulty, "tags": list(task.tags)}
-            found[split].append({"prompt": [*told, read], **about, **labels})
-    return found
+            rows[split].append({"prompt": [*system, read], **about, **labels})
+    return rows
 
 
 def write_dataset(out: Path, env: str, panels: Mapping[str, Panel], rows: Rows) -> None:

@@ -52,7 +52,7 @@ def export(
         raise ValueError(f"{env} is another project's: export it there, or an environment of ours")
     if not _PLAIN.fullmatch(portable_name(env)):
         raise ValueError(f"{env!r} would stand in code: give the file a name of letters, digits, dots and dashes")
-    kept = plain_wrappers(wrappers)
+    plain = plain_wrappers(wrappers)
     host = Host(env, args, wrappers)
     try:
         if len(host.roles) > 1:
@@ -63,7 +63,7 @@ def export(
             split: make_panel(tasks, env, split, limit, args) for split in host.splits if (tasks := _of(host, split))
         }
         if as_ == "harbor":
-            _write_harbor(out, host, panels, kept)
+            _write_harbor(out, host, panels, plain)
             return panels
         # TRL adds the first observation itself, to the last message.
         rows = {} if as_ == "verifiers" else rows_of(host, panels, begun=as_ != "trl")
@@ -79,7 +79,7 @@ def export(
         code.mkdir(exist_ok=True)
         shutil.copy(env.rpartition(":")[0], code)
         there = (code / there).relative_to(folder).as_posix()
-    world = {"env": there, "args": dict(args or {}), "wrappers": kept, "version": manyturn.__version__}
+    world = {"env": there, "args": dict(args or {}), "wrappers": plain, "version": manyturn.__version__}
     _write(folder / WORLD, json.dumps(world, indent=1) + "\n")
     for split, panel in panels.items():
         panel.save(folder / f"{split}{PANEL}")

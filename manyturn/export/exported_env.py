@@ -1,4 +1,4 @@
-"""What ``manyturn export`` wrote: an environment's name, its arguments, and a panel of tasks for each split."""
+"""Exported environment: its name, its arguments, and a panel of tasks for each split."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ class Exported:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """What the folder has. Raises OSError, or ValueError if it is no export."""
+        """Load an exported folder. Raises OSError, or ValueError if it is no export."""
         try:
             plain = json.loads((folder / WORLD).read_text(encoding="utf-8"))
             return cls(folder, plain["env"], plain["args"], plain["wrappers"])
@@ -52,7 +52,7 @@ class Exported:
 
     @cached_property
     def instructions(self) -> str:
-        """What the agent is told once."""
+        """Instructions that the agent reads once."""
         host = Host(self.name, self.args)
         try:
             return host.instructions
@@ -88,5 +88,5 @@ def _tasks(folder: Path, split: str) -> dict[str, Task]:
 
 
 def episode_seed(task: Task) -> int:
-    """What decides all that is random in the episodes of a task, so that its attempts meet the same world."""
+    """Seed of the episodes of a task, so that all attempts meet the same world."""
     return seed_of("exported", task.id) >> 32

@@ -31,7 +31,7 @@ schema_version = "1.4"
 
 [task]
 name = "manyturn/{name}"
-description = "A fault in a program: {env} of manyturn {version}"
+description = "A bug in a program: {env} of manyturn {version}"
 
 [metadata]
 task = {task}
@@ -47,9 +47,9 @@ memory_mb = 1024
 timeout_sec = {seconds:.1f}
 """
 _INSTRUCTION = """\
-A program in /workspace has a fault. Find it, and fix it in the program's source files. There is no network. Tests
-say whether the fault is gone: those that fail must pass, those that pass must still pass. They run on a clean copy
-with your changes of source files; changes of tests and settings do not count.
+A program in /workspace has a bug. Find it, and fix it in the program's source files. There is no network. Tests
+decide whether the bug is fixed: failing tests must pass, and passing tests must still pass. They run on a clean copy
+with your changes to source files; changes to tests and settings do not count.
 
 {text}
 """
@@ -113,8 +113,8 @@ def write_tasks(out: Path, host: Host, panels: Mapping[str, Panel]) -> None:
     for split, panel in panels.items():
         for task in panel.find(host.tasks(split)):
             _write_task(out / split / _name(task), task, played.problem_of(task), about, outcomes)
-    told = ", ".join(f"{value:g} where {what}" for value, what in zip(outcomes.values(), _MEANT, strict=True))
-    words = {**about, "first": next(iter(panels)), "table": panel_table(panels), "panel": PANEL, "outcomes": told}
+    meanings = ", ".join(f"{value:g} where {what}" for value, what in zip(outcomes.values(), _MEANT, strict=True))
+    words = {**about, "first": next(iter(panels)), "table": panel_table(panels), "panel": PANEL, "outcomes": meanings}
     (out / "README.md").write_text(_README.format(**words), encoding="utf-8")
 
 
@@ -150,7 +150,7 @@ def _write_task(
 
 
 def _graded(problem: Problem, outcomes: Mapping[str, float]) -> dict[str, Any]:
-    """What a folder's grader has to know."""
+    """Facts that a folder's grader needs."""
     ids = (*problem.fail_to_pass, *problem.pass_to_pass)
     above = {path.rpartition("/")[0] for path in problem.files}
     folders = {"", *(folder[:end] for folder in above for end in (*_slashes(folder), len(folder)))}

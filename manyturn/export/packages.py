@@ -1,4 +1,4 @@
-"""What makes a folder a package of another project: the texts of its files, by project."""
+"""Packages in the form of other projects: the texts of their files, by project."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +10,7 @@ from manyturn.export.dataset import panel_table
 
 
 class Package(NamedTuple):
-    """How a project wants a package.
+    """Package layout of another project.
 
     Attributes:
         host: the project's name.

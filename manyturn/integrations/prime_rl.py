@@ -74,8 +74,8 @@ def token_credit(traces: Sequence[Any], credit: CreditConfig, memory: Memory) ->
 
 def trace_rollout(trace: Any) -> Rollout:
     """A trace as a rollout, whose group is its agent."""
-    told = dict(trace.info.get(INFO, {"rewards": trace.reward}))
-    if unknown := sorted(told.keys() - FIELDS):
+    fields = dict(trace.info.get(INFO, {"rewards": trace.reward}))
+    if unknown := sorted(fields.keys() - FIELDS):
         raise ValueError(f"trace.info['{INFO}'] has {unknown[0]!r}: there are {', '.join(sorted(FIELDS))}")
     tokens = [sum(node.mask) for node in trace.nodes if any(node.mask)]
-    return Rollout(**{"group": trace.agent.name, "rewards": trace.reward, **told, "tokens": tokens})
+    return Rollout(**{"group": trace.agent.name, "rewards": trace.reward, **fields, "tokens": tokens})

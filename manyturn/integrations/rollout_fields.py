@@ -1,4 +1,4 @@
-"""What credit has to be told of an episode that was played here, in the form that the adapters of trainers read."""
+"""Fields of a played episode that credit needs, in the form that the adapters of trainers read."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -43,8 +43,8 @@ class ExportedEnv(BaseTextEnv):
         """The first messages, which are also the row's prompt."""
         self.turns, self._invalid, self._turns = 0, 0, []
         self._last = self._host.reset(self._task, self._seed)
-        told = [{"role": "system", "content": self._told}] if self._told else []
-        return [*told, {"role": "user", "content": self._last.observation}], {"task": self._task.id}
+        system = [{"role": "system", "content": self._told}] if self._told else []
+        return [*system, {"role": "user", "content": self._last.observation}], {"task": self._task.id}
 
     def step(self, action: str) -> dict[str, Any]:
         """One turn. The generator's own limit of turns truncates. Raises EnvError."""
@@ -67,9 +67,9 @@ class ExportedEnv(BaseTextEnv):
 
     def get_metrics(self) -> dict[str, Any]:
         """Figures of the episode, and its turns. SkyRL takes means of numbers, and leaves the turns as they are."""
-        known: dict[str, Any] = {"turns": self.turns, "invalid": self._invalid, **self._last.measures}
-        known |= {"credit": told(self._turns)} if self._turns else {}
-        return known if self._last.success is None else known | {"success": float(self._last.success)}
+        metrics: dict[str, Any] = {"turns": self.turns, "invalid": self._invalid, **self._last.measures}
+        metrics |= {"credit": told(self._turns)} if self._turns else {}
+        return metrics if self._last.success is None else metrics | {"success": float(self._last.success)}
 
     def close(self) -> None:
         self._host.close()

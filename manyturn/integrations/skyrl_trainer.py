@@ -119,28 +119,30 @@ def credit_trainer(parent: type[Any]) -> type[Any]:
             return data
 
         def compute_advantages_and_returns(self, data: Any) -> Any:
-            estimator, told = _registry().get(NAME), data.metadata.pop(COLUMN)
-            mask_ET = data["loss_mask"][: len(told)].cpu().numpy()
-            rows = zip(data.metadata["uids"][: len(told)], mask_ET, told, strict=True)  # the rest is SkyRL's padding
+            estimator, column = _registry().get(NAME), data.metadata.pop(COLUMN)
+            mask_ET = data["loss_mask"][: len(column)].cpu().numpy()
+            rows = zip(
+                data.metadata["uids"][: len(column)], mask_ET, column, strict=True
+            )  # the rest is SkyRL's padding
             estimator.told = Told([_rollout(*row) for row in rows], mask_ET)
             try:
                 data = super().compute_advantages_and_returns(data)
             finally:
                 estimator.told = None
-            data["loss_mask"][: len(told)] = torch.as_tensor(estimator.learnt_ET).to(data["loss_mask"])
+            data["loss_mask"][: len(column)] = torch.as_tensor(estimator.learnt_ET).to(data["loss_mask"])
             return data
 
     return CreditTrainer
 
 
 def lacks(trainer: type[Any]) -> str | None:
-    """What a version of SkyRL's trainer lacks; None if credit for tokens has its place in it."""
+    """Missing feature of this SkyRL trainer version; None if it takes credit for tokens."""
     for method, words, lack in (
         ("convert_to_training_input", '"uids"', "does not name the groups of a batch"),
         ("compute_advantages_and_returns", 'index=data.metadata["uids"]', "gives its estimators no groups"),
     ):
-        found = getattr(trainer, method, None)
-        if found is None or words not in inspect.getsource(found):
+        function = getattr(trainer, method, None)
+        if function is None or words not in inspect.getsource(function):
             return lack
     return None
 
@@ -159,18 +161,18 @@ def _unfit(cfg: Any) -> str | None:
 
 
 def _told(output: Mapping[str, Any], uids: Sequence[str]) -> list[dict[str, Any]]:
-    told = [(one or {}).get(COLUMN) for one in output.get("env_metrics") or [None] * len(uids)]
-    found = [dict[str, Any](one) for one in told if one is not None]
-    if len(found) < len(uids):
+    columns = [(one or {}).get(COLUMN) for one in output.get("env_metrics") or [None] * len(uids)]
+    present = [dict[str, Any](one) for one in columns if one is not None]
+    if len(present) < len(uids):
         raise ValueError(
             f"the environment says nothing of its turns: export it with manyturn, or return {COLUMN!r} from its "
             "get_metrics, with rewards and anchors of each turn"
         )
-    return found
+    return present
 
 
-def _rollout(group: Any, mask_T: Any, told: dict[str, Any]) -> Rollout:
-    return Rollout(**({"group": group} | ({} if "tokens" in told else {"mask": mask_T}) | told))
+def _rollout(group: Any, mask_T: Any, fields: dict[str, Any]) -> Rollout:
+    return Rollout(**({"group": group} | ({} if "tokens" in fields else {"mask": mask_T}) | fields))
 
 
 def _registry() -> Any:

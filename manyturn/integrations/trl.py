@@ -44,7 +44,7 @@ UNFIT = {
 
 
 def episode_return(rollout: Sequence[Rollout] | None = None, **_: Any) -> list[float | None]:
-    """What each rollout earned, as TRL's logs show it; None where it could not be scored.
+    """Return of each rollout, as TRL's logs show it; None where it could not be scored.
 
     >>> episode_return([Rollout(group=0, rewards=[0.5, 1.0]), Rollout(group=0, rewards=[None])])
     [1.5, None]
@@ -92,7 +92,7 @@ class CreditGRPOTrainer(GRPOTrainer):  # pyright: ignore[reportGeneralTypeIssues
         self.credit_memory: Memory = {}
 
     def _play(self, prompts: list[Any], trainer: Any) -> dict[str, Any]:
-        """What ``rollout_func`` plays. A model whose activations are computed twice, TRL's default, keeps no cache, and
+        """Play the episodes of a step. A model that recomputes its activations, TRL's default, keeps no cache, and
         its ``generate`` then sees nothing but the last token. So that is off meanwhile, as in TRL's own rollouts."""
         if self.use_vllm:
             return self._plays(prompts, trainer)
@@ -134,7 +134,7 @@ class CreditGRPOTrainer(GRPOTrainer):  # pyright: ignore[reportGeneralTypeIssues
         return output
 
     def _generations(self) -> int:
-        """How often this run plays."""
+        """Number of times that this run plays."""
         batches = self.state.max_steps * self.args.gradient_accumulation_steps
         return math.ceil(batches / (self.args.steps_per_generation * self.num_iterations))
 
@@ -142,10 +142,10 @@ class CreditGRPOTrainer(GRPOTrainer):  # pyright: ignore[reportGeneralTypeIssues
         return self.accelerator.reduce(values, reduction="sum")
 
     def _get_per_token_logps_and_entropies(self, *arguments: Any, **options: Any) -> Any:
-        found = super()._get_per_token_logps_and_entropies(*arguments, **options)
+        output = super()._get_per_token_logps_and_entropies(*arguments, **options)
         if self._entropy_term is not None and options.get("compute_entropy"):
-            self._entropy_BT = found[1]
-        return found
+            self._entropy_BT = output[1]
+        return output
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> Any:
         loss = super()._compute_loss(model, inputs)
@@ -188,7 +188,7 @@ class CreditGRPOTrainer(GRPOTrainer):  # pyright: ignore[reportGeneralTypeIssues
 
 
 def lacks(trainer: type) -> str | None:
-    """What a version of TRL's trainer lacks; None if credit for tokens has its place in it."""
+    """Missing feature of this TRL trainer version; None if it takes credit for tokens."""
     if "rollout_func" not in inspect.signature(trainer).parameters:
         return "takes no rollout_func"
     for method, words, lack in (
@@ -197,8 +197,8 @@ def lacks(trainer: type) -> str | None:
         ("_compute_loss", "advantages.dim()", "knows one advantage for each completion only"),
         ("_compute_loss", "compute_entropy=True", "computes no entropies"),
     ):
-        found = getattr(trainer, method, None)
-        if found is None or words not in inspect.getsource(found):
+        function = getattr(trainer, method, None)
+        if function is None or words not in inspect.getsource(function):
             return lack
     return None
 

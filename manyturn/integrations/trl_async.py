@@ -30,7 +30,7 @@ class ModelCall(NamedTuple):
 
 
 class TurnSamples(NamedTuple):
-    """What is queued.
+    """Rows in the queue.
 
     Attributes:
         samples: TRL's ``RolloutSample``, one for each turn that is learnt from, in the order of rollouts and turns.
@@ -69,27 +69,27 @@ def turn_samples(
         raise ValueError(f"{credit.needs['value']} learns a critic, and TRL has none: take another, such as gigpo")
     for number, (rollout, own) in enumerate(zip(rollouts, calls, strict=True)):
         _check(number, rollout, own)
-    told = [
+    fields = [
         replace(rollout, tokens=[len(call.reply) for call in own], mask=None)
         for rollout, own in zip(rollouts, calls, strict=True)
     ]
-    earned = credit_rollouts(told, credit, memory or {})
+    earned = credit_rollouts(fields, credit, memory or {})
     if earned.token_T is not None:
         raise ValueError(
             f"{credit.advantage.name} tells the tokens of a turn apart, and a row of TRL's has one advantage: take one "
             "of turns, such as gigpo, or CreditGRPOTrainer"
         )
     sample, learnt_K = _sample_class(), earned.kept_E[earned.batch.episode_K] & earned.batch.scorable_K
-    numbers = {group: first_group + number for number, group in enumerate(dict.fromkeys(one.group for one in told))}
-    found = []
+    numbers = {group: first_group + number for number, group in enumerate(dict.fromkeys(one.group for one in fields))}
+    rows = []
     for turn, (episode, place) in enumerate(
         (episode, place) for episode, own in enumerate(calls) for place in range(len(own))
     ):
         if learnt_K[turn]:
             advantage = float(earned.advantage_K[turn])
-            group = numbers[told[episode].group]
-            found.append(_row(sample, calls[episode][place], advantage, version, group, told[episode]))
-    return TurnSamples(found, dict(earned.memory), dict(earned.diagnostics))
+            group = numbers[fields[episode].group]
+            rows.append(_row(sample, calls[episode][place], advantage, version, group, fields[episode]))
+    return TurnSamples(rows, dict(earned.memory), dict(earned.diagnostics))
 
 
 def _check(number: int, rollout: Rollout, own: Sequence[ModelCall]) -> None:
@@ -104,12 +104,12 @@ def _check(number: int, rollout: Rollout, own: Sequence[ModelCall]) -> None:
 
 
 def _row(sample: type, call: ModelCall, advantage: float, version: int, group: int, rollout: Rollout) -> Any:
-    said = [0] * len(call.prompt) + [1] * len(call.reply)
+    mask = [0] * len(call.prompt) + [1] * len(call.reply)
     return sample(
         prompt=[],
         completion=[],
         input_ids=np.array([*call.prompt, *call.reply], np.int64),
-        completion_mask=np.array(said, np.int64),
+        completion_mask=np.array(mask, np.int64),
         old_log_probs=np.array([0.0] * len(call.prompt) + list(call.logprobs), np.float32),
         advantage=advantage,
         model_version=version,

@@ -78,7 +78,7 @@ class ToolEnvironment:
         return self._told(lambda host: host.step(str(action).strip()))
 
     def get_reward(self) -> float | None:
-        """What the episode has earned, also if it was cut off; None if that is not known."""
+        """Return of the episode, also if it was truncated; None if it cannot be scored."""
         return None if math.isnan(self._return) else self._return
 
     def _told(self, ask: Callable[[Host], Answer]) -> str:

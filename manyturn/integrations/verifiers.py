@@ -49,7 +49,7 @@ class EpisodeTask(vf.Task[EpisodeData, vf.State, vf.TaskConfig]):
 
 
 class PanelTasksetConfig(vf.TasksetConfig):
-    """Which tasks: ``--env.taskset.split test``."""
+    """Options of the tasks: ``--env.taskset.split test``."""
 
     split: str = "train"
 
@@ -80,7 +80,7 @@ class PanelTaskset(vf.Taskset[EpisodeTask, PanelTasksetConfig]):
 
 
 class EpisodeEnvConfig(vf.EnvConfig):
-    """Who plays, and where episodes run: ``--env.workers 4``."""
+    """Options of playing: ``--env.workers 4``."""
 
     player: vf.AgentConfig = vf.AgentConfig(runtime=SubprocessConfig())  # it only talks, so it needs no sandbox
     workers: int = 2
@@ -113,12 +113,12 @@ class EpisodeEnv(vf.Env[EpisodeEnvConfig]):
     async def run(self, task: EpisodeTask, agents: Any) -> None:
         """Play to the end, or until verifiers ends it."""
         assert self._seats is not None
-        known = self.taskset.known.get(task.data.id)
-        if known is None or known.content != task.data.content:
+        task_row = self.taskset.known.get(task.data.id)
+        if task_row is None or task_row.content != task.data.content:
             raise ValueError(f"task {task.data.id} is none of the split {self.taskset.config.split} of this export")
         turns = list[PlayedTurn]()
         async with self._seats.take() as seat:
-            step = await seat.reset(known, task.data.seed)
+            step = await seat.reset(task_row, task.data.seed)
             async with agents.player.interaction(task) as talk:
                 while not step.ended:
                     segment = await talk.turn(step.observation)
@@ -166,7 +166,7 @@ def _plain(turn: PlayedTurn) -> dict[str, Any]:
 
 @cache
 def _trust() -> ssl.SSLContext:
-    """Whom to trust, read once in a process: it takes longer than many a reply."""
+    """Certificates to trust, read once per process: reading takes longer than a short reply."""
     return ssl.create_default_context()
 
 
@@ -193,10 +193,10 @@ class TalkHarness(vf.Harness[TalkConfig]):
         data: vf.TaskData,
     ) -> vf.ProgramResult:
         system, prompt = self.resolve_prompt(data)
-        said = (
+        user = (
             [{"role": "user", "content": prompt}] if isinstance(prompt, str) else [*map(message_to_wire, prompt or ())]
         )
-        messages: list[Any] = [{"role": "system", "content": system}, *said] if system else said
+        messages: list[Any] = [{"role": "system", "content": system}, *user] if system else user
         http = DefaultAsyncHttpxClient(verify=_trust())
         async with AsyncOpenAI(base_url=endpoint, api_key=secret, http_client=http) as client:
             try:

@@ -50,13 +50,13 @@ class CreditEstimator:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Advantages and returns (B, T), which are the same. Raises ValueError if a row's turns are not known."""
         mask_BT = response_mask.detach().cpu().numpy()
-        told = (non_tensor_batch or {}).get(COLUMN)
-        if told is None or any(one is None for one in told):
+        column = (non_tensor_batch or {}).get(COLUMN)
+        if column is None or any(one is None for one in column):
             raise ValueError(
                 f"verl gave no column {COLUMN!r} for each row: set trainer.use_v1=False and algorithm.adv_estimator="
                 f"{PLACE}, and put the turns into the agent loop's extra_fields[{COLUMN!r}]"
             )
-        rollouts = [_rollout(index[row], mask_BT[row], dict(one)) for row, one in enumerate(told)]
+        rollouts = [_rollout(index[row], mask_BT[row], dict(one)) for row, one in enumerate(column)]
         earned = credit_rollouts(with_same_parts(rollouts), self.credit, self.memory)
         self.memory = dict(earned.memory)
         placed_BT = on_mask(earned.advantage_T, earned.batch, mask_BT) * learnt_mask(earned, mask_BT)
@@ -78,9 +78,9 @@ def take_place(credit: CreditConfig) -> CreditEstimator:
         raise ImportError(f"this verl has no place for credit of tokens: {problem}") from problem
     if PLACE not in registry or f'"{PLACE}"' not in asks or '["non_tensor_batch"]' not in asks:
         raise ImportError(f"this verl has no place for credit of tokens: {PLACE} is not given the batch's columns")
-    registry[PLACE] = found = CreditEstimator(credit)
-    return found
+    registry[PLACE] = estimator = CreditEstimator(credit)
+    return estimator
 
 
-def _rollout(group: Any, mask: Any, told: dict[str, Any]) -> Rollout:
-    return Rollout(**({"group": group} | ({} if "tokens" in told else {"mask": mask}) | told))
+def _rollout(group: Any, mask: Any, fields: dict[str, Any]) -> Rollout:
+    return Rollout(**({"group": group} | ({} if "tokens" in fields else {"mask": mask}) | fields))

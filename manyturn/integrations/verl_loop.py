@@ -56,14 +56,16 @@ class EpisodeLoop(AgentLoopBase):  # pyright: ignore[reportGeneralTypeIssues]
         ids = begins = await self.ct_build_initial_tokens(messages)
         mask, logprobs, counts, turns, request = list[int](), None, list[int](), list[tuple[Answer, Answer]](), uuid4()
         while True:
-            said = await self.server_manager.generate(request_id=request.hex, prompt_ids=ids, sampling_params=sampling)
-            known = {"assistant_logprobs": said.log_probs} if said.log_probs else {}
+            output = await self.server_manager.generate(
+                request_id=request.hex, prompt_ids=ids, sampling_params=sampling
+            )
+            extra = {"assistant_logprobs": output.log_probs} if output.log_probs else {}
             merged, mask, logprobs = await self.ct_merge_assistant_token(
-                ids, said.token_ids, mask, (logprobs or []) if known else None, **known
+                ids, output.token_ids, mask, (logprobs or []) if extra else None, **extra
             )
             ids = merged.token_ids
             counts.append(sum(mask) - sum(counts))
-            text = self.tokenizer.decode(said.token_ids, skip_special_tokens=True)
+            text = self.tokenizer.decode(output.token_ids, skip_special_tokens=True)
             before, now = now, host.step(text.strip())
             if math.isnan(now.reward):
                 raise EnvError(f"what turn {len(turns) + 1} is worth is not known, so the episode has no reward")
@@ -88,14 +90,14 @@ class EpisodeLoop(AgentLoopBase):  # pyright: ignore[reportGeneralTypeIssues]
         turns: list[tuple[Answer, Answer]],
         counts: list[int],
     ) -> AgentLoopOutput:
-        kept = min(self._most, len(ids) - begins, len(mask))
-        counts[-1] -= sum(counts) - sum(mask[:kept])  # what is longer than verl's limit is cut off the last reply
+        count = min(self._most, len(ids) - begins, len(mask))
+        counts[-1] -= sum(counts) - sum(mask[:count])  # what is longer than verl's limit is cut off the last reply
         rewards = [after.reward for _, after in turns]
         return AgentLoopOutput(
             prompt_ids=ids[:begins],
-            response_ids=ids[begins : begins + kept],
-            response_mask=mask[:kept],
-            response_logprobs=logprobs[:kept] if logprobs else None,
+            response_ids=ids[begins : begins + count],
+            response_mask=mask[:count],
+            response_logprobs=logprobs[:count] if logprobs else None,
             reward_score=sum(rewards),
             num_turns=2 * len(turns),
             metrics={},

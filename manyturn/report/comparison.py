@@ -1,4 +1,4 @@
-"""What a report says of policies against the first of them: differences paired by task, and where they became worse."""
+"""Report section that compares policies with the first one: differences paired by task, and regressions."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,20 +13,20 @@ _PROPORTIONS = {"success": "success", "success_errors_as_failures": "success, er
 
 def comparison_head(evaluations: Sequence[Evaluated], shared: bool = False) -> Head:
     """The head of a comparison with the first of two or more evaluations; raises CompareError as ``compare`` does."""
-    found = compare(evaluations, shared)
+    comparison = compare(evaluations, shared=shared)
     names = source_names(evaluations)
-    others = list(zip(names[1:], found["comparisons"], strict=True))
+    others = list(zip(names[1:], comparison["comparisons"], strict=True))
     return Head(
         kind="comparison",
         title=f"{names[0]} and {names[1]}" if len(others) == 1 else f"{names[0]} and {len(others)} others",
         sources=names,
-        facts=_facts(found, evaluations),
-        warnings=list(_warnings(found, others)),
-        figures=list(_figures(found, names, others)),
+        facts=_facts(comparison, evaluations),
+        warnings=list(_warnings(comparison, others)),
+        figures=list(_figures(comparison, names, others)),
         tables=[
-            _policies(found, names),
-            *_parts(found, names, others),
-            *_differences(found, others),
+            _policies(comparison, names),
+            *_parts(comparison, names, others),
+            *_differences(comparison, others),
             *_regressions(others),
         ],
     )
@@ -43,48 +43,48 @@ def source_names(evaluations: Sequence[Evaluated]) -> list[str]:
     return [name if again[name] == 1 else f"{name} {number}" for number, name in enumerate(names, 1)]
 
 
-def _facts(found: Plain, evaluations: Sequence[Evaluated]) -> list[list[str]]:
-    panel, first = found["panels"][0], evaluations[0].summary
-    over = "tasks that all have" if found["shared"] else f"tasks of {panel['id']}"
+def _facts(comparison: Plain, evaluations: Sequence[Evaluated]) -> list[list[str]]:
+    panel, first = comparison["panels"][0], evaluations[0].summary
+    over = "tasks that all have" if comparison["shared"] else f"tasks of {panel['id']}"
     return [
-        ["environment", f"{portable_name(found['env'])} {said(first.get('args', {}))}".strip()],
-        ["compared over", f"{found['n_tasks']} {over}"],
-        ["panel's hash", ", ".join(dict.fromkeys(one["hash"] for one in found["panels"]))],
+        ["environment", f"{portable_name(comparison['env'])} {said(first.get('args', {}))}".strip()],
+        ["compared over", f"{comparison['n_tasks']} {over}"],
+        ["panel's hash", ", ".join(dict.fromkeys(one["hash"] for one in comparison["panels"]))],
         ["difference", "mean over tasks, this policy minus the first, with a 95 % interval paired by task"],
         ["p", "sign-flip test of no difference; Holm's adjustment for the number of comparisons"],
         ["could have shown", "the smallest true difference that these tasks show in four of five times"],
     ]
 
 
-def _warnings(found: Plain, others: Sequence[tuple[str, Plain]]) -> Iterator[str]:
-    yield from found["notes"]
+def _warnings(comparison: Plain, others: Sequence[tuple[str, Plain]]) -> Iterator[str]:
+    yield from comparison["notes"]
     for name, one in others:
         if one["left_out"]:
             yield f"{name}: {len(one['left_out'])} tasks left out, on which one side has nothing but errors or no score"
 
 
-def _figures(found: Plain, names: Sequence[str], others: Sequence[tuple[str, Plain]]) -> Iterator[Plain]:
+def _figures(comparison: Plain, names: Sequence[str], others: Sequence[tuple[str, Plain]]) -> Iterator[Plain]:
     """Success, or return where success is not recorded, of each policy, and the differences."""
-    metric = "success" if all(one["success"]["n_tasks"] for one in found["policies"]) else "return"
+    metric = "success" if all(one["success"]["n_tasks"] for one in comparison["policies"]) else "return"
     percent = metric == "success"
-    for name, policy in zip(names, found["policies"], strict=True):
+    for name, policy in zip(names, comparison["policies"], strict=True):
         yield figure(f"{metric}: {name}", *ends(policy[metric]), policy[metric]["n_tasks"], percent)
     for name, one in others:
-        told = f"difference: {name}" if len(others) > 1 else "difference"
-        yield figure(told, *ends(one[metric], "difference"), one[metric]["n_tasks"], percent)
+        title = f"difference: {name}" if len(others) > 1 else "difference"
+        yield figure(title, *ends(one[metric], "difference"), one[metric]["n_tasks"], percent)
 
 
-def _policies(found: Plain, names: Sequence[str]) -> Plain:
+def _policies(comparison: Plain, names: Sequence[str]) -> Plain:
     head = {"policy": "text", "success": "interval", "return": "number", "invalid": "percent"}
     rows = [
         [name, ends(policy["success"]), policy["return"]["mean"], policy["invalid_action_rate"]]
-        for name, policy in zip(names, found["policies"], strict=True)
+        for name, policy in zip(names, comparison["policies"], strict=True)
     ]
     further = {
-        "cut replies": ("percent", [policy["cut_reply_rate"] for policy in found["policies"]]),
-        "cost, USD": ("number", [policy["cost"]["total"] for policy in found["policies"]]),
-        "episodes": ("number", [policy["n_episodes"] for policy in found["policies"]]),
-        "errors": ("number", [policy["errors"] for policy in found["policies"]]),
+        "cut replies": ("percent", [policy["cut_reply_rate"] for policy in comparison["policies"]]),
+        "cost, USD": ("number", [policy["cost"]["total"] for policy in comparison["policies"]]),
+        "episodes": ("number", [policy["n_episodes"] for policy in comparison["policies"]]),
+        "errors": ("number", [policy["errors"] for policy in comparison["policies"]]),
     }
     for column, (kind, values) in further.items():
         if any(value is not None for value in values):
@@ -93,32 +93,32 @@ def _policies(found: Plain, names: Sequence[str]) -> Plain:
     return table("Policies", head, rows)
 
 
-def _parts(found: Plain, names: Sequence[str], others: Sequence[tuple[str, Plain]]) -> Iterator[Plain]:
-    """What each named part of the reward comes to, and its differences; nothing where the outcome is all there is."""
-    parts = list(found["policies"][0]["parts"])
+def _parts(comparison: Plain, names: Sequence[str], others: Sequence[tuple[str, Plain]]) -> Iterator[Plain]:
+    """Mean of each reward part, and its differences; empty where there is only the outcome."""
+    parts = list(comparison["policies"][0]["parts"])
     if len(parts) < 2:
         return
     rows = [
         [name, *(policy["parts"][part]["mean"] for part in parts)]
-        for name, policy in zip(names, found["policies"], strict=True)
+        for name, policy in zip(names, comparison["policies"], strict=True)
     ]
     yield table("Reward parts, mean of an episode", {"policy": "text", **dict.fromkeys(parts, "number")}, rows)
     counts = {"p": "number", "p, Holm": "number", "won": "number", "lost": "number", "tied": "number"}
     head = {"policy": "text", "part": "text", "difference": "number", "low": "number", "high": "number", **counts}
-    told = [(name, part, one["parts"][part]) for name, one in others for part in parts]
-    rows = [[name, part, *ends(of_part, "difference"), *_counts(of_part)] for name, part, of_part in told]
+    cells = [(name, part, one["parts"][part]) for name, one in others for part in parts]
+    rows = [[name, part, *ends(of_part, "difference"), *_counts(of_part)] for name, part, of_part in cells]
     yield table("Reward parts against the first, paired by task", head, rows)
 
 
-def _differences(found: Plain, others: Sequence[tuple[str, Plain]]) -> Iterator[Plain]:
+def _differences(comparison: Plain, others: Sequence[tuple[str, Plain]]) -> Iterator[Plain]:
     """Differences of success as shares with their intervals; those of return are numbers of any size."""
     counts = {"p": "number", "p, Holm": "number", "won": "number", "lost": "number", "tied": "number"}
     head = {"policy": "text", "metric": "text", "difference": "interval", **counts, "could have shown": "percent"}
-    with_errors = any(policy["errors"] for policy in found["policies"])
+    with_errors = any(policy["errors"] for policy in comparison["policies"])
     metrics = [metric for metric in _PROPORTIONS if metric == "success" or with_errors]
-    told = [(n, metric, one[metric]) for n, one in others for metric in metrics if one[metric]["n_tasks"]]
+    cells = [(n, metric, one[metric]) for n, one in others for metric in metrics if one[metric]["n_tasks"]]
     rows = [
-        [n, _PROPORTIONS[metric], ends(one, "difference"), *_counts(one), one["detectable"]] for n, metric, one in told
+        [n, _PROPORTIONS[metric], ends(one, "difference"), *_counts(one), one["detectable"]] for n, metric, one in cells
     ]
     if rows:
         yield table("Success against the first, paired by task", head, rows)

@@ -53,7 +53,7 @@ class Document:
     places: Sequence[tuple[Played, int]] = field(repr=False)
 
     def __len__(self) -> int:
-        """How many chunks there are."""
+        """Number of chunks."""
         return -(-len(self.places) // CHUNK)
 
     def chunk(self, index: int) -> list[Trace]:
@@ -102,7 +102,7 @@ def comparison_document(paths: Sequence[Path], shared: bool = False) -> Document
     """
     evaluations = [read_evaluation(path) for path in paths]
     head = comparison_head(evaluations, shared)
-    tasks = same_tasks(evaluations, shared)
+    tasks = same_tasks(evaluations, shared=shared)
     sides = [_of_evaluation(evaluated.folder).read() for evaluated in evaluations]
     # A task is left out for all policies or for none, so that each episode has those to compare it with.
     groups: dict[str, list[tuple[int, int]]] = {content: [] for content in tasks}
@@ -119,7 +119,7 @@ def comparison_document(paths: Sequence[Path], shared: bool = False) -> Document
 
 
 def waiting_document(path: Path, why: str) -> Document:
-    """What a live view shows while there is nothing to show."""
+    """Placeholder of a live view before the first episode."""
     name = path.resolve().name
     return _document(Head("run", name, [name], done=False, warnings=[why]), [])
 
@@ -193,7 +193,7 @@ def _by_importance(pairs: Sequence[_Pair], live: bool) -> list[_Pair]:
 
 
 def _most(episodes: int, size: int) -> int:
-    """How many episodes a single page carries whose turns come to ``size`` bytes in their files."""
+    """Number of episodes that a single page carries, for turns of ``size`` bytes in their files."""
     return max(1, min(ENCLOSED, _ROOM * episodes // max(1, size)))
 
 
@@ -201,16 +201,16 @@ def _document(head: Head, picks: Iterable[Pick]) -> Document:
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     places: list[tuple[Played, int]] = []
     for pick in picks:
-        found = pick.played.episodes.take(pick.rows).columns()
+        values = pick.played.episodes.take(pick.rows).columns()
         places += ((pick.played, row) for row in pick.rows)
         columns["source"] += [pick.source] * len(pick.rows)
-        ids = zip(found["content"], found["task"], strict=True)
+        ids = zip(values["content"], values["task"], strict=True)
         columns["task"] += [pick.names.get(content, task) for content, task in ids]
         for name in _COPIED:
-            columns[name] += found[name]
-        columns["return"] += map(number, found["return"])
-        columns["invalid"] += found["invalid_actions"]
-        took = zip(found["seconds_policy"], found["seconds_env"], strict=True)
+            columns[name] += values[name]
+        columns["return"] += map(number, values["return"])
+        columns["invalid"] += values["invalid_actions"]
+        took = zip(values["seconds_policy"], values["seconds_env"], strict=True)
         columns["seconds"] += [number(policy + env, 4) for policy, env in took]
         columns["credit"] += [pick.played.credit[row] for row in pick.rows]
     return Document({"format": FORMAT, **vars(head), "episodes": columns, "chunk_size": CHUNK}, places)

@@ -1,4 +1,4 @@
-"""What a report says of an evaluation: success with its interval, by difficulty and tag, endings, how it was made."""
+"""Report section of an evaluation: success with its interval, by difficulty and tag, endings, settings."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -32,19 +32,19 @@ def evaluation_head(evaluated: Evaluated) -> Head:
 def evaluation_tables(summary: Mapping[str, Any], prefix: str = "") -> list[Plain]:
     """Reward parts, measures, success by difficulty and tag, attempts, endings and limits, as far as there are any."""
     success = prefix + ("success" if prefix else "Success")
-    found = [_broken_down(f"{success} by {name}", name, summary[f"by_{name}"]) for name in ("difficulty", "tag")]
+    tables = [_broken_down(f"{success} by {name}", name, summary[f"by_{name}"]) for name in ("difficulty", "tag")]
     return [
         one
         for one in (
             *(_parts(summary, prefix), _measures(summary, prefix)),
-            *(*found, _attempts(summary, prefix), _endings(summary, prefix)),
+            *(*tables, _attempts(summary, prefix), _endings(summary, prefix)),
         )
         if one["rows"]
     ]
 
 
 def error_warnings(summary: Mapping[str, Any], of: str = "") -> list[str]:
-    """What a reader must know about errors before believing the figures."""
+    """Warnings about errors, for the reader of the figures."""
     errors, share = summary["errors"]["n"], summary["errors"]["share"]
     if not errors:
         return []
@@ -102,24 +102,24 @@ def made_with(folder: Path) -> list[list[str]]:
     return [["made", said(manifest.get("created"))], ["versions", ", ".join(f"{n} {v}" for n, v in packages.items())]]
 
 
-def _broken_down(title: str, label: str, found: Mapping[str, Any]) -> Plain:
+def _broken_down(title: str, label: str, groups: Mapping[str, Any]) -> Plain:
     columns = {label: "text", "success": "interval", "tasks": "number", "episodes": "number"}
-    rows = [[name, ends(o["success"]), o["success"]["n_tasks"], o["n_episodes"]] for name, o in found.items()]
+    rows = [[name, ends(o["success"]), o["success"]["n_tasks"], o["n_episodes"]] for name, o in groups.items()]
     return table(title, columns, rows)
 
 
 def _parts(summary: Mapping[str, Any], prefix: str) -> Plain:
-    """What each named part of the reward comes to; nothing where the outcome is all there is."""
+    """Mean of each reward part; empty where there is only the outcome."""
     columns = {"part": "text", "mean of an episode": "number", "low": "number", "high": "number", "tasks": "number"}
     parts = summary["parts"] if len(summary["parts"]) > 1 else {}
-    rows = [[name, *ends(found), found["n_tasks"]] for name, found in parts.items()]
+    rows = [[name, *ends(interval), interval["n_tasks"]] for name, interval in parts.items()]
     return table(f"{prefix}reward parts" if prefix else "Reward parts", columns, rows)
 
 
 def _measures(summary: Mapping[str, Any], prefix: str) -> Plain:
-    """What the environment measured of episodes besides their reward."""
+    """Measurements of the environment besides the reward."""
     columns = {"measure": "text", "mean of an episode": "number", "low": "number", "high": "number", "tasks": "number"}
-    rows = [[name, *ends(found), found["n_tasks"]] for name, found in summary["measures"].items()]
+    rows = [[name, *ends(interval), interval["n_tasks"]] for name, interval in summary["measures"].items()]
     return table(f"{prefix}measures" if prefix else "Measures", columns, rows)
 
 

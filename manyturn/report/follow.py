@@ -79,14 +79,14 @@ class Follower:
 
 def _state(path: Path) -> dict[str, tuple[int, int]]:
     """Time and size of the files that a document can depend on."""
-    found = {}
+    files = {}
     for folder in _FOLDERS:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(path / folder) as entries:
             for entry in entries:
                 with contextlib.suppress(FileNotFoundError):
                     stat = entry.stat()
-                    found[entry.path] = stat.st_mtime_ns, stat.st_size
-    return found
+                    files[entry.path] = stat.st_mtime_ns, stat.st_size
+    return files
 
 
 def _json(plain: object) -> bytes:

@@ -1,4 +1,4 @@
-"""What a report says before any episode: facts, warnings, figures with intervals, curves, tables."""
+"""Head of a report, before any episode: facts, warnings, figures with intervals, curves, tables."""
 
 import json
 import math
@@ -70,20 +70,20 @@ def _cell(cell: Any, kind: str) -> Any:
     return [number(value) for value in cell] if kind == "interval" else number(cell)
 
 
-def ends(found: Mapping[str, Any], mean: str = "mean") -> tuple[Any, Any, Any]:
+def ends(interval: Mapping[str, Any], mean: str = "mean") -> tuple[Any, Any, Any]:
     """Mean, low and high of an interval as summaries hold it."""
-    return found[mean], found["ci_low"], found["ci_high"]
+    return interval[mean], interval["ci_low"], interval["ci_high"]
 
 
 def read_json(path: Path) -> Plain:
     """A file that holds a JSON object; raises ReportError if it holds something else."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        plain = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ReportError(f"{path} cannot be read ({error}): run the command that wrote it again") from None
-    if not isinstance(found, dict):
+    if not isinstance(plain, dict):
         raise ReportError(f"{path} holds no JSON object: run the command that wrote it again")
-    return found
+    return plain
 
 
 def said(value: Any) -> str:

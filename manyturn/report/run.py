@@ -1,4 +1,4 @@
-"""What a report says of a training run: curves over its steps, held-out figures when it is over, its configuration."""
+"""Report section of a training run: curves over its steps, final held-out figures, its configuration."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -129,17 +129,17 @@ def run_head(run: Path) -> Head:
 
 def _lines(run: Path) -> dict[str, list[Plain]]:
     """Lines of metrics by phase."""
-    found: dict[str, list[Plain]] = {phase: [] for phase in _PHASES}
+    charts: dict[str, list[Plain]] = {phase: [] for phase in _PHASES}
     try:
         for line in read_metrics(run):
-            found[line["phase"]].append(line)
+            charts[line["phase"]].append(line)
             line["step"] = int(line["step"])
     except (KeyError, TypeError, ValueError, OSError, RunFolderError) as error:
         raise ReportError(
             f"{run}/metrics.jsonl is damaged ({type(error).__name__}: {error}): manyturn train --resume {run} writes "
             "again what came after the last checkpoint"
         ) from None
-    return found
+    return charts
 
 
 def _series(name: str, lines: Sequence[Plain], key: str, x: str = "step") -> Plain:
@@ -148,13 +148,13 @@ def _series(name: str, lines: Sequence[Plain], key: str, x: str = "step") -> Pla
 
 def _keys(lines: Sequence[Plain], metric: str) -> list[tuple[str, str]]:
     """Owner and key of a metric; where there are several agents or policies, each has one, OWNER/METRIC."""
-    known = dict.fromkeys(key for line in lines for key in line if not key.startswith(PARTS))
-    return [(key.rpartition("/")[0], key) for key in known if key.rpartition("/")[2] == metric]
+    keys = dict.fromkeys(key for line in lines for key in line if not key.startswith(PARTS))
+    return [(key.rpartition("/")[0], key) for key in keys if key.rpartition("/")[2] == metric]
 
 
 def _curve(title: str, unit: str, percent: bool, series: Sequence[Plain], x: str = "step") -> Plain:
-    known = [one for one in series if any(point[1] is not None for point in one["points"])]
-    return {"title": title, "x": x, "y": unit, "percent": percent, "series": known}
+    present = [one for one in series if any(point[1] is not None for point in one["points"])]
+    return {"title": title, "x": x, "y": unit, "percent": percent, "series": present}
 
 
 def _success(lines: Mapping[str, Sequence[Plain]], summary: Plain | None) -> Plain:
@@ -186,15 +186,15 @@ def _curves(lines: Sequence[Plain]) -> Iterator[Plain]:
 
 def _slowest(lines: Sequence[Plain]) -> Iterator[Plain]:
     """The tasks that were answered most slowly, each at its slowest, with the host where there are any."""
-    found: dict[tuple[str, str], tuple[float, int]] = {}
+    last: dict[tuple[str, str], tuple[float, int]] = {}
     for owner, key in _keys(lines, "slowest_task"):
         for line in lines:
             if (task := line.get(key)) is not None:
                 seconds = line[f"{owner}/slowest_env_seconds" if owner else "slowest_env_seconds"]
-                found[task, owner] = max(found.get((task, owner), (0.0, 0)), (seconds, line["step"]))
-    if any(owner for _, owner in found):  # what all of them say is said by one of them
-        found = {key: at for key, at in found.items() if key[1]}
-    rows = sorted(((task, owner, *at) for (task, owner), at in found.items()), key=lambda row: -row[2])
+                last[task, owner] = max(last.get((task, owner), (0.0, 0)), (seconds, line["step"]))
+    if any(owner for _, owner in last):  # what all of them say is said by one of them
+        last = {key: at for key, at in last.items() if key[1]}
+    rows = sorted(((task, owner, *at) for (task, owner), at in last.items()), key=lambda row: -row[2])
     if rows:
         columns = {"task": "text", "host": "text", "seconds": "number", "step": "number"}
         yield table("Slowest answers of the environment", columns, rows[:_SLOWEST])
@@ -212,13 +212,13 @@ def _warmup(lines: Sequence[Plain]) -> Iterator[Plain]:
 
 
 def _before(lines: Mapping[str, Sequence[Plain]]) -> Iterator[Plain]:
-    """What was learnt before the first step."""
+    """Section of the warm-up."""
     yield from _warmup(lines["warmup"])
     yield from _estimator(lines["estimator"])
 
 
 def _estimator(lines: Sequence[Plain]) -> Iterator[Plain]:
-    """How well the estimator of progress did in exploration."""
+    """Quality of the progress estimator in exploration."""
     series = [
         _series(f"{owner}: {name}" if owner else name, lines, own, "updates")
         for name, key in (("training tasks", "progress_loss"), ("held-out tasks", "estimate_error"))
@@ -230,12 +230,12 @@ def _estimator(lines: Sequence[Plain]) -> Iterator[Plain]:
 
 def _held_out(summary: Plain) -> list[Plain]:
     tasks = summary["panel"]["n_tasks"]
-    shown = [(told, summary[name]) for name, told in _HELD_OUT.items() if summary.get(name)]
-    return [figure(told, *ends(found, "success"), tasks) for told, found in shown]
+    shown = [(title, summary[name]) for name, title in _HELD_OUT.items() if summary.get(name)]
+    return [figure(title, *ends(interval, "success"), tasks) for title, interval in shown]
 
 
 def _latest(lines: Mapping[str, Sequence[Plain]]) -> list[Plain]:
-    """How far a run is that is not over."""
+    """Progress of an unfinished run."""
     if not lines["train"]:
         last = lines["warmup"][-1:]
         figures = [figure("success in the warm-up", line.get("success")) for line in last]
@@ -276,9 +276,9 @@ def _facts(config: Plain, steps: Sequence[Plain], summary: Plain | None) -> list
     ]
     if summary is not None:
         panel = summary["panel"]
-        told = f"success on the {panel['n_tasks']} tasks of {panel['id']}, with 95 % intervals"
-        facts += [["held-out figures", told], ["panel's hash", panel["hash"]]]
-        facts += [[told, said(summary[key])] for key, told in _TOLD.items()]
+        title = f"success on the {panel['n_tasks']} tasks of {panel['id']}, with 95 % intervals"
+        facts += [["held-out figures", title], ["panel's hash", panel["hash"]]]
+        facts += [[title, said(summary[key])] for key, title in _TOLD.items()]
     return facts
 
 

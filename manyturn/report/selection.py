@@ -1,4 +1,4 @@
-"""Which episodes a report carries when it cannot carry all: complete groups, spread over what there is."""
+"""Selection of episodes for a report that cannot carry all: complete groups, spread evenly."""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ def spread_order(count: int) -> list[int]:
 
 
 def quotas(sizes: Sequence[int], limit: int, sure: int = 4) -> list[int]:
-    """How many episodes each part may give: the first ones an equal share at least, what is left in order.
+    """Number of episodes from each part: an equal share at least, and the remainder in order.
 
     >>> quotas([50, 500, 500, 500, 500], 1000)
     [50, 450, 250, 250, 0]
@@ -59,10 +59,10 @@ def spans(numbers: Iterable[int]) -> str:
     >>> spans([1, 2, 3, 7, 9])
     '1 to 3, 7, 9'
     """
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     for value in sorted(numbers):
-        if found and value == found[-1][1] + 1:
-            found[-1][1] = value
+        if groups and value == groups[-1][1] + 1:
+            groups[-1][1] = value
         else:
-            found.append([value, value])
-    return ", ".join(str(low) if low == high else f"{low} to {high}" for low, high in found)
+            groups.append([value, value])
+    return ", ".join(str(low) if low == high else f"{low} to {high}" for low, high in groups)

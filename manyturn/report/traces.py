@@ -29,10 +29,10 @@ class File(NamedTuple):
     @classmethod
     def at(cls, path: Path) -> Self:
         try:
-            found = path.stat()
+            stat = path.stat()
         except OSError as error:
             raise ReportError(f"{path} cannot be read ({error.strerror}): restore it, or make it again") from None
-        return cls(path, found.st_mtime_ns, found.st_size)
+        return cls(path, stat.st_mtime_ns, stat.st_size)
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ class Played:
     @cached_property
     def groups(self) -> list[list[int]]:
         """Rows of the episodes of one stage and task, in the order in which groups begin."""
-        found: dict[tuple[str, str], list[int]] = {}
+        rows_of: dict[tuple[str, str], list[int]] = {}
         for row, name in enumerate(zip(self.episodes.column("stage"), self.episodes.column("task"), strict=True)):
-            found.setdefault(name, []).append(row)
-        return list(found.values())
+            rows_of.setdefault(name, []).append(row)
+        return list(rows_of.values())
 
     def trace(self, row: int) -> Trace:
         """The turns of an episode; raises ReportError if their file has changed since the episodes were read."""
@@ -73,7 +73,7 @@ class Played:
 
 @lru_cache(maxsize=65_536)
 def count(file: File) -> int:
-    """How many rows a file of episodes has."""
+    """Number of rows in a file of episodes."""
     return open_table(file.path, EPISODES).n_rows
 
 

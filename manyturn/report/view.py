@@ -97,17 +97,17 @@ def serve(path: Path, port: int = 0) -> None:
 def view_app(follower: Follower, token: str, port: int) -> ASGIApp:
     """The page, the document and its chunks, guarded."""
     page = live_page()
-    found = _POLICY.search(page)
-    assert found, "the page carries its policy"
-    policy = {"content-security-policy": f"{html.unescape(found[1])}; frame-ancestors 'none'"}
+    match = _POLICY.search(page)
+    assert match, "the page carries its policy"
+    policy = {"content-security-policy": f"{html.unescape(match[1])}; frame-ancestors 'none'"}
 
     def index(request: Request) -> Response:
         return HTMLResponse(page, headers=policy)
 
     def document(request: Request) -> Response:
         body, tag = follower.newest()
-        known = [one.strip() for one in request.headers.get("if-none-match", "").split(",")]
-        if tag in known:
+        tags = [one.strip() for one in request.headers.get("if-none-match", "").split(",")]
+        if tag in tags:
             return Response(status_code=304, headers={"etag": tag})
         return Response(body, media_type="application/json", headers={"etag": tag})
 

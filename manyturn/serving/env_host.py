@@ -32,7 +32,7 @@ from manyturn.terminal.exit_codes import line_of
 
 @dataclass(frozen=True)
 class Hosting:
-    """What a host may do.
+    """Limits of a host.
 
     Args:
         env: the one environment that it builds; None for any that is registered.

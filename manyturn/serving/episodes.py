@@ -71,13 +71,13 @@ class Episodes:
         self._reaper.cancel()
         if self._work:
             await asyncio.wait(self._work, timeout=_END_SECONDS)  # what hangs ends with the seats
-        for known in list(self._known.values()):
-            await self._leave(known)
+        for opened in list(self._known.values()):
+            await self._leave(opened)
 
     @property
     def open(self) -> int:
-        """How many hold a seat, or are about to."""
-        return sum(known.busy or known.seat is not None for known in self._known.values())
+        """Number of episodes that hold a seat, or are about to."""
+        return sum(opened.busy or opened.seat is not None for opened in self._known.values())
 
     async def begin(self, task: str | None = None, split: str | None = None, seed: int | None = None) -> Moment:
         """Begin an episode of a task, or of one that the seed draws from the split. Raises Refusal.
@@ -93,15 +93,15 @@ class Episodes:
         if self.open >= self.seats.limit:
             raise Refusal("full", f"{self.seats.limit} episodes are open, the most that this server holds: try later")
         # Nothing is awaited from the count above to here: who comes next finds one seat less.
-        known = _Open(secrets.token_hex(8), *picked, asyncio.get_running_loop().time())
-        self._known[known.id] = known
+        opened = _Open(secrets.token_hex(8), *picked, asyncio.get_running_loop().time())
+        self._known[opened.id] = opened
         try:
-            return await self._through(self._open(known))
+            return await self._through(self._open(opened))
         except asyncio.CancelledError:
-            known.abandoned = True
+            opened.abandoned = True
             raise
         except Exception:
-            self._known.pop(known.id, None)  # nobody has been told its id
+            self._known.pop(opened.id, None)  # nobody has been told its id
             raise
 
     async def act(self, episode: str, text: str, turn: int | None = None) -> Moment:
@@ -112,54 +112,54 @@ class Episodes:
                 it is refused as stale. The same turn and text once more get the same answer: an answer that was lost
                 on its way can be asked for again.
         """
-        known = self._find(episode)
-        if known.busy:
+        opened = self._find(episode)
+        if opened.busy:
             raise Refusal("busy", "an earlier request of this episode is still being answered: wait for it")
-        if known.lost is not None:
-            raise known.lost.again()
-        assert known.last is not None
-        if turn is not None and turn == known.last.turn - 1 and text == known.text:
-            return known.last
-        if known.seat is None:
+        if opened.lost is not None:
+            raise opened.lost.again()
+        assert opened.last is not None
+        if turn is not None and turn == opened.last.turn - 1 and text == opened.text:
+            return opened.last
+        if opened.seat is None:
             raise Refusal("ended", "the episode has ended: begin another")
-        if turn is not None and turn != known.last.turn:
+        if turn is not None and turn != opened.last.turn:
             raise Refusal(
-                "stale", f"{known.last.turn} turns of this episode have been played, not {turn}: begin one of your own"
+                "stale", f"{opened.last.turn} turns of this episode have been played, not {turn}: begin one of your own"
             )
         _check_text(text)
-        known.busy, known.touched = True, asyncio.get_running_loop().time()
-        return await self._through(self._play(known, known.seat, text))
+        opened.busy, opened.touched = True, asyncio.get_running_loop().time()
+        return await self._through(self._play(opened, opened.seat, text))
 
     async def leave(self, episode: str) -> None:
         """Close an episode. Raises Refusal if there is none, or if it is busy."""
-        known = self._find(episode)
-        if known.busy:
+        opened = self._find(episode)
+        if opened.busy:
             raise Refusal("busy", "an earlier request of this episode is still being answered: wait for it")
-        await self._leave(known)
-        del self._known[known.id]
+        await self._leave(opened)
+        del self._known[opened.id]
 
     async def abandon(self, episode: str) -> None:
         """Close an episode whose client is gone, as soon as its turn has been played."""
-        known = self._known.get(episode)
-        if known is not None and known.busy:
-            known.abandoned = True
-        elif known is not None:
+        opened = self._known.get(episode)
+        if opened is not None and opened.busy:
+            opened.abandoned = True
+        elif opened is not None:
             del self._known[episode]
-            await self._leave(known)
+            await self._leave(opened)
 
     def now(self, episode: str) -> Moment:
-        """Where an episode stands. Raises Refusal."""
-        known = self._find(episode)
-        if known.last is None or known.lost is not None:
-            raise known.lost.again() if known.lost else Refusal("busy", "the episode is about to begin")
-        return known.last
+        """State of an episode. Raises Refusal."""
+        opened = self._find(episode)
+        if opened.last is None or opened.lost is not None:
+            raise opened.lost.again() if opened.lost else Refusal("busy", "the episode is about to begin")
+        return opened.last
 
     def tasks(self, split: str | None, first: int, count: int) -> tuple[list[str], int]:
         """Ids of some tasks of a split, and how many it has. Raises Refusal."""
         if first < 0 or not 1 <= count <= MOST_LISTED:
             raise Refusal("bad_request", f"first is at least 0 and count from 1 to {MOST_LISTED}")
-        found = self._tasks(split)
-        return [task.id for task in found[first : first + count]], len(found)
+        all_tasks = self._tasks(split)
+        return [task.id for task in all_tasks[first : first + count]], len(all_tasks)
 
     # ---- which task -----------------------------------------------------------------------------------------
 
@@ -188,33 +188,33 @@ class Episodes:
                     raise
                 continue  # a split that this machine lacks does not have it
             finder = getattr(tasks, "find", None)
-            found = finder(named) if finder else next((task for task in tasks if task.id == named), None)
-            if found is not None:
-                return found, seed
+            match = finder(named) if finder else next((task for task in tasks if task.id == named), None)
+            if match is not None:
+                return match, seed
         raise Refusal("bad_request", f"no task {named[:200]!r}{f' in split {split}' if split else ''}")
 
     # ---- turns ----------------------------------------------------------------------------------------------
 
-    async def _open(self, known: _Open) -> Moment:
-        known.seat = await known.stack.enter_async_context(self.seats.take())
-        answer = await self._asked(known, known.seat.reset(known.task, known.seed), "when it began")
-        moment = Moment(known.id, known.task.id, known.task.split, known.seed, 0, answer)
-        return await self._settle(known, moment)
+    async def _open(self, opened: _Open) -> Moment:
+        opened.seat = await opened.stack.enter_async_context(self.seats.take())
+        answer = await self._asked(opened, opened.seat.reset(opened.task, opened.seed), "when it began")
+        moment = Moment(opened.id, opened.task.id, opened.task.split, opened.seed, 0, answer)
+        return await self._settle(opened, moment)
 
-    async def _play(self, known: _Open, seat: Seat, text: str) -> Moment:
-        assert known.last is not None
-        turn = known.last.turn + 1
-        answer = await self._asked(known, seat.step(text), f"in turn {turn}")
-        known.text = text
-        return await self._settle(known, known.last._replace(turn=turn, answer=answer))
+    async def _play(self, opened: _Open, seat: Seat, text: str) -> Moment:
+        assert opened.last is not None
+        turn = opened.last.turn + 1
+        answer = await self._asked(opened, seat.step(text), f"in turn {turn}")
+        opened.text = text
+        return await self._settle(opened, opened.last._replace(turn=turn, answer=answer))
 
-    async def _settle(self, known: _Open, moment: Moment) -> Moment:
-        known.last, known.busy, known.touched = moment, False, asyncio.get_running_loop().time()
-        if moment.answer.ended or known.abandoned:
-            await self._leave(known)
+    async def _settle(self, opened: _Open, moment: Moment) -> Moment:
+        opened.last, opened.busy, opened.touched = moment, False, asyncio.get_running_loop().time()
+        if moment.answer.ended or opened.abandoned:
+            await self._leave(opened)
         return moment
 
-    async def _asked(self, known: _Open, question: Coroutine[Any, Any, Answer], when: str) -> Answer:
+    async def _asked(self, opened: _Open, question: Coroutine[Any, Any, Answer], when: str) -> Answer:
         """The answer of the environment; without one the episode is lost, and its client is told no secrets of it."""
         try:
             answer = await question
@@ -225,14 +225,14 @@ class Episodes:
             kind = "env_error" if raised else "infra_error"
             what = "the environment raised" if raised else "the environment's process failed"
             first = (str(error).splitlines() or [type(error).__name__])[0]
-            print(visible(f"manyturn: {kind} {when} of {known.task.id}, seed {known.seed}: {first}"), file=sys.stderr)
-            text = f"{what} {when} of {known.task.id}: the episode is lost and has no result; begin another"
-            known.lost, known.busy = Refusal(kind, text), False
-            await self._leave(known)
-            raise known.lost.again() from error
+            print(visible(f"manyturn: {kind} {when} of {opened.task.id}, seed {opened.seed}: {first}"), file=sys.stderr)
+            text = f"{what} {when} of {opened.task.id}: the episode is lost and has no result; begin another"
+            opened.lost, opened.busy = Refusal(kind, text), False
+            await self._leave(opened)
+            raise opened.lost.again() from error
 
     async def _through(self, work: Coroutine[Any, Any, T]) -> T:
-        """What work returns, which goes on to its end also if the client hangs up: no turn is half played."""
+        """Run work to its end even if the client hangs up, and return its result: no turn is half played."""
         task = asyncio.create_task(work)
         self._work.add(task)
         task.add_done_callback(self._work.discard)
@@ -242,24 +242,24 @@ class Episodes:
     # ---- who is still there ---------------------------------------------------------------------------------
 
     def _find(self, episode: str) -> _Open:
-        known = self._known.get(episode)
-        if known is None:
+        opened = self._known.get(episode)
+        if opened is None:
             raise Refusal("no_episode", "there is no such episode: it was left, was idle too long, or never began")
-        return known
+        return opened
 
-    async def _leave(self, known: _Open) -> None:
+    async def _leave(self, opened: _Open) -> None:
         """Give the seat back; what is over stays known for a while."""
-        known.seat = None
-        await known.stack.aclose()
+        opened.seat = None
+        await opened.stack.aclose()
         over = [one for one in self._known.values() if one.seat is None and not one.busy]
         for one in over[: max(0, len(over) - _OVER_KEPT * self.seats.limit)]:
             del self._known[one.id]
 
     async def _close_idle(self) -> None:
         now = asyncio.get_running_loop().time()
-        for known in [one for one in self._known.values() if not one.busy and now - one.touched > self.idle]:
-            self._known.pop(known.id, None)
-            await self._leave(known)
+        for opened in [one for one in self._known.values() if not one.busy and now - one.touched > self.idle]:
+            self._known.pop(opened.id, None)
+            await self._leave(opened)
 
     async def _reap(self) -> None:
         with suppress(asyncio.CancelledError):

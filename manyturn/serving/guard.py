@@ -120,5 +120,5 @@ async def _body(receive: Receive) -> bytes | None:
 
 
 def _say(status: int, text: str) -> PlainTextResponse:
-    wanted = {"www-authenticate": "Bearer"} if status == 401 else {}
-    return PlainTextResponse(text, status, {"cache-control": "no-store", "connection": "close", **wanted})
+    headers = {"www-authenticate": "Bearer"} if status == 401 else {}
+    return PlainTextResponse(text, status, {"cache-control": "no-store", "connection": "close", **headers})

@@ -1,4 +1,4 @@
-"""What a client is told in place of an answer. It is never a reward."""
+"""Refusal: the reply to a client in place of an answer. It is never a reward."""
 
 KINDS = {
     "bad_request": "the request cannot be carried out as it is",
@@ -30,7 +30,7 @@ class Refusal(RuntimeError):
 
     @property
     def is_of_client(self) -> bool:
-        """Whether another request would be answered; otherwise no play can help."""
+        """True if another request would be answered."""
         return self.kind in OF_THE_CLIENT
 
     def again(self) -> "Refusal":

@@ -81,7 +81,7 @@ class SamplerServer(OneDriver):
 
 
 class _Aboard:
-    """What one driver asks for, as an async context manager that ends it."""
+    """Engine of one driver, as an async context manager that ends it."""
 
     def __init__(self, made: DescribedEngine, socket: WebSocket):
         self._made, self._engine, self._socket = made, made.engine, socket
@@ -119,9 +119,9 @@ class _Aboard:
             case "expect":
                 self._made.barrier.due += message["count"] if self._made.in_rounds else 0
             case "draw":
-                asked = draw_from_wire(message)
-                task = asyncio.create_task(self._draw(number, *asked))
-                self._draws[task] = asked[0], number
+                draw = draw_from_wire(message)
+                task = asyncio.create_task(self._draw(number, *draw))
+                self._draws[task] = draw.key, number
                 task.add_done_callback(self._drawn)
             case "close":
                 self._close(key_from_wire(message["key"]))

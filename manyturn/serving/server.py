@@ -24,7 +24,7 @@ _CONNECTIONS = 2048  # of HTTP; as many WebSockets again
 
 @dataclass(frozen=True)
 class Listening:
-    """Where to listen, and for whom.
+    """Address to listen on, and the token that clients need.
 
     Args:
         host: an address of this machine.
@@ -51,7 +51,7 @@ class Listening:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether this machine alone can reach it."""
+        """True if only this machine can reach it."""
         if self.host == "localhost":
             return True
         with contextlib.suppress(ValueError):
@@ -61,7 +61,7 @@ class Listening:
 
 @dataclass(frozen=True)
 class Served:
-    """What is served.
+    """Served application.
 
     Args:
         env, env_args, wrappers: as for ``open_seats``.
@@ -117,7 +117,7 @@ async def answer(app: ASGIApp, socket: Socket, place: Listening, said: Callable[
 
 
 class _Server(uvicorn.Server):
-    """One that leaves signals to the command that runs it."""
+    """Server that leaves signals to the command that runs it."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""Where an episode stands, as a wire carries it: plain JSON values that any client reads."""
+"""State of an episode on the wire: plain JSON values that any client reads."""
 
 import math
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ from manyturn.envs.hosting.host import Answer
 
 
 class Moment(NamedTuple):
-    """What a client is told when an episode has begun, or after a turn of it.
+    """Message to a client at the beginning of an episode, or after a turn.
 
     Attributes:
         episode: the id under which its next turn is played.
@@ -24,7 +24,7 @@ class Moment(NamedTuple):
     answer: Answer
 
     def place(self) -> dict[str, Any]:
-        """Which episode it is, and whether it goes on."""
+        """Id of the episode, and its ending."""
         return {
             "episode": self.episode,
             "task": self.task,
@@ -36,7 +36,7 @@ class Moment(NamedTuple):
         }
 
     def judged(self) -> dict[str, Any]:
-        """What the environment thinks of the turn. The true answer, which is for trainers of ours, is not among it.
+        """Facts of the environment about the turn, without the true answer, which is only for our trainers.
 
         A reward that is not known is None, as JSON has no NaN, and never 0. Wires that carry no None leave it out, so
         ``scored`` says it too.

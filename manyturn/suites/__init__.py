@@ -17,7 +17,7 @@ def names() -> list[str]:
 
 
 def results_folder(file: Path) -> Path:
-    """Where the results of a suite are, by its file: next to it, in ``results``, in a folder of the file's name."""
+    """Folder of a suite's results: next to its file, in ``results``, under the file's name."""
     return file.parent / "results" / file.stem
 
 

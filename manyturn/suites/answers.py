@@ -1,4 +1,4 @@
-"""What an environment answers: its words and rules, beyond the parameters of a task that a panel's hash covers."""
+"""Hash of an environment's answers: its words and rules, beyond the task parameters that a panel's hash covers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,8 +31,8 @@ def answers_of(host: Host, tasks: Sequence[Task], replays: Sequence[Sequence[str
         tasks: N tasks.
         replays: actions for each of the first tasks.
     """
-    said = tuple(_transcript(host, task, actions) for task, actions in zip(tasks, replays, strict=False))
-    return digest("answers", host.instructions, host.max_turns, host.roles, said)
+    transcripts = tuple(_transcript(host, task, actions) for task, actions in zip(tasks, replays, strict=False))
+    return digest("answers", host.instructions, host.max_turns, host.roles, transcripts)
 
 
 def _transcript(host: Host, task: Task, actions: Sequence[str]) -> tuple[Any, ...]:

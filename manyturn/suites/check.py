@@ -1,4 +1,4 @@
-"""Whether the environments still are what a suite was frozen on, and which of them this machine lacks."""
+"""Check that the environments are those a suite was frozen on, and list the ones this machine lacks."""
 
 import contextlib
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ def checked(suite: Suite, file: Path, panels: Sequence[SuitePanel], required: Se
     Raises:
         SuiteError: a task, a rule or a word has changed, or what is required is absent.
     """
-    found = Playable([], {})
+    playable = Playable([], {})
     for one in panels:
         try:
             _compare(suite, file, one)
@@ -49,10 +49,10 @@ def checked(suite: Suite, file: Path, panels: Sequence[SuitePanel], required: Se
             lack = exit_codes.lack_of(error)
             if one.need in required:
                 raise SuiteError(f"{one.name} is required by --require {one.need}, but {lack}") from None
-            found.lacking[one.name] = lack
+            playable.lacking[one.name] = lack
         else:
-            found.ready.append(one)
-    return found
+            playable.ready.append(one)
+    return playable
 
 
 def _compare(suite: Suite, file: Path, one: SuitePanel) -> None:

@@ -95,9 +95,9 @@ def _success_of_all(suite: Suite, results: Results) -> str:
 
 
 def _letters(results: Results) -> list[str]:
-    """Which floors are those of letters, not of moves."""
+    """Floors of letters, not of moves."""
     panels = results[FLOOR]["panels"] if FLOOR in results else {}
-    names = [name for name, found in panels.items() if found["invalid_action_rate"] == 1]
+    names = [name for name, result in panels.items() if result["invalid_action_rate"] == 1]
     if not names:
         return []
     return [
@@ -106,10 +106,12 @@ def _letters(results: Results) -> list[str]:
     ]
 
 
-def _success(found: Mapping[str, Any] | None) -> str:
-    if found is None:
+def _success(result: Mapping[str, Any] | None) -> str:
+    if result is None:
         return "–"
-    return f"{number(found['success']['mean'], percent=True)} [{ends_of(found['success'])}], {number(found['turns'])}"
+    return (
+        f"{number(result['success']['mean'], percent=True)} [{ends_of(result['success'])}], {number(result['turns'])}"
+    )
 
 
 def _skipped(results: Results) -> str:
@@ -118,7 +120,7 @@ def _skipped(results: Results) -> str:
 
 
 def _commands(results: Results) -> str:
-    """How results were made, of those that say it: an evaluation by hand does not."""
+    """Origin of the results that state it; an evaluation by hand does not."""
     lines = [f"- {name}: `{values['command']}`" for name, values in results.items() if "command" in values]
     return "\n".join(["## Commands", "", *lines]) if lines else ""
 

@@ -1,4 +1,4 @@
-"""What a policy reached on a suite: one JSON file, which others can compare with and add to the page of results."""
+"""Result of a policy on a suite: one JSON file, to compare with and to add to the page of results."""
 
 import json
 import math
@@ -68,8 +68,8 @@ class Tally:
         if not one.need:
             values = values_by_task(scored_rows(found.episodes), "success")
             self._success |= {f"{one.name} {task}": numbers for task, numbers in values.items()}
-        said = reply_remarks(found.episodes, found.turns, summary["agent"])
-        for remark in (*said.lines, *remarks(summary, said.explain_invalid)):
+        notes = reply_remarks(found.episodes, found.turns, summary["agent"])
+        for remark in (*notes.lines, *remarks(summary, invalid_explained=notes.explain_invalid)):
             self._remarks.setdefault(remark, []).append(one.name)
 
     def finish(self, out: Path) -> Result:
@@ -127,10 +127,10 @@ def _totals(panels: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _sum(values: Any) -> float | int | None:
-    known = [value for value in values if value is not None]
-    if not known:
+    present = [value for value in values if value is not None]
+    if not present:
         return None
-    return sum(known) if all(isinstance(value, int) for value in known) else math.fsum(known)
+    return sum(present) if all(isinstance(value, int) for value in present) else math.fsum(present)
 
 
 def _made() -> dict[str, Any]:
@@ -143,18 +143,23 @@ def _made() -> dict[str, Any]:
 
 
 def read_result(file: Path, suite: Suite) -> dict[str, Any]:
-    """A result of a suite; raises SuiteError unless it is one of exactly this suite."""
+    """A result of a suite, or of an earlier form of it that shares its panels. Raises SuiteError.
+
+    A panel's identity holds everything that decides results on it, so a result stands as long as its panels do. The
+    core is a figure over panels: a result that has one needs every panel of this suite's core.
+    """
     try:
         values = json.loads(file.read_text(encoding="utf-8"))
-        version, of = values["schema_version"], values["suite_hash"]
+        version, core = values["schema_version"], values["core"]
         identities = {name: one["identity"] for name, one in values["panels"].items()}
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise SuiteError(
             f"{file} is no result of a suite ({type(error).__name__}: {error}): take {FILE} from the folder of "
             f"manyturn evaluate POLICY --suite {suite.name}"
         ) from None
-    known = {one.name: one.identity for one in suite}
-    if version != _VERSION or of != suite.hash or not identities.items() <= known.items():
+    identity_of = {one.name: one.identity for one in suite}
+    complete = core is None or all(one.name in identities for one in suite.core)
+    if version != _VERSION or not complete or not identities.items() <= identity_of.items():
         raise SuiteError(
             f"{file} was made on another {suite.name} than this one, whose hash is {suite.hash}: play it again with "
             f"manyturn {suite.frozen_with}"

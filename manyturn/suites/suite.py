@@ -1,4 +1,4 @@
-"""What a suite is: named panels, with hashes of their tasks and of what their environments answer."""
+"""Suite: named panels, with hashes of their tasks and of their environments' answers."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -89,7 +89,7 @@ class Suite:
         """Raises SuiteError if the text is no suite, or its hash does not fit."""
         try:
             plain = json.loads(text)
-            version, known = plain["schema_version"], plain["hash"]
+            version, digest = plain["schema_version"], plain["hash"]
             if version != _VERSION:
                 raise SuiteError(f"the suite has schema version {version}, this manyturn reads {_VERSION}: upgrade it")
             suite = cls(plain["name"], tuple(map(_panel, plain["panels"])), plain["frozen_with"])
@@ -97,9 +97,9 @@ class Suite:
             if isinstance(error, SuiteError | PanelError):
                 raise
             raise SuiteError(f"this is not a suite: {type(error).__name__}: {error}") from error
-        if suite.hash != known:
+        if suite.hash != digest:
             raise SuiteError(
-                f"the panels give the hash {suite.hash}, the file says {known}: it was edited. Take the file from "
+                f"the panels give the hash {suite.hash}, the file says {digest}: it was edited. Take the file from "
                 "where it was made, or freeze another suite"
             )
         return suite
@@ -127,7 +127,7 @@ def _is(one: SuitePanel, word: str) -> bool:
 
 
 def _families(names: Sequence[str]) -> list[str]:
-    """What several names begin with."""
+    """Common prefix of several names."""
     heads = [name.partition("-")[0] for name in names]
     return sorted({head for head in heads if heads.count(head) > 1})
 

@@ -1,4 +1,4 @@
-"""What a terminal shows of a suite: what is in it, and what policies reached next to floor and ceiling."""
+"""Table of a suite on the terminal: its contents, and results of policies next to floor and ceiling."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,8 +20,8 @@ FLOOR, CEILING = "random", "expert"
 
 def bounds_of(suite: Suite, file: Path) -> dict[str, dict[str, Any]]:
     """The results of the random policy and of the expert, as far as they are among the suite's results."""
-    found = results_in(results_folder(file), suite)
-    return {name: values for name, values in found.items() if name in (FLOOR, CEILING)}
+    results = results_in(results_folder(file), suite)
+    return {name: values for name, values in results.items() if name in (FLOOR, CEILING)}
 
 
 def show_results(results: Mapping[str, Result], console: Console) -> None:
@@ -56,10 +56,10 @@ def show_suite(suite: Suite, console: Console) -> None:
 
 def _table(title: str, values: Mapping[str, Any], bounds: Mapping[str, Mapping[str, Any]]) -> Table:
     panels: Mapping[str, Mapping[str, Any]] = values["panels"]
-    told = any(one["tokens"]["reply_total"] is not None for one in panels.values())
+    has_tokens = any(one["tokens"]["reply_total"] is not None for one in panels.values())
     paid = any(one["cost"] is not None for one in panels.values())
     failed = any(one["errors"] for one in panels.values())
-    columns = ["success", "95 %", "floor", "ceiling", "turns", "invalid", *["tokens"] * told, *["cost"] * paid]
+    columns = ["success", "95 %", "floor", "ceiling", "turns", "invalid", *["tokens"] * has_tokens, *["cost"] * paid]
     table = close_table(title)
     table.add_column("panel", justify="left", overflow="fold")
     for column in (*columns, "s", *["errors"] * failed):
@@ -68,15 +68,15 @@ def _table(title: str, values: Mapping[str, Any], bounds: Mapping[str, Mapping[s
         cells = [number(one["success"]["mean"], percent=True), ends_of(one["success"])]
         cells += [_bound(bounds, FLOOR, name), _bound(bounds, CEILING, name), number(one["turns"])]
         cells += [_whole(one["invalid_action_rate"])]
-        cells += [f"{count(one['tokens']['prompt_total'])} + {count(one['tokens']['reply_total'])}"] * told
+        cells += [f"{count(one['tokens']['prompt_total'])} + {count(one['tokens']['reply_total'])}"] * has_tokens
         cells += [number(one["cost"])] * paid + [number(one["seconds"]["wall"])] + [str(one["errors"])] * failed
         table.add_row(name, *cells)
     return table
 
 
 def _bound(bounds: Mapping[str, Mapping[str, Any]], which: str, panel: str) -> str:
-    found = bounds.get(which, {}).get("panels", {}).get(panel)
-    return _whole(None if found is None else found["success"]["mean"])
+    bound = bounds.get(which, {}).get("panels", {}).get(panel)
+    return _whole(None if bound is None else bound["success"]["mean"])
 
 
 def _whole(share: float | None) -> str:
@@ -95,10 +95,10 @@ def _core_line(suite: Suite, values: Mapping[str, Any], bounds: Mapping[str, Map
         head = f"core: unknown, since {len(missing)} of its {len(suite.core)} panels were not played"
     else:
         head = f"core: {number(core['mean'], percent=True)} ({ends_of(core)}) over {core['n_tasks']} tasks"
-        known = [
+        present = [
             (word, bounds[name]["core"]) for word, name in (("floor", FLOOR), ("ceiling", CEILING)) if name in bounds
         ]
-        head += "".join(f", {word} {number(one['mean'], percent=True)}" for word, one in known if one)
+        head += "".join(f", {word} {number(one['mean'], percent=True)}" for word, one in present if one)
     return f"{head}; {', '.join(spent)}"
 
 
@@ -113,8 +113,8 @@ def _say_skipped(skipped: Mapping[str, str], console: Console) -> None:
 
 def show_checked(suite: Suite, ready: Sequence[str], lacking: Mapping[str, str], console: Console) -> None:
     """Print that environments are as they were frozen, and which are not here."""
-    asked = len(ready) + len(lacking)
-    _say(console, f"{suite.name}, hash {suite.hash}: {len(ready)} of {asked} panels are as they were frozen")
+    count = len(ready) + len(lacking)
+    _say(console, f"{suite.name}, hash {suite.hash}: {len(ready)} of {count} panels are as they were frozen")
     _say_skipped(lacking, console)
 
 

@@ -10,7 +10,7 @@ _EXAMPLE = '{difficulty = "hard"}'
 
 
 def _arguments(kind: type, given: Sequence[Token] | Mapping[str, Any]) -> dict[str, Any]:
-    """What was given: one token with a table, or tokens by argument."""
+    """Arguments as given: one token with a table, or a token per argument."""
     if isinstance(given, Mapping):
         return {name: _value(value) for name, value in given.items()}
     text = given[0].value
@@ -41,12 +41,12 @@ def read_wrappers(given: str | Sequence[Any]) -> list[Any]:
     [{'name': 'turn_cost', 'cost': 0.01}]
     """
     try:
-        found = tomllib.loads(f"value = {given}")["value"] if isinstance(given, str) else list(given)
+        value = tomllib.loads(f"value = {given}")["value"] if isinstance(given, str) else list(given)
     except tomllib.TOMLDecodeError:
-        found = None
-    if not isinstance(found, list) or not all(isinstance(wrapper, dict | str) for wrapper in found):
+        value = None
+    if not isinstance(value, list) or not all(isinstance(wrapper, dict | str) for wrapper in value):
         raise ValueError('wrappers is no TOML list of tables, such as [{name = "turn_cost", cost = 0.01}]')
-    return found
+    return value
 
 
 _NAMES = ("--env.args", "--env-args")

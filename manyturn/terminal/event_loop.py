@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 
 
 def result_of(work: Coroutine[Any, Any, Result]) -> Result:
-    """What ``work`` returns, in an event loop of its own; in a thread of its own where a loop runs in this one.
+    """Run ``work`` in a new event loop, in a new thread where a loop already runs, and return its result.
 
     Ctrl-C, or "interrupt" in a notebook, cancels the work, waits until it has closed what it opened, and raises
     KeyboardInterrupt.

@@ -1,4 +1,4 @@
-"""How a command ends: by a signal, by an exit code, and the one line that an error becomes."""
+"""End of a command: signals, exit codes, and the one line that an error becomes."""
 
 import asyncio
 import contextlib
@@ -102,7 +102,7 @@ class SignalWatch:
             signal.pthread_kill(main.ident, signal.SIGINT)  # a true one, which wakes it from a system call
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """What ``work`` returns; the first signal cancels it, so that it can close what it has opened."""
+        """Result of ``work``; the first signal cancels it, so that it can close what it has opened."""
 
         begun: list[asyncio.Task[Any]] = []
 
@@ -134,7 +134,7 @@ class SignalWatch:
 
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:
-    """What ``work`` returns, run in an event loop of its own that a signal ends in order."""
+    """Run ``work`` in an event loop of its own that a signal ends in order, and return its result."""
     ending = signal.getsignal(signal.SIGTERM)
     return ending.run(work) if isinstance(ending, SignalWatch) else asyncio.run(work)
 
@@ -174,7 +174,7 @@ def code_of(error: BaseException) -> int:
 
 
 def line_of(error: BaseException) -> str:
-    """What went wrong and how to fix it, in one line."""
+    """Error and fix in one line."""
     text = " ".join(str(error).split()) or type(error).__name__
     if _is_foreseen(error):
         return text
@@ -188,14 +188,14 @@ def line_of(error: BaseException) -> str:
 
 
 def lack_of(error: BaseException) -> str:
-    """What an error says is missing, as short as a table wants it: the extra to install, or else its line."""
+    """Missing thing that an error names, short enough for a table: the extra to install, or else its line."""
     text = line_of(error)
     extra = re.search(r"pip install '(manyturn\[[^']+\])'", text)
     return f"needs {extra[1]}" if extra else text
 
 
 def _is_foreseen(error: BaseException) -> bool:
-    """Whether the text was written for the user: we raised it, or it names a file or a word typed."""
+    """True if the text was written for the user: we raised it, or it names a file or a word typed."""
     if type(error).__module__.partition(".")[0] in ("manyturn", "cyclopts"):
         return True
     if isinstance(error, OSError) and error.filename is not None:
@@ -217,10 +217,10 @@ def _extra(error: BaseException) -> str | None:
         requires = importlib.metadata.requires("manyturn") or []
     except importlib.metadata.PackageNotFoundError:
         return None
-    found = (re.match(rf"{package}\b.*;.*extra\s*==\s*['\"]([\w-]+)['\"]", need) for need in requires)
-    return next((match[1] for match in found if match), None)
+    matches = (re.match(rf"{package}\b.*;.*extra\s*==\s*['\"]([\w-]+)['\"]", need) for need in requires)
+    return next((match[1] for match in matches if match), None)
 
 
 def _place_in_file(error: BaseException) -> str | None:
-    """Where in an environment's own file it was raised: the innermost line of the user's."""
+    """Place in the user's own file where it was raised: the innermost line."""
     return place_of(error) if isinstance(error, SyntaxError) or is_of_file(error) else None

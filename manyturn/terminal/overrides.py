@@ -25,15 +25,15 @@ def parse_overrides(words: Sequence[str]) -> dict[str, Any]:
 
     A value is read as TOML (numbers, true, false, lists, tables) and as plain text if it is none.
     """
-    plain, found = parse_words(words)
+    plain, options = parse_words(words)
     if plain:
         raise OverrideError(f"{plain[0]!r} is no option: write --section.name value, such as --learner.lr 1e-4")
-    return found
+    return options
 
 
 def parse_words(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
     """Words that are no options, in their order, and the options among them."""
-    plain, found, rest = list[str](), dict[str, Any](), list(words)
+    plain, options, rest = list[str](), dict[str, Any](), list(words)
     while rest:
         word = rest.pop(0)
         if not word.startswith("--") or len(word) == 2:
@@ -44,12 +44,12 @@ def parse_words(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
             if not rest:
                 raise OverrideError(f"--{name} has no value: write --{name} VALUE")
             value = rest.pop(0)
-        put_option(found, _place_of(name), read_value(value))
-    return plain, found
+        put_option(options, _place_of(name), read_value(value))
+    return plain, options
 
 
 def _place_of(name: str) -> str:
-    """Where an option is: a dash stands for an underscore, and for the dot after a section.
+    """Path of an option: a dash stands for an underscore, and for the dot after a section.
 
     >>> _place_of("env-args"), _place_of("sampling-max-tokens"), _place_of("checkpoint-every")
     ('env.args', 'sampling.max_tokens', 'checkpoint_every')
@@ -64,9 +64,9 @@ def _place_of(name: str) -> str:
     return place[: len(_HEADERS)] + name[len(_HEADERS) :] if place.startswith(_HEADERS) else place
 
 
-def put_option(found: dict[str, Any], name: str, value: Any) -> None:
+def put_option(options: dict[str, Any], name: str, value: Any) -> None:
     """Enter an option by its name, whose sections are separated by dots; raises OverrideError if it is there."""
-    place = found
+    place = options
     *sections, last = name.split(".")
     for section in sections:
         place = place.setdefault(section, {})

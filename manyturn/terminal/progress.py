@@ -1,4 +1,4 @@
-"""How far an evaluation is: a bar on a terminal or in a notebook, and lines now and then where it goes to a file."""
+"""Progress of an evaluation: a bar on a terminal or in a notebook, and a line now and then in a file."""
 
 import asyncio
 import sys
@@ -43,11 +43,11 @@ class Watch:
         self._name, self._out, self._clock = visible(name), out, clock
         self._console = console or Console(stderr=True, highlight=False, force_jupyter=False)
         columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
-        told = TextColumn("{task.fields[told]}", markup=False)
+        column = TextColumn("{task.fields[told]}", markup=False)
         # A terminal that only appends, as in editors and under TERM=dumb, gets lines like a log.
         self._cell = notebook_bar()
         on_terminal = self._cell is None and self._console.is_terminal and not self._console.is_dumb_terminal
-        self._bar = Bar(*columns, told, console=self._console, transient=True, disable=not on_terminal)
+        self._bar = Bar(*columns, column, console=self._console, transient=True, disable=not on_terminal)
         self._draws = on_terminal or self._cell is not None
         self._shown = self._bar.add_task(self._name, total=None, told="")
         self._began = self._said = clock()
@@ -66,8 +66,8 @@ class Watch:
         self._bar.stop()
         if self._ticking is not None:
             self._ticking.cancel()
-        progress, asked = self._progress, isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
-        if error is not None and progress is not None and (asked or (self._out is not None and progress.done)):
+        progress, is_interrupt = self._progress, isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
+        if error is not None and progress is not None and (is_interrupt or (self._out is not None and progress.done)):
             self._say(f"{self._name}: stopped after {_of_all(progress)}; {how_to_go_on(self._out)}")
 
     def __call__(self, progress: Progress) -> None:
@@ -102,21 +102,21 @@ class Watch:
 
     def _figures(self, progress: Progress) -> str:
         """Success, speed, tokens, cost and the time that is left, as far as they are known."""
-        told = [f"success {progress.won / progress.told:.0%}"] if progress.told else []
+        parts = [f"success {progress.won / progress.judged:.0%}"] if progress.judged else []
         if progress.errors:
-            told.append(f"errors {progress.errors}")
+            parts.append(f"errors {progress.errors}")
         seconds = self._clock() - self._began
         if progress.played and seconds > 0:
             rate = progress.played / seconds
-            told.append(f"{rate:.1f} a second" if rate >= 1 else f"{60 * rate:.1f} a minute")
+            parts.append(f"{rate:.1f} a second" if rate >= 1 else f"{60 * rate:.1f} a minute")
         spent = progress.spent
         if spent.prompt_tokens is not None:
-            told.append(f"{count(spent.prompt_tokens)} prompt and {count(spent.reply_tokens)} reply tokens")
+            parts.append(f"{count(spent.prompt_tokens)} prompt and {count(spent.reply_tokens)} reply tokens")
         if spent.cost is not None:
-            told.append(f"cost {spent.cost:.4g} USD")
+            parts.append(f"cost {spent.cost:.4g} USD")
         if progress.played and progress.done < progress.total:
-            told.append(f"{duration(seconds * (progress.total - progress.done) / progress.played)} left")
-        return ", ".join(told) or "none has ended yet"
+            parts.append(f"{duration(seconds * (progress.total - progress.done) / progress.played)} left")
+        return ", ".join(parts) or "none has ended yet"
 
     def _say(self, text: str) -> None:
         self._console.print(Text(text), soft_wrap=True)
@@ -128,7 +128,7 @@ def _of_all(progress: Progress) -> str:
 
 
 def how_to_go_on(out: Path | None) -> str:
-    """What to do after an interruption."""
+    """Advice after an interruption."""
     if out is None:
         return "nothing is kept: give --out FOLDER, and an interrupted evaluation continues"
     return f"{out} keeps them, and the same command continues"

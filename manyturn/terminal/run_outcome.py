@@ -1,4 +1,4 @@
-"""What a run reached, as a table: what the terminal prints at its end, and a notebook shows of it."""
+"""Table of a run's results, printed at its end and shown in a notebook."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,9 +20,9 @@ def print_outcome(summary: Mapping[str, Any], console: Console) -> None:
         table.add_column(column)
     for name in _FIGURES:
         if name in summary:
-            found = summary[name]
-            mean, low, high = (_number(found[key]) for key in ("success", "ci_low", "ci_high"))
-            earned, *shares = _number(found.get("return")), _share(found, "invalid"), _share(found, "cut")
+            figures = summary[name]
+            mean, low, high = (_number(figures[key]) for key in ("success", "ci_low", "ci_high"))
+            earned, *shares = _number(figures.get("return")), _share(figures, "invalid"), _share(figures, "cut")
             table.add_row(name.replace("_", ", "), mean, f"{low} to {high}", earned, *shares)
     console.print(table)
     if summary.get("warmup", {}).get("updates"):
@@ -39,8 +39,8 @@ def say(text: str, console: Console) -> None:
     console.print(Text(visible(text)), soft_wrap=True)
 
 
-def _share(found: Mapping[str, Any], name: str) -> str:
-    return "–" if found.get(name) is None else f"{found[name]:.0%}"
+def _share(figures: Mapping[str, Any], name: str) -> str:
+    return "–" if figures.get(name) is None else f"{figures[name]:.0%}"
 
 
 def _number(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""What the terminal, or the cell of a notebook, shows of training."""
+"""Training as shown on a terminal or in a notebook cell."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -123,7 +123,7 @@ def _parts(line: Mapping[str, Any]) -> list[str]:
 
 
 def _may_go_on(error: BaseException) -> bool:
-    """Whether a run that this ended may get further when it is resumed: what it was given is not at fault."""
+    """True if a run that this error ended may get further when resumed: its input is not at fault."""
     if isinstance(error, Stopped | KeyboardInterrupt):
         return True
     return code_of(innermost(error)) not in (BAD_INPUT, LEARNING_FAILED)

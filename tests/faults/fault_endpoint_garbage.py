@@ -12,7 +12,7 @@ from endpoint import Request, ServerThread, completion, response, sound
 from guessing import CONFIG, SAMPLING, endpoint, open_files, play_round, seats
 from tally import Tally
 
-from manyturn.agents.play.openai_policy import OpenAIPolicy
+from manyturn.agents.play.endpoint.policy import OpenAIPolicy
 from manyturn.envs.contract.keys import generator
 
 SHORT, LONG = 30, 200

@@ -14,7 +14,7 @@ from tally import Tally
 
 from manyturn.agents.play.endpoint.completion import Completion
 from manyturn.agents.play.endpoint.conversation import Message
-from manyturn.agents.play.openai_policy import OpenAIPolicy
+from manyturn.agents.play.endpoint.policy import OpenAIPolicy
 from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.keys import generator
 from manyturn.envs.tools.tool import Schema

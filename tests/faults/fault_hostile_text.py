@@ -15,10 +15,10 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from manyturn.agents.engine.engine import Capabilities, Engine, Reply, Sampling
-from manyturn.agents.evaluation.evaluate import evaluate
+from manyturn.agents.evaluation.evaluate import EvaluationPlan, evaluate
 from manyturn.agents.play.agent import Agent, AgentConfig
 from manyturn.agents.play.endpoint.options import EndpointSampling
-from manyturn.agents.play.openai_policy import OpenAIPolicy
+from manyturn.agents.play.endpoint.policy import OpenAIPolicy
 from manyturn.agents.records.episode_rows import Row, read_episodes, read_turns
 from manyturn.agents.text.formats.free_text import FreeText, FreeTextConfig
 from manyturn.agents.text.formats.tagged import Tagged, TaggedConfig
@@ -44,7 +44,7 @@ def _hosts() -> Iterator[Host]:
     for name in env_ids():
         if name not in _FREE:
             with contextlib.suppress(NeedsSetup):
-                host = Host(name, None, [{"name": "invalid_penalty"}])
+                host = Host(name, None, [{"name": "turn_cost"}])
                 talks = host.user is not None or hasattr(host.env.unwrapped, "tools")
                 if host.has_expert and not talks:
                     yield host
@@ -211,7 +211,7 @@ async def _files(corpus: list[str], template: ChatTemplate, seed: int, folder: P
         sampling = Sampling(max_tokens=10**6)
         agent = Agent(AgentConfig(max_context=10**7), template, _Recites(template, texts), sampling)
         for _ in range(2):  # the second time from the journal
-            await evaluate(seats, agent, panel, repeats=1, seed=seed, max_turns=turns, out=folder)
+            await evaluate(seats, agent, EvaluationPlan(panel, repeats=1, seed=seed, max_turns=turns), out=folder)
     rows = {(row["task"], row["turn"]): row for row in read_turns(folder / "turns.parquet")}
     invalid = {row["task"]: row["invalid_actions"] for row in read_episodes(folder / "episodes.parquet")}
     return [

@@ -41,7 +41,7 @@ def test_a_held_out_customer_is_told_in_known_tokens_and_the_limits_leave_room_f
     assert config.model.name == "tiny"
     seats = InlineSeats(config.env.id, config.env.args)
     texts = asyncio.run(texts_of(seats, config.agent, config.model.sample_tasks, config.seed))
-    tokenizer = tiny_tokenizer(texts, config.model.numbers == "digits")
+    tokenizer = tiny_tokenizer(texts, digits=config.model.numbers == "digits")
     known: set[int] = set()
     for turns in transcripts("train", 200):
         known.update(token for turn in turns for text in turn for token in tokenizer(text)["input_ids"])

@@ -17,13 +17,15 @@ from manyturn.cli.doctor import dependencies, engines, examine, extras, print_fi
 from manyturn.cli.machine import Diagnosis, fits, folders, hub
 from manyturn.trainers.learn.learner.learner_config import LearnerConfig
 
+pytestmark = pytest.mark.versions
+
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 REQUIRES = [
     "gymnasium<1.5,>=1.2",
     "numpy>=1.26",
     'torch[cuda]<2.16,>=2.11; extra == "train"',
     "scipy>=1.13; extra == 'train'",
-    'pyarrow<27,>=19; extra == "parquet"',
+    'gguf<0.20,>=0.17; extra == "gguf"',
 ]
 
 
@@ -73,19 +75,19 @@ def test_a_missing_or_outdated_dependency_is_a_problem_with_its_mend():
 
 
 def test_an_extra_that_is_absent_or_too_new_is_a_note_and_never_a_failure():
-    train, parquet = extras(REQUIRES, installed(torch="2.16.0+cu130", pyarrow="26.0"))
-    assert (train.status, train.subject, parquet.status) == ("note", "extra train", "ok")
+    train, gguf = extras(REQUIRES, installed(torch="2.16.0+cu130", gguf="0.18"))
+    assert (train.status, train.subject, gguf.status) == ("note", "extra train", "ok")
     assert "torch 2.16.0+cu130 is outside" in train.text and "scipy is missing" in train.text
     assert shlex.split(train.text)[-2:] == ["torch>=2.11,<2.16", "scipy>=1.13"]
-    usable = {found.subject for found in engines([train, parquet]) if found.status == "ok"}
+    usable = {found.subject for found in engines([train, gguf]) if found.status == "ok"}
     assert usable == {"engine scripted", "engine openai"}, "evaluation of these needs no extra"
 
 
 def test_extras_that_nobody_asked_for_are_one_short_line_each():
     """Fifteen of them with a command each hid what was wrong."""
-    [train, parquet] = extras(REQUIRES, installed())
+    [train, gguf] = extras(REQUIRES, installed())
     assert (train.text, train.status) == ("not installed (training, and models as policies)", "note")
-    assert parquet.text.startswith("not installed") and len(parquet.text) < 80
+    assert gguf.text.startswith("not installed") and len(gguf.text) < 80
     assert "pip install" in extras(REQUIRES, installed(torch="2.12"))[0].text, "half of an extra is a fault"
     more = [*REQUIRES, 'transformers>=5; extra == "train"']
     assert extras(more, installed(torch="2.12"))[0].text.startswith("not installed"), "torch came with others"

@@ -33,6 +33,8 @@ from manyturn.trainers.record.metrics import METRICS
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.run.loop.loop import train
 
+pytestmark = pytest.mark.versions
+
 MAZE = {"env": {"id": "manyturn/Maze-v0"}}
 SHORT = {"env": {"id": "manyturn/Maze-v0", "args": {"max_turns": 6}}}
 # Curricula that choose between kinds of tasks need an environment that has several.

@@ -93,10 +93,10 @@ ROOMS = {
         [{"text", "tokens"}, {"model"}, {"engine"}, {"play"}, {"records"}, {"evaluation"}, {"trajectories"}],
         17,
     ),
-    "trainers": ([{"credit"}, {"learn", "play"}, {"recipe"}, {"record"}, {"run"}], 11),
+    "trainers": ([{"credit"}, {"audit", "learn", "play"}, {"recipe"}, {"record"}, {"run"}], 12),
     "trainers/credit": (
-        [{"batch"}, {"groups"}, {"advantages", "modulations", "rewards"}],
-        6,
+        [{"batch"}, {"groups"}, {"advantages", "audit", "modulations", "rewards"}],
+        8,
     ),
     "trainers/learn": ([{"passes", "objective"}, {"reading"}, {"heads"}, {"learner"}, {"columns", "ranks"}], 18),
     "trainers/play": ([{"tasks"}, {"rollout"}, {"order"}], 3),
@@ -104,15 +104,21 @@ ROOMS = {
     "envs": (
         [
             {"contract"},
-            {"hosting", "tools", "web", "classics", "household", "openenv", "reasoning", "arena", "tasksets"},
+            {"hosting", "tools", "web", "classics", "household", "openenv", "pivot", "reasoning", "arena", "tasksets"},
             {"conformance", "software", "users", "shop"},
             {"benchmarks", "code", "desk", "harbor", "search", "talk"},
         ],
-        41,
+        42,
     ),
     "manyturn": (
-        [{"export", "recipes", "report"}, {"terminal"}, {"api", "integrations", "serving"}, {"suites"}, {"cli"}],
-        16,
+        [
+            {"export", "recipes", "report"},
+            {"terminal"},
+            {"api", "integrations", "serving"},
+            {"audit", "suites"},
+            {"cli"},
+        ],
+        20,
     ),
 }
 
@@ -123,15 +129,12 @@ def test_imports_between_rooms_only_go_down(folder):
     floor_of = {room: number for number, rooms in enumerate(floors) for room in rooms}
     rooms = {path.name for path in (ROOT / folder).iterdir() if (path / "__init__.py").exists()}
     assert rooms - (set(FOLDERS) if folder == "manyturn" else set()) == set(floor_of)
-    arrows = set()
+    prefix, arrows = "manyturn." if folder == "manyturn" else f"manyturn.{folder.replace('/', '.')}.", set()
     for path in sources():
         if not path.is_relative_to(ROOT / folder) or (here := path.relative_to(ROOT / folder).parts[0]) not in floor_of:
             continue
         for module in imports(path):
-            there = module.removeprefix(
-                "manyturn." if folder == "manyturn" else f"manyturn.{folder.replace('/', '.')}."
-            )
-            there = there.partition(".")[0]
+            there = module.removeprefix(prefix).partition(".")[0]
             if there != module and there in floor_of and there != here:
                 assert floor_of[there] < floor_of[here], f"{path.relative_to(ROOT)} imports {module}, not below it"
                 arrows.add((here, there))

@@ -54,6 +54,16 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
         {"credit.rewards": [OUTCOME_GATE, SPA]},
     ),
     (
+        {"credit.advantage": "forks"},
+        "forks needs the column 'drawer', which says .* without rollout.branching nothing branches: set it",
+        {"rollout.branching": {"initial": 2}},
+    ),
+    (
+        {"credit.rewards": [SPA], "credit.advantage": "graphgpo", "progress": {}},
+        "graphgpo reads the part 'outcome', which spa has paid out and left at 0: leave spa out, or take an advantage",
+        {"credit.advantage": "gigpo"},
+    ),
+    (
         {"credit.rewards": [SPA, {"name": "part_weights", "weights": {"outcome": 2.0}}], "progress": {}},
         "part_weights names the part 'outcome', which spa has paid out",
         {"credit.rewards": [{"name": "part_weights", "weights": {"outcome": 2.0}}, SPA]},
@@ -141,7 +151,7 @@ REFUSED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ),
     (
         {"credit.advantage": {"name": "stratified", "stratum": "calls"}},
-        "stratified needs the unknown column 'calls'.* There are belief, .*progress, reward, tool_calls, value",
+        "stratified needs the unknown column 'calls'.* There are action, belief, .*progress, reward, tool_calls, value",
         {"credit.advantage": {"name": "stratified", "stratum": "progress"}},
     ),
     (

@@ -87,7 +87,7 @@ class CreditConfig(Options):
 
     def _refuse_order(self) -> str | None:
         """A stage that names a part of the reward comes after what adds it, and before what empties it."""
-        for place, stage in enumerate(self.rewards):
+        for place, stage in enumerate((*self.rewards, self.advantage)):
             named = stage.named_parts()
             later = {part: other.name for other in self.rewards[place:] for part in other.adds}
             if early := sorted(named & later.keys()):
@@ -95,7 +95,13 @@ class CreditConfig(Options):
                     f"{stage.name} names the part {early[0]!r}, which {later[early[0]]} adds: put it after that stage"
                 )
             for other in self.rewards[:place]:
-                if gone := sorted(named & other.empties):
+                gone = sorted(named & other.empties)
+                if gone and stage is self.advantage:
+                    return (
+                        f"{stage.name} reads the part {gone[0]!r}, which {other.name} has paid out and left at 0: "
+                        f"leave {other.name} out, or take an advantage that compares returns, such as gigpo"
+                    )
+                if gone:
                     return (
                         f"{stage.name} names the part {gone[0]!r}, which {other.name} has paid out before it and left "
                         f"at 0: put it before {other.name}, or name a part that {other.name} adds "

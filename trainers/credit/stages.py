@@ -35,7 +35,7 @@ class StageConfig(Named):
     by_token: ClassVar[bool] = False
     """Whether an advantage separates the tokens of a turn."""
     compares_returns_only: ClassVar[bool] = False
-    """Whether an advantage knows nothing of an episode but its return."""
+    """Whether an advantage knows nothing of an episode's rewards but their sum."""
     compares_groups: ClassVar[bool] = False
     """Whether an advantage compares an episode with the others of its task. One that is alone then earns 0, unless the
     stage has an option ``singleton`` that says otherwise."""

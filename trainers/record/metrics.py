@@ -53,6 +53,12 @@ METRICS: dict[str, str] = {
     "no_signal": "Why the step taught nothing: every advantage or the gradient was 0; only in those steps.",
     "singleton_anchors": "Share of turns whose anchor group has no other member, so that step-level credit is 0.",
     "mean_anchor_size": "Mean number of turns in an anchor group.",
+    "goal_reached": "Share of groups in which an episode reached the goal, so that GraphGPO has distances.",
+    "deepest_compared": "Share of turns that HGPO compares at its greatest depth of shared history.",
+    "actions_compared": "Share of turns in situations in which the group took more than one action.",
+    "compared_draws": "Share of drawn turns that have siblings: other draws from the same past.",
+    "repeated_turns": "Share of turns that a branch repeats and another member drew.",
+    "distinct_actions": "Different actions that the turns of a task took, in the mean over tasks.",
     "advantage_std": "Standard deviation of the advantage over turns.",
     # --- the update: means over the step's minibatches
     "loss": "Value of the objective with its regularisers; in the warm-up, mean negative log-probability of a token.",

@@ -1,7 +1,7 @@
-"""What is kept between turns: keys and values of episodes, and of beginnings that several share.
+"""Cache between turns: keys and values of episodes, and of prefixes that several episodes share.
 
 A pool of pages is all there is. A reply is begun when it has the pages for its prompt and its longest reply, so that
-nothing that runs can fail for want of them; what nobody draws with may be given up meanwhile, and is computed again.
+nothing that runs can fail for want of them; pages of episodes that wait may be given up, and are computed again.
 """
 
 from collections.abc import Collection, Hashable, Sequence
@@ -22,7 +22,7 @@ class _Kept:
     pages: list[int]
 
     def shared(self, prompt: Sequence[int]) -> int:
-        """How many of the prompt's tokens are computed; the last one is always left, because its logits are needed."""
+        """The number of the prompt's tokens that are computed; never the last one, because its logits are needed."""
         same = len(self.ids)
         if prompt[:same] != self.ids:
             pairs = enumerate(zip(self.ids, prompt, strict=False))
@@ -45,14 +45,14 @@ class Caches:
         self._coming: dict[_Begins, Row] = {}  # full pages that rows are about to compute first
 
     def begin(
-        self, key: Hashable, row: Row, wanted: Collection[Hashable] = (), alone: bool = False
+        self, key: Hashable, row: Row, asking: Collection[Hashable] = (), *, alone: bool = False
     ) -> Literal["begun", "soon", "full"]:
         """Give a row its pages, with what is known of its prompt.
 
         Args:
             key: whose row it is.
-            wanted: episodes whose kept pages are given up last.
-            alone: whether nothing else runs, so that even those are.
+            asking: episodes that wait for a reply; their pages are given up last.
+            alone: True if nothing else runs, so that even those are given up.
 
         Returns:
             "soon" if another row is about to compute what this one begins with; "full" if there is no room now.
@@ -63,7 +63,7 @@ class Caches:
         if first is not None and first in self._coming:
             return "soon"
         need = -(-row.most // PAGE) - len(mine.pages)
-        if not self._make_room(need, key, wanted, alone):
+        if not self._make_room(need, key, asking, alone=alone):
             return "full"
         del self.kept[key]
         row.begin(mine.pages + self._pool.take(need), len(mine.ids))
@@ -71,38 +71,38 @@ class Caches:
             self._coming[first] = row
         return "begun"
 
-    def _useful(self, kept: _Kept, prompt: list[int]) -> _Kept:
-        """What of the kept serves a prompt, or what others have computed of its beginning, whichever is longer."""
-        same = kept.shared(prompt)
-        whole, part = divmod(same, PAGE)
-        if part and self._pool.users(kept.pages[whole]) > 1:
-            same, part = whole * PAGE, 0  # what is written next must not change what others read
-        pages, found = kept.pages[:whole], whole
+    def _useful(self, cached: _Kept, prompt: list[int]) -> _Kept:
+        """The cached prefix of a prompt: its own episode's, or one that others have computed, whichever is longer."""
+        same = cached.shared(prompt)
+        full, part = divmod(same, PAGE)
+        if part and self._pool.users(cached.pages[full]) > 1:
+            same, part = full * PAGE, 0  # what is written next must not change what others read
+        pages, shared = cached.pages[:full], full
         while (page := self._full.get(_begins(pages, prompt))) is not None and (len(pages) + 1) * PAGE < len(prompt):
             pages = [*pages, page]
         if len(pages) * PAGE <= same:
-            pages = kept.pages[: whole + bool(part)]
+            pages = cached.pages[: full + bool(part)]
             if part:
                 self._forget_page(pages[-1])  # its end will be written over
         else:
             same = len(pages) * PAGE
-        for page in pages[found:]:
+        for page in pages[shared:]:
             self._pool.share(page)
-        self._release(kept.pages[found:])
+        self._release(cached.pages[shared:])
         return _Kept(prompt[:same], pages)
 
     def _first(self, mine: _Kept, prompt: list[int]) -> _Begins | None:
         """The full page that a row will compute first, if it begins at one."""
-        known = len(mine.ids)
-        return _begins(mine.pages, prompt) if known % PAGE == 0 and known + PAGE < len(prompt) else None
+        computed = len(mine.ids)
+        return _begins(mine.pages, prompt) if computed % PAGE == 0 and computed + PAGE < len(prompt) else None
 
-    def _make_room(self, need: int, own: Hashable, wanted: Collection[Hashable], alone: bool) -> bool:
-        idle = [key for key in self.kept if key != own and key not in wanted]
+    def _make_room(self, need: int, own: Hashable, asking: Collection[Hashable], *, alone: bool) -> bool:
+        idle = [key for key in self.kept if key != own and key not in asking]
         # Pages that several use may come free too, but are not counted on.
         spare = sum(self._pool.users(page) == 1 for key in idle for page in self.kept[key].pages)
         if self._pool.free + spare < need and not alone:
             return False
-        last = [key for key in reversed(self.kept) if key != own and key in wanted] if alone else []
+        last = [key for key in reversed(self.kept) if key != own and key in asking] if alone else []
         for key in (*idle, *last):
             if self._pool.free >= need:
                 break
@@ -120,7 +120,7 @@ class Caches:
                     self._begins[page] = begins
                 self._coming.pop(begins, None)
 
-    def end(self, key: Hashable, row: Row, keep: bool) -> None:
+    def end(self, key: Hashable, row: Row, *, keep: bool) -> None:
         """A row is over, for good or for now.
 
         Args:

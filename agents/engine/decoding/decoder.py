@@ -82,18 +82,18 @@ class Decoder:
 
     def _plan(self, rows: Sequence[Row]) -> PassPlan:
         """Rows that draw take one token each; those that read share what is left, the first ones first."""
-        left = max(self.pass_tokens - sum(row.length - row.computed == 1 for row in rows), 1)
+        budget = max(self.pass_tokens - sum(row.length - row.computed == 1 for row in rows), 1)
         taking, counts = list[Row](), list[int]()
         for row in rows:
             count = row.length - row.computed
             if count > 1:
                 piece = _MASK_ENTRIES // (row.length * self._groups) if row.computed else count
-                count = min(count, max(piece, 16), left)
-                left -= count
+                count = min(count, max(piece, 16), budget)
+                budget -= count
             if count:
                 taking.append(row)
                 counts.append(count)
-        return PassPlan(self._pool, taking, counts, self._groups, self._workspace, self.model.dtype, self.model.device)
+        return PassPlan(self._pool, taking, counts, self._groups, self._workspace, self.model.dtype)
 
     def _draw(self, rows: list[Row], hidden: torch.Tensor) -> list[Row]:
         """Draw the next token of each row from its hidden state (rows, D); returns the rows that ended."""

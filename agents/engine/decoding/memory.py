@@ -1,4 +1,4 @@
-"""What inference takes in memory, known before it begins, and how to tell that there was too little."""
+"""Memory that inference takes, computed before it begins, and the errors that mean there was too little."""
 
 import torch
 from transformers import PreTrainedConfig
@@ -20,7 +20,7 @@ _SAYS = ("out of memory", "can't allocate memory", "cannot allocate memory", "no
 
 
 def cache_shape(config: PreTrainedConfig, dtype: torch.dtype) -> CacheShape:
-    """What a position of a model takes."""
+    """The cache shape of one position of a model."""
     text = config.get_text_config()
     heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
     size = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
@@ -45,7 +45,7 @@ def cache_bytes(context: EngineContext, asked_gb: float | None, max_batch: int, 
         ConfigError: training and they do not fit, or not even one such episode does.
     """
     device, on_gpu = context.model.device, context.model.device.type != "cpu"
-    total, training = device_bytes(device), _beside(context, on_gpu)
+    total, training = device_bytes(device), _beside(context, on_gpu=on_gpu)
     if training > total and context.learns:
         fix = "set learner.lora_rank to 16, or take a smaller model"
         if context.rank_share is not None:
@@ -56,26 +56,26 @@ def cache_bytes(context: EngineContext, asked_gb: float | None, max_batch: int, 
             f"training takes {size(training)}, activations apart, and the device has {size(total)}: {fix}"
         )
     page = PAGE * cache_shape(context.model.config, dtype).position_bytes
-    one = -(-context.max_context // PAGE) * page
+    longest = -(-context.max_context // PAGE) * page
     if asked_gb is None:
-        given, instead = min(max_batch * one, cache_room(total, training, on_gpu)), "take a smaller model"
-        of = f"{size(given)} of the {size(total)} of memory are"
+        budget, instead = min(max_batch * longest, cache_room(total, training, on_gpu=on_gpu)), "take a smaller model"
+        of = f"{size(budget)} of the {size(total)} of memory are"
     else:
-        given, instead = asked_gb * 1e9, f"set engine.cache_gb to {one / 1e9:.3g}"
+        budget, instead = asked_gb * 1e9, f"set engine.cache_gb to {longest / 1e9:.3g}"
         of = f"engine.cache_gb = {asked_gb:g} is"
-        if training + given > total:
+        if training + budget > total:
             raise ConfigError(
                 f"engine.cache_gb = {asked_gb:g} and the {size(training)} that the model takes exceed the "
                 f"{size(total)} of memory: set it to at most {(total - training) / 1e9:.3g}, or leave it out"
             )
-    if given < one:
-        fits = int(given // page) * PAGE
+    if budget < longest:
+        fits = int(budget // page) * PAGE
         shorter = f"lower agent.max_context to {fits}" if fits >= PAGE else instead
         raise ConfigError(
-            f"an episode of agent.max_context = {context.max_context} has {size(one)} of keys and values, and {of} for "
-            f"them: {shorter}" + (f", or {instead}" if shorter != instead and asked_gb is not None else "")
+            f"an episode of agent.max_context = {context.max_context} has {size(longest)} of keys and values, and {of} "
+            f"for them: {shorter}" + (f", or {instead}" if shorter != instead and asked_gb is not None else "")
         )
-    return given
+    return budget
 
 
 def device_bytes(device: torch.device) -> float:
@@ -83,11 +83,11 @@ def device_bytes(device: torch.device) -> float:
     return main_memory()[0] if device.type == "cpu" else float(torch.cuda.get_device_properties(device).total_memory)
 
 
-def _beside(context: EngineContext, on_gpu: bool) -> float:
+def _beside(context: EngineContext, *, on_gpu: bool) -> float:
     """Bytes of a device that the model takes, with its training or a rank's share of it, if it is trained."""
     trained = sum(p.numel() for p in context.model.parameters() if context.learns and p.requires_grad)
     others = sum(p.nbytes for p in context.model.parameters() if not (context.learns and p.requires_grad))
-    training = training_bytes(trained, trained, on_gpu) + others + context.beside
+    training = training_bytes(trained, trained, on_gpu=on_gpu) + others + context.beside
     if not context.moments:
         training -= MOMENTS_BYTES * trained
     if context.rank_share is None or not context.learns:
@@ -97,9 +97,9 @@ def _beside(context: EngineContext, on_gpu: bool) -> float:
 
 
 def ran_out(error: BaseException) -> bool:
-    """Whether an error says that there was too little memory.
+    """True if an error says that there was too little memory.
 
-    PyTorch has a class for it on a GPU alone; on a CPU, and in the libraries below, only the text tells.
+    PyTorch has a class for it only on a GPU; on a CPU, and in the libraries below, the text tells.
     """
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
         return True

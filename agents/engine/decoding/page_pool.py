@@ -16,7 +16,7 @@ _EMPTY = 0  # the page that pads tables; it is never written and holds zeros
 
 
 class CacheShape(NamedTuple):
-    """What a position takes.
+    """The keys and values of one position.
 
     Attributes:
         layers: how many layers keep keys and values.
@@ -49,22 +49,22 @@ class PagePool:
     """
 
     def __init__(self, shape: CacheShape, pages: int, device: torch.device):
-        self.shape, self.pages, self._device, self.most = shape, pages, device, 0
+        self.shape, self.pages, self.device, self.most = shape, pages, device, 0
         self._free = list(range(pages, 0, -1))
         self._users = [0] * (pages + 1)
         self._stores: list[tuple[torch.Tensor, torch.Tensor]] = []  # keys and values of a layer: (pages, numbers)
 
     @property
     def free(self) -> int:
-        """Pages that nobody uses."""
+        """Free pages."""
         return len(self._free)
 
     def users(self, page: int) -> int:
-        """How many sequences use a page."""
+        """The number of sequences that use a page."""
         return self._users[page]
 
     def take(self, count: int) -> list[int]:
-        """Pages that nobody uses, of which there must be so many."""
+        """Take free pages, of which there must be enough."""
         taken = [self._free.pop() for _ in range(count)]
         for page in taken:
             self._users[page] = 1
@@ -76,7 +76,7 @@ class PagePool:
         self._users[page] += 1
 
     def give_back(self, pages: Iterable[int]) -> list[int]:
-        """A sequence uses these no more; returns those that nobody uses now."""
+        """Give back the pages of a sequence; returns those that are free now."""
         freed = []
         for page in pages:
             self._users[page] -= 1
@@ -92,7 +92,7 @@ class PagePool:
         self.shape = self.shape._replace(dtype=dtype)
         layers, heads, size, _ = self.shape
         numbers = (self.pages + 1, PAGE * heads * size)
-        stores = [(_zeros(numbers, dtype, self._device), _zeros(numbers, dtype, self._device)) for _ in range(layers)]
+        stores = [(_zeros(numbers, dtype, self.device), _zeros(numbers, dtype, self.device)) for _ in range(layers)]
         self._stores = stores  # all of it or nothing
 
     def let_go(self) -> None:

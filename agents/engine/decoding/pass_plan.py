@@ -47,7 +47,7 @@ class _Piece(NamedTuple):
 
 
 class PassPlan(Cache):
-    """What a model takes for its cache in one pass.
+    """The plan of one pass, which the model takes for its cache.
 
     Args:
         pool: where keys and values are.
@@ -55,7 +55,7 @@ class PassPlan(Cache):
         counts: new tokens of each.
         groups: query heads that share a key-value head.
         workspace: bytes that the copy of one layer's keys and values of a piece may take.
-        dtype, device: of the model.
+        dtype: of the model.
 
     Attributes:
         rows: those that take part, in the order of their tokens.
@@ -72,10 +72,9 @@ class PassPlan(Cache):
         groups: int,
         workspace: int,
         dtype: torch.dtype,
-        device: torch.device,
     ):
         super().__init__(layers=[])
-        self._pool, self._groups, self._dtype, self._device = pool, groups, dtype, device
+        self._pool, self._groups, self._dtype, self._device = pool, groups, dtype, pool.device
         # Stable, so that equal rows stay in their order.
         order = sorted(range(len(rows)), key=lambda i: (counts[i], rows[i].computed))
         self.rows = [rows[i] for i in order]
@@ -103,7 +102,7 @@ class PassPlan(Cache):
         return torch.from_numpy(array).to(self._device)
 
     def _bounds(self, workspace: int) -> list[tuple[int, int]]:
-        """Where the pieces begin and end: rows of about the same work, as many as there is room for."""
+        """Bounds of the pieces: rows of about the same work, as many as fit."""
         shape, new, total = self._pool.shape, self._new.tolist(), self._total.tolist()
         most = max(PAGE, workspace // (shape.position_bytes // shape.layers))  # positions in a piece
         bounds, first, longest, needed = list[tuple[int, int]](), 0, 0, 0
@@ -156,13 +155,13 @@ class PassPlan(Cache):
         if keys.shape[1:] != shape[1:3] or values.shape[1:] != shape[1:3]:
             raise EngineError(
                 f"the model keeps keys and values of shape {tuple(keys.shape[1:])} and {tuple(values.shape[1:])}, "
-                f"where its configuration says {shape[1:3]}: such a model is not supported"
+                f"where its configuration says {shape[1:3]}: this model is not supported"
             )
         self._pool.write(layer_idx, self._slots, keys, values)
         return _Layer(self, layer_idx), value_states
 
     def attend(self, layer: int, query: torch.Tensor, scaling: float | None) -> torch.Tensor:
-        """What each token of (heads, T, size) attends to, (T, heads, size)."""
+        """Attention output (T, heads, size) for queries (heads, T, size)."""
         heads, count, size = query.shape
         out = query.new_empty(count, heads, size)
         for piece in self._pieces:
@@ -170,14 +169,14 @@ class PassPlan(Cache):
             mine = query[:, piece.start : piece.end] if piece.spread is None else query[:, piece.spread]
             mine = mine.reshape(heads, piece.rows, piece.new, size).transpose(0, 1)
             if piece.mask is None and piece.new > 1:
-                given = {"is_causal": True, "enable_gqa": self._groups > 1, "scale": scaling}
-                found = scaled_dot_product_attention(mine, keys, values, **given)
+                causal = {"is_causal": True, "enable_gqa": self._groups > 1, "scale": scaling}
+                result = scaled_dot_product_attention(mine, keys, values, **causal)
             else:
                 # The heads of a group stand in the place of more tokens, so that no key is copied for each of them.
                 grouped = mine.reshape(piece.rows, heads // self._groups, self._groups * piece.new, size)
-                found = scaled_dot_product_attention(grouped, keys, values, attn_mask=piece.mask, scale=scaling)
-            found = found.reshape(piece.rows, heads, piece.new, size).transpose(1, 2).reshape(-1, heads, size)
-            out[piece.start : piece.end] = found if piece.gather is None else found[piece.gather]
+                result = scaled_dot_product_attention(grouped, keys, values, attn_mask=piece.mask, scale=scaling)
+            result = result.reshape(piece.rows, heads, piece.new, size).transpose(1, 2).reshape(-1, heads, size)
+            out[piece.start : piece.end] = result if piece.gather is None else result[piece.gather]
         return out
 
     def get_seq_length(self, layer_idx: int = 0) -> int:

@@ -18,7 +18,7 @@ class Row:
         temperature: divides the logits; 0 takes the most likely token.
         choices: the replies that are possible; None: any.
         pages: those of the row's keys and values, enough for the prompt and the longest reply.
-        known: tokens of the prompt whose keys and values were there before.
+        cached: tokens of the prompt whose keys and values were there before.
         computed: tokens of prompt and reply whose keys and values are there.
         ids, logprobs, entropies: of the T tokens that are said, drawn or forced.
     """
@@ -28,7 +28,7 @@ class Row:
     temperature: float
     choices: Choices | None = None
     pages: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    known: int = 0
+    cached: int = 0
     computed: int = 0
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
@@ -37,12 +37,12 @@ class Row:
 
     @property
     def allowed(self) -> Allowed | None:
-        """What the next token can be, two or more tokens; None if any."""
+        """Possible next tokens, two or more; None if any token is."""
         return None if self._choice is None else self._choice.allowed
 
     @property
     def is_full(self) -> bool:
-        """Whether no token can follow: it is one of the choices, or as long as it may be."""
+        """True if no token can follow: the reply is one of the choices, or at its limit of tokens."""
         return self.allowed == () or len(self.ids) == len(self.noise)
 
     @property
@@ -62,10 +62,10 @@ class Row:
             return self.ids[start - read : end - read]
         return self.prompt[start:end] + self.ids[: max(0, end - read)]
 
-    def begin(self, pages: Sequence[int], known: int) -> None:
-        """Draw from the first token that is not forced, with the keys and values of ``known`` tokens at hand."""
+    def begin(self, pages: Sequence[int], cached: int) -> None:
+        """Draw from the first token that is not forced, with the keys and values of ``cached`` tokens at hand."""
         self.pages = np.array(pages, np.int64)
-        self.known = self.computed = known
+        self.cached = self.computed = cached
         self.ids, self.logprobs, self.entropies = [], [], []
         self._choice = None if self.choices is None else self.choices.first
         self._say_forced()

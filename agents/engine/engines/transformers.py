@@ -44,7 +44,7 @@ class TransformersConfig(EngineConfig):
 @ENGINES.register(TransformersConfig)
 def transformers(context: EngineContext, config: TransformersConfig) -> Engine:
     """The engine; it draws with the given model itself, or with a copy: on a GPU in bfloat16 where weights are float32,
-    and wherever the learner changes the model meanwhile."""
+    and wherever the learner changes the model while it draws."""
     import torch
 
     from manyturn.agents.engine.decoding.memory import cache_bytes
@@ -52,7 +52,7 @@ def transformers(context: EngineContext, config: TransformersConfig) -> Engine:
 
     model = context.model
     coarser = model.device.type == "cuda" and model.dtype is torch.float32 and not context.lora
-    kept = cache_bytes(context, config.cache_gb, config.max_batch, torch.bfloat16 if coarser else model.dtype)
+    room = cache_bytes(context, config.cache_gb, config.max_batch, torch.bfloat16 if coarser else model.dtype)
     if coarser or context.own_weights:
         # What never changes, as below adapters, is there once.
         shared = {id(tensor): tensor for tensor in model.parameters() if context.lora and not tensor.requires_grad}
@@ -61,5 +61,11 @@ def transformers(context: EngineContext, config: TransformersConfig) -> Engine:
         torch.nn.Module.to(model, torch.bfloat16)
     moves = coarser or (context.own_weights and not context.lora)
     return TransformersEngine(
-        model, context.end_ids, config.max_batch, config.reproducible, context.barrier, moves, kept
+        model,
+        context.end_ids,
+        config.max_batch,
+        reproducible=config.reproducible,
+        barrier=context.barrier,
+        copied=moves,
+        cache_bytes=room,
     )

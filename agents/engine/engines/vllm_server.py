@@ -1,4 +1,4 @@
-"""Draws with servers of vLLM's; see ``agents/engine/vllm/server_engine.py``."""
+"""Draws with servers of vLLM's; see ``agents/engine/vllm/server/engine.py``."""
 
 from manyturn.agents.engine.engine import Engine
 from manyturn.agents.engine.engine_config import ENGINES, EngineContext
@@ -9,7 +9,7 @@ from manyturn.agents.engine.vllm.options import VllmServerConfig
 @ENGINES.register(VllmServerConfig)
 def vllm_server(context: EngineContext, config: VllmServerConfig) -> Engine:
     """The engine; servers are asked when they are first needed. The package vllm is at theirs, and need not be here."""
-    from manyturn.agents.engine.vllm.server_engine import VllmServerEngine
+    from manyturn.agents.engine.vllm.server.engine import VllmServerEngine
 
     for address in config.addresses:
         check_reach(host_of(address), address)

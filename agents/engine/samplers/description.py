@@ -1,6 +1,6 @@
 """An engine and its model as a driver describes them, and both made of that in another process.
 
-A model is described by its configuration alone: the weights come later. What is built is a class of transformers that
+A model is described by its configuration; the weights come later. What is built is a class of transformers that
 the configuration names; a configuration that asks for code from elsewhere is refused.
 """
 
@@ -23,7 +23,7 @@ _CODE = ("auto_map", "quantization_config", "trust_remote_code")
 
 
 def description(context: EngineContext, config: EngineConfig, threads: int) -> dict[str, Any]:
-    """What another process has to know to make the same engine: plain JSON values.
+    """Description from which another process builds the same engine: plain JSON values.
 
     Args:
         threads: CPU threads of the model; 0 for all.
@@ -60,7 +60,7 @@ class DescribedEngine:
     """The engine of a description, and the model that it was made for.
 
     Args:
-        told: by ``description``.
+        plain: a ``description``.
         device: of the model.
 
     Attributes:
@@ -70,37 +70,39 @@ class DescribedEngine:
         ValueError: it is none, or may not be built here.
     """
 
-    def __init__(self, told: Mapping[str, Any], device: "torch.device"):
-        config = ENGINES.parse(told["engine"])
+    def __init__(self, plain: Mapping[str, Any], device: "torch.device"):
+        config = ENGINES.parse(plain["engine"])
         if not isinstance(config, EngineConfig) or config.name == "vllm-server":
             raise ValueError(
-                f"a sampler cannot be engine {told['engine'].get('name')!r:.40}: take transformers or vllm"
+                f"a sampler cannot be engine {plain['engine'].get('name')!r:.40}: take transformers or vllm"
             )
         self.barrier, self.in_rounds = Announced(), config.capabilities.keeps_bits
-        self.model = _model_of(told, device)
-        ends, most = frozenset(map(int, told["ends"])), int(told["max_context"])
+        self.model = _model_of(plain, device)
+        ends, most = frozenset(map(int, plain["ends"])), int(plain["max_context"])
         context = EngineContext(self.model, ends, learns=False, max_context=most, barrier=self.barrier)
         self.engine: Engine = build_engine(config, context)
 
 
-def _model_of(told: Mapping[str, Any], device: "torch.device") -> "PreTrainedModel":
+def _model_of(described: Mapping[str, Any], device: "torch.device") -> "PreTrainedModel":
     """The model, with weights that mean nothing. Raises ValueError for one that is not to be built."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
     from manyturn.agents.model.torch_models import move
 
-    plain = dict(told["model"])
+    plain = dict(described["model"])
     if odd := [word for word in _CODE if plain.get(word) is not None]:
         raise ValueError(f"the model asks for {odd[0]}, which a sampler does not take: give a model without it")
-    if told["attention"] not in _ATTENTIONS or told["dtype"] not in _TYPES:
-        raise ValueError(f"a sampler does not compute with {told['attention']!r:.40} in {told['dtype']!r:.40}")
+    if described["attention"] not in _ATTENTIONS or described["dtype"] not in _TYPES:
+        raise ValueError(
+            f"a sampler does not compute with {described['attention']!r:.40} in {described['dtype']!r:.40}"
+        )
     config = AutoConfig.for_model(plain.pop("model_type"), **plain)
     model = AutoModelForCausalLM.from_config(
         config,
         trust_remote_code=False,
-        dtype=getattr(torch, told["dtype"]),
-        attn_implementation=told["attention"],
+        dtype=getattr(torch, described["dtype"]),
+        attn_implementation=described["attention"],
     )
     move(model, device)
     return model.eval()

@@ -1,4 +1,4 @@
-"""What a driver and a sampler say to each other.
+"""Messages between a driver and a sampler.
 
 A connection is as one to a host of environments (``envs/hosting/host_words.py``), at ``/sampler``. The driver's first
 message names the engine and describes the model; the weights come after it. Then:
@@ -14,7 +14,7 @@ message names the engine and describes the model; the weights come after it. The
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from manyturn.agents.engine.engine import EngineError, EngineRefused, Reply, Sampling
 from manyturn.agents.text.choices import Choices
@@ -26,6 +26,16 @@ LANGUAGE = 1  # a sampler and a driver that speak another one refuse each other
 _ERRORS = {"refused": EngineRefused, "engine": EngineError}
 
 
+class Draw(NamedTuple):
+    """A request for one reply; ``choices`` limit it if there are any."""
+
+    key: EpisodeKey
+    turn: int
+    prompt: list[int]
+    sampling: Sampling
+    choices: Choices | None
+
+
 def error_to_wire(error: Exception) -> dict[str, Any]:
     """An error in place of an answer."""
     if isinstance(error, EngineError):
@@ -33,12 +43,12 @@ def error_to_wire(error: Exception) -> dict[str, Any]:
     return {"kind": "engine", "message": f"the engine raised {type(error).__name__}: {error}"}
 
 
-def error_from_wire(told: Mapping[str, Any]) -> Exception:
+def error_from_wire(fields: Mapping[str, Any]) -> Exception:
     """Inverse of ``error_to_wire``. Raises ValueError, KeyError or TypeError for anything else."""
-    text = told["message"]
+    text = fields["message"]
     if not isinstance(text, str):
-        raise TypeError("an error is told by text")
-    return _ERRORS[told["kind"]](text)
+        raise TypeError("an error's message is text")
+    return _ERRORS[fields["kind"]](text)
 
 
 def draw_to_wire(
@@ -54,13 +64,14 @@ def draw_to_wire(
     }
 
 
-def draw_from_wire(told: Mapping[str, Any]) -> tuple[EpisodeKey, int, list[int], Sampling, Choices | None]:
+def draw_from_wire(fields: Mapping[str, Any]) -> Draw:
     """Inverse of ``draw_to_wire``. Raises ValueError, KeyError or TypeError for anything else."""
-    choices, prompt = told["choices"], told["prompt"]
-    if not isinstance(told["turn"], int) or not all(type(token) is int for token in prompt):
+    choices, prompt = fields["choices"], fields["prompt"]
+    if not isinstance(fields["turn"], int) or not all(type(token) is int for token in prompt):
         raise TypeError("a turn is a number, and a prompt a list of tokens")
-    given = None if choices is None else Choices(choices)
-    return key_from_wire(told["key"]), told["turn"], prompt, Sampling.model_validate(told["sampling"]), given
+    limited = None if choices is None else Choices(choices)
+    sampling = Sampling.model_validate(fields["sampling"])
+    return Draw(key_from_wire(fields["key"]), fields["turn"], prompt, sampling, limited)
 
 
 def key_from_wire(values: Any) -> EpisodeKey:
@@ -76,8 +87,8 @@ def reply_to_wire(reply: Reply) -> dict[str, Any]:
     return reply._asdict()
 
 
-def reply_from_wire(told: Mapping[str, Any]) -> Reply:
+def reply_from_wire(fields: Mapping[str, Any]) -> Reply:
     """Inverse of ``reply_to_wire``; whoever asked looks at the values. Raises ValueError or TypeError for no reply."""
-    if not isinstance(told, dict) or told.keys() != set(Reply._fields):
+    if not isinstance(fields, dict) or fields.keys() != set(Reply._fields):
         raise ValueError("it is no reply")
-    return Reply(**told)
+    return Reply(**fields)

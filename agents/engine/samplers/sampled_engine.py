@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from manyturn.agents.engine.engine import Engine, EngineError, EngineLost, Reply, Sampling
+from manyturn.agents.engine.engine import BaseEngine, EngineError, EngineLost, Reply, Sampling
 from manyturn.agents.engine.engine_config import EngineConfig, EngineContext
 from manyturn.agents.engine.samplers.description import description
 from manyturn.agents.engine.samplers.messages import LANGUAGE, draw_to_wire
@@ -35,7 +35,7 @@ _PAUSE, _LONGEST_PAUSE = 0.2, 5.0  # seconds between two attempts to reach a sam
 
 @dataclass(frozen=True)
 class Samplers:
-    """Where samplers are, and how long they are waited for.
+    """Addresses of samplers, and time limits for them.
 
     Args:
         urls: their addresses.
@@ -58,7 +58,7 @@ class _Request:
         self.answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
 
 
-class SampledEngine(Engine):
+class SampledEngine(BaseEngine):
     """Draws with samplers; see ``Engine``.
 
     Args:
@@ -68,8 +68,8 @@ class SampledEngine(Engine):
     def __init__(self, context: EngineContext, config: EngineConfig, at: Samplers):
         self.version, self.vocabulary = 0, context.model.config.get_text_config().vocab_size
         self.capabilities = config.capabilities
-        told = {"driver": secrets.token_hex(8), "language": LANGUAGE, **description(context, config, at.threads)}
-        self.samplers = [Sampler(url, at.token, encode(told), at.silence) for url in at.urls]
+        hello = {"driver": secrets.token_hex(8), "language": LANGUAGE, **description(context, config, at.threads)}
+        self.samplers = [Sampler(url, at.token, encode(hello), at.silence) for url in at.urls]
         self._model, self._wait = context.model, at.wait
         self._loads, self._has_failed = 0, False
         self._weights: Packed | None = None
@@ -108,24 +108,24 @@ class SampledEngine(Engine):
         await asyncio.gather(*(sampler.link.close() for sampler in self.samplers))
 
     def figures(self) -> Mapping[str, float]:
-        found: dict[str, float] = {
+        figures: dict[str, float] = {
             "lost_samplers": sum(sampler.link.fault is not None for sampler in self.samplers),
             "moved_draws": self._moved,
         }
         self._moved = 0
         for number, sampler in enumerate(self.samplers, 1):
             there, idle = sampler.link.occupancy.shares()
-            found |= {f"sampler_{number}/draws_there": there, f"sampler_{number}/idle_share": idle}
-        return found
+            figures |= {f"sampler_{number}/draws_there": there, f"sampler_{number}/idle_share": idle}
+        return figures
 
     # ---- weights ------------------------------------------------------------------------------------------------
 
     async def load(self, weights: Weights, version: int) -> None:
-        # What is asked meanwhile waits until a sampler has them.
+        # Requests that come during the load wait until a sampler has them.
         self._weights, self._has_failed = Packed(weights, version), False
         self._loads += 1
         try:
-            await asyncio.gather(*(self._hand_over(one) for one in self.samplers if one.link.fault is None))
+            await asyncio.gather(*(self._hand_over(sampler) for sampler in self.samplers if sampler.link.fault is None))
             await self._able()
         except BaseException:
             self._has_failed = True
@@ -214,11 +214,11 @@ class SampledEngine(Engine):
         return f"{why} ({states}): {self._go_on()}"
 
     def _start_one(self) -> str:
-        """What to do about a sampler that does not answer."""
+        """Advice about a sampler that does not answer."""
         return "is it running? manyturn sampler --port N starts one, and placement.samplers names it"
 
     def _go_on(self) -> str:
-        """What to do when the samplers are gone."""
+        """Advice for a run that has lost all samplers."""
         return (
             "start samplers at these addresses and go on with manyturn train --resume RUN; placement.samplers in its "
             "config.toml may name others"
@@ -230,8 +230,8 @@ class SampledEngine(Engine):
         if sampler is not None and sampler.link.is_as(times) and sampler in able:
             return sampler
         if self._barrier is None:
-            busy = Counter(one for one, _ in self._places.values())
-            sampler = min(able, key=lambda one: busy[one])
+            busy = Counter(placed for placed, _ in self._places.values())
+            sampler = min(able, key=lambda placed: busy[placed])
         else:  # what a round consists of must not depend on when others ended
             number = seed_of("sampler", key.seed, key.stage, key.task) + key.member
             preferred = self.samplers[number % len(self.samplers)]
@@ -252,19 +252,6 @@ class SampledEngine(Engine):
         if self._barrier is not None:
             self._barrier.consider()
 
-    async def generate(self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling) -> Reply:
-        return await self._reply(key, turn, prompt_ids, sampling, None)
-
-    async def choose(
-        self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling, choices: Choices
-    ) -> Reply:
-        if (
-            len(choices.replies) == 1 and not self._has_failed
-        ):  # nothing is to be drawn, and no other episode waits for it
-            [ids] = choices.replies
-            return Reply(list(ids), [0.0] * len(ids), "stop", self.version, [0.0] * len(ids))
-        return await self._reply(key, turn, prompt_ids, sampling, choices)
-
     async def _reply(
         self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling, choices: Choices | None
     ) -> Reply:
@@ -272,6 +259,8 @@ class SampledEngine(Engine):
             raise EngineError("an empty prompt")
         if self._has_failed:
             raise EngineError("the last load of weights failed: load again")
+        if choices is not None and len(choices.replies) == 1:  # no other episode waits for it
+            return self._forced(choices.replies[0])
         request = _Request(key, len(prompt_ids), draw_to_wire(key, turn, prompt_ids, sampling, choices))
         if self._barrier is None:
             while not request.answer.done():
@@ -288,15 +277,15 @@ class SampledEngine(Engine):
     async def _drawn(self, requests: Sequence[_Request]) -> None:
         """Ask samplers, once; what a sampler was asked that is lost has no answer yet. Raises EngineLost."""
         able = await self._able()
-        asked: dict[Sampler, list[_Request]] = {}
+        by_sampler: dict[Sampler, list[_Request]] = {}
         for request in requests:
-            asked.setdefault(self._place(request.key, able), []).append(request)
+            by_sampler.setdefault(self._place(request.key, able), []).append(request)
         # Nothing is awaited until all are on their way: what is announced comes.
-        answers = [(sampler, request) for sampler, those in asked.items() for request in those]
-        for sampler, those in asked.items():
+        answers = [(sampler, request) for sampler, those in by_sampler.items() for request in those]
+        for sampler, those in by_sampler.items():
             sampler.link.tell("expect", count=len(those))
         coming = [sampler.link.question("draw", **request.fields) for sampler, request in answers]
-        await asyncio.gather(*(self._settle(*one, future) for one, future in zip(answers, coming, strict=True)))
+        await asyncio.gather(*(self._settle(*pair, future) for pair, future in zip(answers, coming, strict=True)))
 
     async def _settle(self, sampler: Sampler, request: _Request, coming: "asyncio.Future[Any]") -> None:
         sampler.link.occupancy.change(1)
@@ -340,13 +329,13 @@ class SampledEngine(Engine):
             self._running.add_done_callback(self._ended)
 
     async def _round(self) -> None:
-        left, self._waiting = sorted(self._waiting, key=lambda one: (one.length, one.key)), []
+        pending, self._waiting = sorted(self._waiting, key=lambda request: (request.length, request.key)), []
         try:
-            while left:
-                await self._drawn(left)
-                left = [request for request in left if not request.answer.done()]
+            while pending:
+                await self._drawn(pending)
+                pending = [request for request in pending if not request.answer.done()]
         except EngineLost as error:
-            for request in left:
+            for request in pending:
                 if not request.answer.done():
                     request.answer.set_exception(error)
 

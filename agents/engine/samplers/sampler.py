@@ -37,7 +37,7 @@ class Sampler:
         self.precision = precision
 
     def holds(self, load: int) -> bool:
-        """Whether it can draw with the weights of this load."""
+        """True if it can draw with the weights of this load."""
         return self.link.fault is None and self._holds == (self.link.times, load)
 
     async def hand_over(self, weights: Packed, load: int) -> None:

@@ -1,4 +1,4 @@
-"""How weights travel to another process: completely, under a number and with a checksum, or not at all.
+"""Transfer of weights to another process: complete, numbered and with a checksum, or not at all.
 
 The sender writes them down once, in the format of safetensors, and sends parts of that. The receiver puts the parts
 aside. Only when all are there, their checksum is right and they are of the model that is there, does it let its engine
@@ -85,9 +85,9 @@ class Receiver:
         self._check(load)
         data, size, expected, version = bytes(self._data), self._size, self._digest, self.version
         self._drop()
-        if len(data) != size or (found := _digest(data)) != expected:
+        if len(data) != size or (digest := _digest(data)) != expected:
             raise EngineError(f"the weights of version {version} are torn: {len(data)} of {size} bytes came right")
-        return Received(data, found, version, self._shapes)
+        return Received(data, digest, version, self._shapes)
 
     def _check(self, load: int) -> None:
         if load != self._load:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from vllm.v1.sample.logits_processor import AdapterLogitsProcessor  # pyright: ignore[reportMissingImports]
 
-from manyturn.agents.engine.vllm.choice_limits import REPLIES
+from manyturn.agents.engine.vllm.draw import REPLIES
 from manyturn.agents.text.choices import Choices
 
 if TYPE_CHECKING:
@@ -42,16 +42,16 @@ def _replies(params: Any) -> Sequence[Sequence[int]] | None:
 
 
 class _Limit:
-    """What is possible in one reply. vLLM gives the same growing list of its tokens each time."""
+    """The limit of one reply. vLLM gives the same growing list of its tokens each time."""
 
     def __init__(self, replies: Sequence[Sequence[int]]):
         self._place, self._said = Choices(replies).first, 0
 
-    def __call__(self, said: list[int], logits: torch.Tensor) -> torch.Tensor:
-        for token in said[self._said :]:
+    def __call__(self, ids: list[int], logits: torch.Tensor) -> torch.Tensor:
+        for token in ids[self._said :]:
             self._place = self._place.after(token)
-        self._said = len(said)
-        if not self._place.allowed:  # the reply is whole: whatever is drawn in this pass is not taken
+        self._said = len(ids)
+        if not self._place.allowed:  # the reply is complete: what this pass draws is not taken
             return logits
         allowed = torch.tensor(self._place.allowed, device=logits.device)
         limited = torch.full_like(logits, -torch.inf)

@@ -1,13 +1,14 @@
-"""What the engines with vLLM have in common: weights are handed over in a folder, and replies are labelled by them."""
+"""Base of the engines with vLLM: weights are handed over in a folder, and replies are labelled by them."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from manyturn.agents.engine.engine import Engine, EngineError, Reply, Sampling, check_fits
+from manyturn.agents.engine.engine import BaseEngine, EngineError, Reply, Sampling
 from manyturn.agents.engine.engine_config import EngineConfig
+from manyturn.agents.engine.vllm.draw import Drawer, DrawRequest
 from manyturn.agents.engine.vllm.model_folder import ModelFolder
 from manyturn.agents.engine.weights import ModuleWeights, Weights
 from manyturn.agents.text.choices import Choices
@@ -24,42 +25,7 @@ def rank_of(model: "PeftModel") -> int:
     return settings.r
 
 
-class Drawn(NamedTuple):
-    """What vLLM drew: T token ids, their log-probabilities, and how many tokens of the prompt it did not compute."""
-
-    ids: list[int]
-    logprobs: list[float]
-    cached: int
-
-
-class Drawer(Protocol):
-    """vLLM, in processes of its own or behind an address."""
-
-    async def draw(
-        self,
-        prompt: Sequence[int],
-        sampling: Sampling,
-        seed: int,
-        ends: frozenset[int],
-        salt: str,
-        adapters: Path | None,
-        choices: Choices | None = None,
-    ) -> Drawn:
-        """A reply to a prompt.
-
-        Args:
-            ends: tokens that end a reply.
-            salt: prompts with other salts share no cached prefix with it.
-            adapters: folder of those to draw with.
-            choices: the replies that are possible; None: any.
-
-        Raises:
-            EngineError: there is no reply.
-        """
-        ...
-
-
-class CopyingEngine(Engine):
+class CopyingEngine(BaseEngine):
     """Draws with a copy of the weights.
 
     Args:
@@ -100,20 +66,11 @@ class CopyingEngine(Engine):
 
     @abstractmethod
     async def _drawer(self, key: EpisodeKey) -> Drawer:
-        """What draws for an episode, with the weights of the folder."""
+        """The drawer of an episode, which holds the weights of the folder."""
 
     @abstractmethod
     def _failed(self, drawer: Drawer, error: Exception) -> None:
         """A request to it brought no reply."""
-
-    async def generate(self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling) -> Reply:
-        return await self._reply(key, turn, prompt_ids, sampling, None)
-
-    async def choose(
-        self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling, choices: Choices
-    ) -> Reply:
-        check_fits(choices, sampling)
-        return await self._reply(key, turn, prompt_ids, sampling, choices)
 
     async def _reply(
         self, key: EpisodeKey, turn: int, prompt_ids: Sequence[int], sampling: Sampling, choices: Choices | None
@@ -125,13 +82,14 @@ class CopyingEngine(Engine):
         if not self._whole:
             raise EngineError("the weights are half new, since the last load failed: load again")
         if choices is not None and len(choices.replies) == 1:
-            return self._only(choices.replies[0])
+            self.drawn_tokens += len(choices.replies[0])
+            return self._forced(choices.replies[0])
         drawer, version, loads = await self._drawer(key), self.version, self._loads
         seed = key.noise_seed(turn) >> 1  # 63 bits, which it takes for a number with a sign
         try:
             # The salt keeps what other weights computed out, should anything of it be left.
             salt, adapters = self._label(loads), self._folder.adapters
-            drawn = await drawer.draw(prompt_ids, sampling, seed, self._ends, salt, adapters, choices)
+            drawn = await drawer.draw(DrawRequest(prompt_ids, sampling, seed, self._ends, salt, adapters, choices))
         except Exception as error:
             if loads == self._loads:  # otherwise it was broken off
                 self._failed(drawer, error)
@@ -144,18 +102,13 @@ class CopyingEngine(Engine):
         self.read_tokens += len(prompt_ids) - drawn.cached
         return Reply(drawn.ids, drawn.logprobs, "stop" if drawn.ids[-1] in self._ends else "length", version)
 
-    def _only(self, ids: Sequence[int]) -> Reply:
-        """The one reply that there is: nothing has to be asked."""
-        self.drawn_tokens += len(ids)
-        return Reply(list(ids), [0.0] * len(ids), "stop", self.version)
-
     async def load(self, weights: Weights, version: int) -> None:
         self._whole = False
         self._loads += 1
         old = self._folder.adapters
         try:
             await self._before_load()
-            self._folder.write(weights)  # not awaited: the learner changes nothing meanwhile
+            self._folder.write(weights)  # not awaited, so that the learner changes nothing during it
             await self._after_load(old)
         except BaseException as error:
             self._load_failed()

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from manyturn.agents.engine.engine import EngineError
-from manyturn.agents.engine.vllm.copying_engine import CopyingEngine, Drawer
+from manyturn.agents.engine.vllm.copying_engine import CopyingEngine
+from manyturn.agents.engine.vllm.draw import Drawer
 from manyturn.agents.engine.vllm.process import Process
 from manyturn.agents.tokens.episode_key import EpisodeKey
 
@@ -26,8 +27,8 @@ class VllmEngine(CopyingEngine):
 
     def __init__(self, model: "PreTrainedModel", end_ids: frozenset[int], config: "VllmConfig"):
         self._cuda = model.device.type == "cuda"
-        super().__init__(model, end_ids, config, config.precision(self._cuda))
-        self._start = partial(Process, self._folder.path, config, self.precision, self._rank, self._cuda)
+        super().__init__(model, end_ids, config, config.precision(on_gpu=self._cuda))
+        self._start = partial(Process, self._folder.path, config, self.precision, self._rank, cuda=self._cuda)
         self._process: Process | None = None
         self._starting = asyncio.Lock()
         self._ending: list[asyncio.Future[None]] = []
@@ -88,7 +89,7 @@ class VllmEngine(CopyingEngine):
             return self._process
 
     async def _started(self) -> Process:
-        # In a thread, for it takes half a minute; one that nobody waits for any more is ended when it is there.
+        # In a thread, for it takes half a minute; a process that is no longer waited for ends when it has started.
         coming = asyncio.ensure_future(asyncio.to_thread(self._start))
         try:
             process = await asyncio.shield(coming)

@@ -1,13 +1,14 @@
 """The folder that vLLM reads a model from: its configuration, the weights of one version, and adapters."""
 
+import hashlib
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manyturn.agents.engine.engine import EngineError
-from manyturn.agents.engine.vllm.digests import combined, tensor_digest
 from manyturn.agents.engine.weights import Weights
 
 if TYPE_CHECKING:
@@ -103,3 +104,18 @@ def _plain(name: str) -> str:
     'model.layers.0.mlp.up_proj.weight'
     """
     return name.replace(".base_layer.", ".")
+
+
+def tensor_digest(tensor: "torch.Tensor") -> str:
+    """Hash of a tensor's type, shape and bytes."""
+    import torch
+
+    hasher = hashlib.blake2b(f"{tensor.dtype} {tuple(tensor.shape)}".encode(), digest_size=16)
+    hasher.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
+    return hasher.hexdigest()
+
+
+def combined(digests: Mapping[str, str]) -> str:
+    """One hash of named ones, whatever their order."""
+    lines = "\n".join(f"{name} {digests[name]}" for name in sorted(digests))
+    return hashlib.blake2b(lines.encode(), digest_size=16).hexdigest()

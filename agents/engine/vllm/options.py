@@ -10,7 +10,7 @@ from manyturn.agents.engine.vllm.access import endpoint_of
 
 
 class VllmOptions(EngineConfig):
-    """What they have in common."""
+    """Base of both."""
 
     is_separate: ClassVar[bool] = True
 
@@ -21,7 +21,7 @@ class VllmOptions(EngineConfig):
     def capabilities(self) -> Capabilities:
         return Capabilities(lora=True, choices=True)
 
-    def precision(self, on_gpu: bool) -> str:
+    def precision(self, *, on_gpu: bool) -> str:
         """The type, where auto is made out."""
         return self.dtype if self.dtype != "auto" else "bfloat16" if on_gpu else "float32"
 
@@ -59,7 +59,7 @@ class VllmServerConfig(VllmOptions):
     @field_validator("addresses")
     @classmethod
     def _are_addresses(cls, addresses: tuple[str, ...]) -> tuple[str, ...]:
-        found = tuple(endpoint_of(address) for address in addresses)
-        if len(set(found)) < len(found):
+        endpoints = tuple(endpoint_of(address) for address in addresses)
+        if len(set(endpoints)) < len(endpoints):
             raise ValueError("an address is given twice: give it once")
-        return found
+        return endpoints

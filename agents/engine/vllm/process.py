@@ -2,15 +2,13 @@
 
 import asyncio
 import os
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from manyturn.agents.engine.engine import EngineError, Sampling
-from manyturn.agents.engine.vllm.choice_limits import PROCESSOR, limits
-from manyturn.agents.engine.vllm.copying_engine import Drawn
+from manyturn.agents.engine.engine import EngineError
+from manyturn.agents.engine.vllm.draw import PROCESSOR, Drawn, DrawRequest
 from manyturn.agents.engine.vllm.worker import EXTENSION
-from manyturn.agents.text.choices import Choices
 
 if TYPE_CHECKING:
     from manyturn.agents.engine.vllm.options import VllmConfig
@@ -36,6 +34,7 @@ class Process:
         config: "VllmConfig",
         dtype: str,
         rank: int,
+        *,
         cuda: bool,
     ):
         settle()
@@ -71,38 +70,20 @@ class Process:
     def is_dead(self) -> bool:
         return self._llm.errored
 
-    async def draw(
-        self,
-        prompt: Sequence[int],
-        sampling: Sampling,
-        seed: int,
-        ends: frozenset[int],
-        salt: str,
-        adapters: Path | None,
-        choices: Choices | None = None,
-    ) -> Drawn:
+    async def draw(self, request: DrawRequest) -> Drawn:
         """A reply; see ``Drawer``."""
         from vllm.sampling_params import RequestOutputKind, SamplingParams  # pyright: ignore[reportMissingImports]
 
         self._asked += 1
-        params = SamplingParams(
-            temperature=sampling.temperature,
-            max_tokens=sampling.max_tokens,
-            seed=seed,
-            logprobs=0,
-            ignore_eos=True,  # the template says what ends a reply, and the model's own configuration may differ
-            stop_token_ids=sorted(ends),
-            detokenize=False,
-            output_kind=RequestOutputKind.FINAL_ONLY,
-            **limits(choices),
-        )
-        asked: Any = {"prompt_token_ids": list(prompt), "cache_salt": salt}
+        params = SamplingParams(output_kind=RequestOutputKind.FINAL_ONLY, **request.sampling_params)
+        prompt: Any = {"prompt_token_ids": list(request.prompt), "cache_salt": request.salt}
+        adapters = _request(request.adapters)
         last = None
-        async for output in self._llm.generate(asked, params, f"{self._asked}", lora_request=_request(adapters)):
+        async for output in self._llm.generate(prompt, params, f"{self._asked}", lora_request=adapters):
             last = output
         if last is None or not last.outputs or last.outputs[0].finish_reason not in ("stop", "length"):
             raise EngineError("vLLM broke the reply off")
-        if list(last.prompt_token_ids) != asked["prompt_token_ids"]:
+        if list(last.prompt_token_ids) != prompt["prompt_token_ids"]:
             raise EngineError("vLLM computed another prompt than was sent, so its template is not ours")
         reply = last.outputs[0]
         logprobs = [float(step[token].logprob) for token, step in zip(reply.token_ids, reply.logprobs, strict=True)]
@@ -137,15 +118,15 @@ class Process:
         await self._call(self._llm.wake_up())
 
     async def _call(self, call: Coroutine[Any, Any, T]) -> T:
-        """What vLLM answers. It answers nothing to a call under which its process dies, so that is looked after."""
-        asked = asyncio.ensure_future(call)
+        """vLLM's answer. A call under which its process dies gets none, so the process is watched meanwhile."""
+        task = asyncio.ensure_future(call)
         try:
-            while not (await asyncio.wait([asked], timeout=_LOOK))[0]:
+            while not (await asyncio.wait([task], timeout=_LOOK))[0]:
                 if self.is_dead:
                     raise EngineError("vLLM's process died")
-            return asked.result()
+            return task.result()
         finally:
-            asked.cancel()
+            task.cancel()
 
     def end(self) -> None:
         self._llm.shutdown()
@@ -166,7 +147,7 @@ def room_for(rank: int) -> int:
 
 
 def settle() -> None:
-    """Keep vLLM's log to errors, off the standard output, and its report on usage at home, unless somebody chose.
+    """Keep vLLM's log to errors, off the standard output, and its report on usage at home, unless they are set already.
 
     The first model runner is the CPU build's; ``choice_processor.py`` is written for it, and not for the second.
     """

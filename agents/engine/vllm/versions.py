@@ -1,4 +1,4 @@
-"""Which releases of vLLM the engines were written for."""
+"""Releases of vLLM that the engines support."""
 
 from importlib.metadata import PackageNotFoundError, version
 
@@ -13,17 +13,17 @@ def installed() -> str:
     """The release of vLLM in this environment. Raises ConfigError without one, and for one of another series."""
     for package in PACKAGES:
         try:
-            found = version(package)
+            release = version(package)
         except PackageNotFoundError:
             continue
-        if not fits(found):
-            raise ConfigError(f"{package} {found} is not of the series {SERIES} that engine vllm is for: {_GET}")
-        return found
+        if not fits(release):
+            raise ConfigError(f"{package} {release} is not of the series {SERIES} that engine vllm is for: {_GET}")
+        return release
     raise ConfigError(f"engine vllm needs the package vllm {SERIES}, which is not here: {_GET}")
 
 
 def fits(release: str) -> bool:
-    """Whether a release is one that the engines can work with.
+    """True for a release that the engines can work with.
 
     >>> fits("0.32.0"), fits("0.32.1+cpu"), fits("0.33.0"), fits("0.3.2")
     (True, True, False, False)

@@ -1,4 +1,4 @@
-"""What vLLM's worker does for us: load a file of weights, and say what it read.
+"""Extension of vLLM's worker: loads a file of weights and returns the checksum of what it read.
 
 vLLM adds the methods of this class to its worker's, in the worker's process (``worker_extension_cls``).
 """
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from manyturn.agents.engine.vllm.digests import combined, tensor_digest
+from manyturn.agents.engine.vllm.model_folder import combined, tensor_digest
 
 if TYPE_CHECKING:
     import torch

@@ -63,7 +63,7 @@ class PretrainedModel(ModelConfig):
         return {
             "threads": 0,
             "agent": {"format": form, "max_context": context},
-            "sampling": {"max_tokens": max(1, min(FORMATS.apply(form).reply_tokens(tools), longest // 4))},
+            "sampling": {"max_tokens": max(1, min(FORMATS.apply(form).reply_tokens(tools=tools), longest // 4))},
             "learner": {"lora_rank": rank, "lr": _LR[rank > 0]},
             "warmup": {
                 "episodes": 256 if imitates else 0,
@@ -96,10 +96,10 @@ def positions(path: str) -> int | None:
             file = try_to_load_from_cache(path, "config.json")
     try:
         values = json.loads(Path(file).read_text(encoding="utf-8"))
-        known = [part.get(key) for part in (values, values.get("text_config") or {}) for key in _POSITIONS]
+        candidates = [part.get(key) for part in (values, values.get("text_config") or {}) for key in _POSITIONS]
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return None
-    return next((count for count in known if isinstance(count, int) and count > 0), None)
+    return next((count for count in candidates if isinstance(count, int) and count > 0), None)
 
 
 _POSITIONS = ("max_position_embeddings", "n_positions")

@@ -38,8 +38,8 @@ class TinyModel(ModelConfig):
         return self.sample_tasks
 
     def defaults(self, run: Any, env: EnvFacts | None) -> Mapping[str, Any]:
-        """It knows one environment alone, so that rules need no telling, and it says a word as one token."""
-        tokens = run.agent.reply_format.reply_tokens(has_tools(env))
+        """It knows only one environment, so it needs no instructions, and a word is one token."""
+        tokens = run.agent.reply_format.reply_tokens(tools=has_tools(env))
         return {"agent": {"instructions": False}, "sampling": {"max_tokens": tokens // _SHORTER}}
 
 

@@ -39,7 +39,7 @@ class Completion(NamedTuple):
     """A reply.
 
     Attributes:
-        text: its words; empty if it is calls alone.
+        text: its words; empty if there are only calls.
         calls: of the tools that the request offered, in order.
         cut: whether it was ended by the limit of its length; None if the server does not say why it ended.
         counted: what the request took that brought it.
@@ -53,7 +53,7 @@ class Completion(NamedTuple):
     charged: TokenCount | None = None
 
 
-def read_completion(raw: bytes, offered: bool) -> Completion:
+def read_completion(raw: bytes, *, offered: bool) -> Completion:
     """The completion in the body of an answer. Raises Unreadable.
 
     Args:

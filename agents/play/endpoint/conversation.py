@@ -11,10 +11,10 @@ Message = dict[str, Any]
 
 
 class Conversation:
-    """What one role of an episode has seen and said.
+    """Observations and replies of one role in an episode.
 
     Args:
-        system: what it is told once.
+        system: the system text.
         context: what it is shown of the past.
 
     Attributes:
@@ -38,15 +38,15 @@ class Conversation:
             view: what there is to answer. It is the result of the calls before, if the reply before made any.
         """
         shown, now = self._context.shown(self._past, view)
-        told: list[Message] = [{"role": "system", "content": self._system}] if self._system else []
+        messages: list[Message] = [{"role": "system", "content": self._system}] if self._system else []
         before: Completion | None = None
-        for (observation, said), reply in zip(shown, self._replies_of(shown), strict=True):
-            told += _answer(before, observation)
-            told.append(_said(reply, said))
+        for (observation, text), reply in zip(shown, self._replies_of(shown), strict=True):
+            messages += _answer(before, observation)
+            messages.append(_said(reply, text))
             before = reply
-        return told + _answer(before, now)
+        return messages + _answer(before, now)
 
-    def said(self, view: str, reply: Completion) -> str:
+    def add_reply(self, view: str, reply: Completion) -> str:
         """Take down what was answered to a view; gives its text."""
         reply = reply._replace(calls=with_ids(reply.calls, self._calls))
         self._calls += len(reply.calls)
@@ -59,8 +59,8 @@ class Conversation:
         """The replies that a context shows as they were; None for words of its own."""
         places = range(len(self._past) - len(shown), len(self._past))
         return [
-            self._replies[place] if place >= 0 and self._past[place][1] == said else None
-            for place, (_, said) in zip(places, shown, strict=True)
+            self._replies[place] if place >= 0 and self._past[place][1] == text else None
+            for place, (_, text) in zip(places, shown, strict=True)
         ]
 
 
@@ -73,7 +73,7 @@ def _said(reply: Completion | None, text: str) -> Message:
 
 
 def _answer(before: Completion | None, observation: str) -> list[Message]:
-    """What was seen after a reply: its calls' results, or words of the other side."""
+    """Messages that follow a reply: its calls' results, or an observation."""
     if before is not None and before.calls:
         return results(before.calls, observation)
     return [{"role": "user", "content": observation}]

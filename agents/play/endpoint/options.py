@@ -1,4 +1,4 @@
-"""What can be chosen about an endpoint: where it is, how its replies are drawn, and what they cost."""
+"""Options of an endpoint: address, sampling and prices."""
 
 import json
 import os
@@ -57,19 +57,19 @@ def without_secrets(words: Sequence[str], secrets: Iterable[str] = ()) -> list[s
     Args:
         secrets: values that are hidden wherever they stand.
     """
-    kept, hides = list[str](), False
+    shown, hides = list[str](), False
     for word in words:
         name, equals, _ = word.partition("=")
         is_secret = name.startswith(_SECTION) and name.removeprefix(_SECTION)[1:].replace("-", "_") not in _HARMLESS
-        kept.append("***" if hides else f"{name}=***" if is_secret and equals else word)
+        shown.append("***" if hides else f"{name}=***" if is_secret and equals else word)
         hides = is_secret and not equals  # also if it was hidden itself: it may have been the value of another option
     for secret in sorted(secrets, key=len, reverse=True):
-        kept = [word.replace(secret, "***") for word in kept]
-    return kept
+        shown = [word.replace(secret, "***") for word in shown]
+    return shown
 
 
 class EndpointSampling(Options):
-    """How an endpoint draws its replies. What is left out, the server decides."""
+    """Sampling at an endpoint. The server decides whatever is left out."""
 
     temperature: Annotated[float | None, BeforeValidator(_left_out)] = Field(default=1.0, ge=0)
     """Randomness of the replies; ``none`` leaves it out of the request."""
@@ -113,7 +113,7 @@ class EndpointSampling(Options):
 
 
 class Endpoint(Options):
-    """How an endpoint is reached. The key comes from OPENAI_API_KEY and is shown nowhere."""
+    """Connection to an endpoint. The key comes from OPENAI_API_KEY and is shown nowhere."""
 
     moved: ClassVar[Mapping[str, str]] = {name: f"sampling.{name}" for name in EndpointSampling.model_fields} | {
         "system": "agent.system",
@@ -146,7 +146,7 @@ class Endpoint(Options):
     @field_validator("headers")
     @classmethod
     def _can_be_sent(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
-        found = {}
+        resolved = {}
         for name, secret in headers.items():
             if not _HEADER_NAME.fullmatch(name) or name.lower() in _OURS:
                 raise ValueError(f"{name!r:.80} cannot be set: leave it out")
@@ -157,8 +157,8 @@ class Endpoint(Options):
                     raise ValueError(f"{name} is the environment variable {variable[1]}, which is not set")
             if not (value.isascii() and value.isprintable()):
                 raise ValueError(f"the value of {name} holds characters that no header has")
-            found[name] = SecretStr(value)
-        return found
+            resolved[name] = SecretStr(value)
+        return resolved
 
     @model_validator(mode="after")
     def _whole_prices(self) -> Self:
@@ -177,7 +177,7 @@ class Endpoint(Options):
         return self.length_field or ("max_completion_tokens" if host == "api.openai.com" else "max_tokens")
 
     def usage(self, charged: TokenCount | None, cut: bool | None = None) -> Usage:
-        """What requests took, with its cost in USD if prices are known.
+        """Usage of requests, with its cost in USD if prices are known.
 
         Args:
             cut: whether the reply was.

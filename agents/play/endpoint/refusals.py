@@ -1,4 +1,4 @@
-"""What an endpoint means by a status other than 200, and what its user can do about it."""
+"""Refusals of an endpoint: the meaning of a status other than 200, and the fix."""
 
 import email.utils
 import json
@@ -33,30 +33,30 @@ _SHORTER = "--sampling.max-tokens asks for shorter replies"
 
 
 def may_pass(status: int, raw: bytes) -> bool:
-    """Whether the same request may be answered later."""
+    """True if the same request may succeed later."""
     if status == 429 and _NO_CREDIT.encode() in raw:
         return False
     return status in _TRY_AGAIN or status >= 500 or 200 <= status < 300
 
 
 def is_too_long(status: int, raw: bytes) -> bool:
-    """Whether the conversation has outgrown what the model reads."""
+    """True if the conversation has outgrown the model's context."""
     text = raw.decode(errors="replace").lower()
     return status in (400, 413, 422) and any(sign in text for sign in _TOO_LONG)
 
 
 def reserves_too_much(raw: bytes) -> bool:
-    """Whether it is the longest reply that does not fit, rather than the conversation."""
+    """True if the longest reply does not fit, rather than the conversation."""
     return _RESERVED.search(raw.decode(errors="replace")) is not None
 
 
 def is_page(headers: Mapping[str, str], raw: bytes) -> bool:
-    """Whether a browser's page came instead of an answer."""
+    """True if a web page came instead of an answer."""
     return "html" in headers.get("content-type", "") or raw[:200].lstrip()[:1] == b"<"
 
 
-def way_out(status: int, raw: bytes, body: Mapping[str, Any], where: str, has_key: bool) -> str:
-    """What to do about a refusal; empty where nothing better is known than what it says itself.
+def way_out(status: int, raw: bytes, body: Mapping[str, Any], where: str, *, has_key: bool) -> str:
+    """Advice about a refusal; empty where its own text says it best.
 
     Args:
         body: of the request.
@@ -78,14 +78,14 @@ def way_out(status: int, raw: bytes, body: Mapping[str, Any], where: str, has_ke
 
 
 def _about_an_entry(raw: bytes, body: Mapping[str, Any]) -> str:
-    """How to do without the entry of the request that the server does not take."""
+    """Advice about an entry of the request that the server does not take."""
     text = raw.decode(errors="replace")[:20_000]
     if reserves_too_much(raw):
         return _SHORTER
     named = _parameter(text)
     places = {name: 0 if name == named else _place(name, text) for name in body}
-    found = [name for name in sorted(places, key=lambda name: places[name]) if places[name] < len(text)]
-    for name in found:
+    named_entries = [name for name in sorted(places, key=lambda name: places[name]) if places[name] < len(text)]
+    for name in named_entries:
         if name in _OTHER_FIELD:
             other = _OTHER_FIELD[name]
             return f"--endpoint.length-field {other} names it so" if other in text or name == named else _SHORTER
@@ -106,9 +106,9 @@ def _parameter(text: str) -> str | None:
 
 
 def _place(name: str, text: str) -> int:
-    """Where a text first names an entry; its length if nowhere."""
-    found = re.search(_ALSO_SAID.get(name, rf"\b{re.escape(name)}\b"), text)
-    return found.start() if found else len(text)
+    """Position at which a text first names an entry; its length if nowhere."""
+    mention = re.search(_ALSO_SAID.get(name, rf"\b{re.escape(name)}\b"), text)
+    return mention.start() if mention else len(text)
 
 
 def asked_wait(headers: Mapping[str, str]) -> float:

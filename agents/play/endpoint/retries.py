@@ -1,6 +1,6 @@
 """Asking until an answer comes: what is tried again, how long, and what ends an evaluation at once.
 
-The first request goes alone. Until it is answered nothing shows that there is an endpoint, so that a wrong address, a
+The first request is sent alone. Until it is answered nothing shows that there is an endpoint. So a wrong address, a
 wrong key or an entry that the server refuses ends everything within seconds, with what to do about it.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from manyturn.agents.engine.engine import EngineError, EngineRefused
-from manyturn.agents.play.endpoint.client import Client, NoAnswer, Response, TooSlow, Unreachable
+from manyturn.agents.play.endpoint.client import Client
 from manyturn.agents.play.endpoint.completion import Completion, NoCompletion, Unreadable, read_completion
 from manyturn.agents.play.endpoint.options import Endpoint
 from manyturn.agents.play.endpoint.refusals import (
@@ -24,6 +24,7 @@ from manyturn.agents.play.endpoint.refusals import (
 )
 from manyturn.agents.play.endpoint.tokens import TokenCount, total
 from manyturn.agents.play.episode import ContextFull
+from manyturn.envs.users.http_post import NoAnswer, Response, TooSlow, Unreachable
 
 _FIRST_ATTEMPTS = 4  # of the request that shows whether there is an endpoint
 _SILENCE = 30.0  # seconds between two lines about waiting, once the endpoint has answered
@@ -117,9 +118,9 @@ class Asking:
             except _TryAgain as fault:
                 charged = total(charged, fault.counted)
                 if attempt == attempts:
-                    made = f"{attempts} attempt{'s' * (attempts > 1)}"
-                    said = f"{self.client.where}: {fault} ({made})"
-                    given_up = EngineError(f"{said}: {fault.advice}" if fault.advice else said)
+                    tries = f"{attempts} attempt{'s' * (attempts > 1)}"
+                    message = f"{self.client.where}: {fault} ({tries})"
+                    given_up = EngineError(f"{message}: {fault.advice}" if fault.advice else message)
                     given_up.usage = self.options.usage(charged)
                     raise given_up from fault
                 wait = self.options.first_wait * 2 ** (attempt - 1)
@@ -152,7 +153,7 @@ class Asking:
         if reply.status != 200:
             raise self._fault(reply, body, text)
         try:
-            return read_completion(reply.raw, bool(body.get("tools")))
+            return read_completion(reply.raw, offered=bool(body.get("tools")))
         except Unreadable as fault:
             if not self._answered and is_page(reply.headers, reply.raw):
                 raise EngineRefused(f"{self.client.where} answers with a web page: {_NOT_THERE}") from fault
@@ -160,16 +161,16 @@ class Asking:
             raise _TryAgain(f"{fault}: {text}", counted=fault.counted, advice=advice) from fault
 
     def _fault(self, reply: Response, body: Mapping[str, Any], text: str) -> Exception:
-        """What a status other than 200 means."""
+        """The error that a status other than 200 means."""
         status, where = reply.status, self.client.where
         if may_pass(status, reply.raw):
             return _TryAgain(f"status {status}: {text}", asked_wait(reply.headers))
         # Where not even the first request fits, no episode could begin.
         if is_too_long(status, reply.raw) and (self._answered or not reserves_too_much(reply.raw)):
             return ContextFull(f"the endpoint says: {text}")
-        advice = way_out(status, reply.raw, body, where, self.client.has_key)
-        said = "; ".join(part for part in (text, advice) if part)
-        return EngineRefused(f"{where} refused with status {status}: {said}")
+        advice = way_out(status, reply.raw, body, where, has_key=self.client.has_key)
+        message = "; ".join(part for part in (text, advice) if part)
+        return EngineRefused(f"{where} refused with status {status}: {message}")
 
     def _say_wait(self, line: str) -> None:
         now = time.monotonic()

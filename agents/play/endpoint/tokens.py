@@ -4,7 +4,7 @@ from typing import Any, NamedTuple, Self, TypeGuard
 
 
 class TokenCount(NamedTuple):
-    """What a request took.
+    """Tokens of one request.
 
     Attributes:
         prompt: tokens of the prompt, ``cached`` among them.
@@ -18,7 +18,7 @@ class TokenCount(NamedTuple):
 
     @classmethod
     def read(cls, reported: Any) -> Self | None:
-        """What an answer reports, or None if that makes no sense."""
+        """Read the usage that an answer reports; None if it makes no sense."""
         try:
             counts = (reported["prompt_tokens"], reported["completion_tokens"])
             cached = (reported.get("prompt_tokens_details") or {}).get("cached_tokens")
@@ -29,13 +29,13 @@ class TokenCount(NamedTuple):
         return cls(*counts, cached if _is_count(cached) and cached <= counts[0] else 0)
 
 
-def total(*known: TokenCount | None) -> TokenCount | None:
-    """What several requests took, as far as it is known.
+def total(*counts: TokenCount | None) -> TokenCount | None:
+    """Sum over requests, as far as it is known.
 
     >>> total(TokenCount(10, 3), None, TokenCount(20, 5, 8))
     TokenCount(prompt=30, reply=8, cached=8)
     """
-    counted = [count for count in known if count is not None]
+    counted = [count for count in counts if count is not None]
     return TokenCount(*map(sum, zip(*counted, strict=True))) if counted else None
 
 

@@ -22,7 +22,7 @@ _TOGETHER = "(the result of the last call answers this one too)"
 def action_of(calls: Sequence[NativeCall]) -> Parsed:
     """The action that calls mean: the text of a call, or a list of several.
 
-    A call that cannot be read is the action alone, so that the environment says what is wrong with it and runs none.
+    A call that cannot be read is the only action, so that the environment answers its fault and runs none.
 
     >>> action_of([NativeCall("1", "look", '{"at": "door"}')])
     Parsed(action='{"name": "look", "arguments": {"at": "door"}}', format_valid=True)
@@ -33,8 +33,8 @@ def action_of(calls: Sequence[NativeCall]) -> Parsed:
         try:
             read += read_calls(text, 1)
         except BadCall:
-            return Parsed(text, False)
-    return Parsed(calls_text(read), True)
+            return Parsed(text, format_valid=False)
+    return Parsed(calls_text(read), format_valid=True)
 
 
 def reply_text(text: str, calls: Sequence[NativeCall]) -> str:
@@ -49,23 +49,23 @@ def with_ids(calls: Sequence[NativeCall], first: int) -> tuple[NativeCall, ...]:
     Args:
         first: number of the conversation's calls before these.
     """
-    known = [call.id for call in calls]
-    sound = len(set(known)) == len(known) and all(_ID.fullmatch(identity) for identity in known)
+    ids = [call.id for call in calls]
+    sound = len(set(ids)) == len(ids) and all(_ID.fullmatch(identity) for identity in ids)
     # nine letters and digits, which the strictest servers ask for
     return tuple(calls) if sound else tuple(call._replace(id=f"call{first + n:05}") for n, call in enumerate(calls))
 
 
 def said_again(calls: Sequence[NativeCall]) -> list[dict[str, Any]]:
     """Calls in the next request; servers refuse names and arguments that are none, so those are made harmless."""
-    told = []
+    plain = []
     for call in calls:
         try:
             arguments = call.arguments if read_calls(_text(call), 1) else ""
         except BadCall:
             arguments = "{}"
         function = {"name": _NAME.sub("_", call.name)[:64] or "unknown", "arguments": arguments}
-        told.append({"id": call.id, "type": "function", "function": function})
-    return told
+        plain.append({"id": call.id, "type": "function", "function": function})
+    return plain
 
 
 def results(calls: Sequence[NativeCall], observation: str) -> list[dict[str, Any]]:

@@ -42,8 +42,8 @@ class WholeMemory:
     def prompt(self, observation: str) -> list[int]:
         if not self._ids:
             return self._template.opening(self._system, observation)
-        return self._ids + self._template.bridge(observation, self._ended)
+        return self._ids + self._template.bridge(observation, ended=self._ended)
 
-    def said(self, prompt_ids: list[int], reply_ids: Sequence[int], text: str) -> None:
+    def add_reply(self, prompt_ids: list[int], reply_ids: Sequence[int], text: str) -> None:
         self._ids = [*prompt_ids, *reply_ids]
         self._ended = bool(reply_ids) and reply_ids[-1] in self._template.end_ids

@@ -33,8 +33,8 @@ class Tagged(ReplyFormat):
         first = "Think first, between <think> and </think>. Then give" if self.thinks else "Answer with"
         return f"{first} exactly one action, between <{self.tag}> and </{self.tag}>."
 
-    def reply_tokens(self, tools: bool) -> int:
-        return super().reply_tokens(tools) + 64 + (_THOUGHTS if self.thinks else 0)
+    def reply_tokens(self, *, tools: bool) -> int:
+        return super().reply_tokens(tools=tools) + 64 + (_THOUGHTS if self.thinks else 0)
 
     def parse(self, text: str) -> Parsed:
         # The last opening tag before the last closing one: a quoted or unclosed earlier tag must not swallow the rest.
@@ -42,8 +42,8 @@ class Tagged(ReplyFormat):
         _, opening, action = head.rpartition(f"<{self.tag}>")
         action = re.sub(r"\s+", " ", action).strip()
         if close and opening and action:
-            return Parsed(action, True)
-        return Parsed(text.strip(), False)
+            return Parsed(action, format_valid=True)
+        return Parsed(text.strip(), format_valid=False)
 
     def render(self, action: str) -> str:
         return f"<{self.tag}>{action}</{self.tag}>"

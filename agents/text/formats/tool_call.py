@@ -35,18 +35,18 @@ class ToolCall(ReplyFormat):
     def hint(self) -> str:
         first = "Think first, between <think> and </think>. " if self.thinks else ""
         return (
-            f'{first}Call a tool with <tool_call>{{"name": TOOL, "arguments": {{...}}}}</tool_call>; '
-            "several such blocks are several calls. Without a call, what you write is said to the user."
+            f'{first}To call a tool, write <tool_call>{{"name": TOOL, "arguments": {{...}}}}</tool_call>; '
+            "write one block per call. Text without a call goes to the user."
         )
 
-    def reply_tokens(self, tools: bool) -> int:
+    def reply_tokens(self, *, tools: bool) -> int:
         return super().reply_tokens(tools=True) + (_THINKING if self.thinks else 0)
 
     def parse(self, text: str) -> Parsed:
         rest = _after_thoughts(text)
         calls = [block.strip() for block in _BLOCK.findall(rest)]
         if len(calls) != rest.count("<tool_call>") or len(calls) != rest.count("</tool_call>"):
-            return Parsed(rest[max(0, rest.find("<tool_call>")) :].strip(), False)
+            return Parsed(rest[max(0, rest.find("<tool_call>")) :].strip(), format_valid=False)
         if calls:
             action = calls[0] if len(calls) == 1 else f"[{', '.join(calls)}]"
             return Parsed(action or text.strip(), bool(action))
@@ -57,15 +57,15 @@ class ToolCall(ReplyFormat):
         if not is_call(action):
             return action
         try:
-            found = json.loads(action)
+            parsed = json.loads(action)
         except (ValueError, RecursionError):
             return action
-        calls = [json.dumps(call, ensure_ascii=False) for call in found] if isinstance(found, list) else [action]
+        calls = [json.dumps(call, ensure_ascii=False) for call in parsed] if isinstance(parsed, list) else [action]
         return "\n".join(f"<tool_call>\n{_TAG.sub(_escaped, call)}\n</tool_call>" for call in calls)
 
 
 def spoken(text: str) -> str:
-    """What a reply says, without its reasoning."""
+    """The speech of a reply, without its reasoning."""
     return _THOUGHTS.sub("", _after_thoughts(text)).strip()
 
 
@@ -75,7 +75,7 @@ def _escaped(tag: re.Match[str]) -> str:
 
 
 def _after_thoughts(text: str) -> str:
-    """What follows the reasoning; a template may have opened it, so that the reply holds its end alone."""
+    """The text after the reasoning; a template may have opened it, so that the reply holds only its end."""
     thoughts, closed, rest = text.partition("</think>")
     opened = thoughts.lstrip().startswith("<think>")
     if closed and (opened or "<tool_call>" not in thoughts):

@@ -146,7 +146,7 @@ def _drop_capabilities() -> None:
 
 
 def _restrict_files(version: int, readable: Iterable[str], writable: Sequence[str]) -> None:
-    handled = _RIGHTS[max(known for known in _RIGHTS if known <= version)]
+    handled = _RIGHTS[max(release for release in _RIGHTS if release <= version)]
     rules = _call(_CREATE_RULESET, struct.pack("Q", handled), ctypes.c_size_t(8), ctypes.c_uint32(0))
     grants = [(path, handled & _READ) for path in readable if os.path.exists(path)]
     for path, rights in grants + [(path, handled) for path in writable]:

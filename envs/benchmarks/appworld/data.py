@@ -53,10 +53,10 @@ class Data:
 
     def _task(self, split: str, line: str) -> Task:
         name = line.partition(":")[0].strip()  # a tag may follow
-        found = _ID.fullmatch(name)
-        if not found:
+        match = _ID.fullmatch(name)
+        if not match:
             raise NeedsSetup(f"{self.folder / 'datasets'} lists {name!r:.80}, which is no task's id: {SETUP}")
-        return Task(name, split, {"task": name}, difficulty=self._difficulty(name), tags=(found[1],))
+        return Task(name, split, {"task": name}, difficulty=self._difficulty(name), tags=(match[1],))
 
     def _difficulty(self, name: str) -> str | None:
         try:

@@ -166,7 +166,7 @@ class AppWorld(TextEnv):
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
         self._grade, self._completed = None, False
-        return _told(self._world.begin(task.id))
+        return _brief_text(self._world.begin(task.id))
 
     def respond(self, action: str) -> Turn:
         code = code_of(action)
@@ -207,7 +207,7 @@ class AppWorld(TextEnv):
         return goes_on(verdict)  # the last turn, which truncates
 
     def anchor(self) -> Hashable:
-        """What was run so far makes the state; output alone does not tell it."""
+        """The code that was run so far makes the state; output does not show all of it."""
         return (self.task.id, digest(self._actions), self.observation)
 
     def measures(self) -> Mapping[str, float]:
@@ -215,8 +215,8 @@ class AppWorld(TextEnv):
             return {}
         share = self._grade.passed / self._grade.tests
         damage, completed = float(self._grade.damage), float(self._completed)
-        told = {"tests_passed": share, "collateral_damage": damage, "declared_done": completed}
-        return told | {"official": float(self._grade.success), "tampered": float(bool(self._grade.tampered))}
+        measures = {"tests_passed": share, "collateral_damage": damage, "declared_done": completed}
+        return measures | {"official": float(self._grade.success), "tampered": float(bool(self._grade.tampered))}
 
     def close(self) -> None:
         """End the episode's process, or give its server back."""
@@ -239,13 +239,13 @@ def _unsendable(code: str) -> bool:
     return "\0" in code or any("\ud800" <= char <= "\udfff" for char in code)
 
 
-def _told(brief: Brief) -> str:
+def _brief_text(brief: Brief) -> str:
     person = f"{brief.first_name} {brief.last_name}, email {brief.email}, phone number {brief.phone_number}"
     return bounded(f"Your supervisor: {person}.\nTask: {brief.instruction}", LONGEST_OUTPUT)
 
 
-def _confined(wanted: bool) -> bool:
-    if wanted:
+def _confined(required: bool) -> bool:
+    if required:
         try:
             require()
         except CannotConfine as reason:
@@ -253,16 +253,16 @@ def _confined(wanted: bool) -> bool:
                 f"the agent's code cannot be confined here, {reason}: run AppWorld's server in a container and give "
                 "url=, or accept with confine=False that the code can do what you can"
             ) from None
-    return wanted
+    return required
 
 
 @cache
 def _interpreter(python: str) -> str:
     """The interpreter's path. Raises NeedsSetup unless a complete AppWorld is installed there."""
-    found = shutil.which(os.path.expanduser(python))
-    if found is None:
+    program = shutil.which(os.path.expanduser(python))
+    if program is None:
         raise NeedsSetup(f"there is no interpreter {python}: {SETUP}")
-    path = os.path.abspath(found)  # not resolved: the link is what makes it that of a virtual environment
+    path = os.path.abspath(program)  # not resolved: the link is what makes it that of a virtual environment
     try:
         ran = subprocess.run([path, "-I", "-c", _LOOK], capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError) as error:

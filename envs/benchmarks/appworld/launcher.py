@@ -98,9 +98,9 @@ class Launcher:
         line = b""
         try:
             line = self._line(time.monotonic() + seconds)
-            found = json.loads(line)
-            if "error" not in found:
-                return found["value"]
+            message = json.loads(line)
+            if "error" not in message:
+                return message["value"]
         except TimeoutError:
             why = f"gave no answer within {seconds:g} s"
         except (ValueError, LookupError, TypeError):
@@ -109,13 +109,13 @@ class Launcher:
             self._process.terminate()  # its answer would be taken for the next one
             raise
         else:
-            raise AppWorldError(str(found["error"])[:2000])
+            raise AppWorldError(str(message["error"])[:2000])
         self._process.terminate()
         self._process.wait()
         raise AppWorldError(f"AppWorld's process {why} {self._last_words()}")
 
     def _line(self, until: float) -> bytes:
-        """What comes up to the end of a line, or of all. Raises TimeoutError."""
+        """The output up to the end of a line, or up to its end. Raises TimeoutError."""
         assert self._process.stdout is not None
         descriptor = self._process.stdout.fileno()
         while b"\n" not in self._unread:

@@ -84,18 +84,18 @@ class Launcher:
         shutil.copytree(folder / "play" / "experiments", folder / "kept")
 
     def grade(self, pid: int, seconds: float) -> dict[str, Any]:
-        """What AppWorld's tests say of the state that an episode's process last saved.
+        """Run AppWorld's tests on the state that an episode's process last saved.
 
         Returns:
             ``record`` of the tests, or None with ``why`` if what was left cannot be graded, though the state that was
             kept can be; ``tampered``, why it cannot be a state that AppWorld has written, or "".
         """
         episode = self._stopped(pid)
-        found = self._judged(episode, episode.folder / "play" / "experiments", seconds)
-        unclear = found["record"] is None and not found["tampered"]
+        grade = self._judged(episode, episode.folder / "play" / "experiments", seconds)
+        unclear = grade["record"] is None and not grade["tampered"]
         if unclear and self._judged(episode, episode.folder / "kept", seconds)["record"] is None:
-            raise RuntimeError(found["why"])
-        return found
+            raise RuntimeError(grade["why"])
+        return grade
 
     def _judged(self, episode: _Episode, experiments: Path, seconds: float) -> dict[str, Any]:
         folder = Path(tempfile.mkdtemp(dir=episode.folder))
@@ -111,10 +111,10 @@ class Launcher:
             os.kill(judge, signal.SIGKILL)
             os.waitpid(judge, 0)
         tampered, _, record = written.partition(b"\n")
-        told = {"tampered": json.loads(tampered or '""'), "record": None, "why": why}
+        verdict = {"tampered": json.loads(tampered or '""'), "record": None, "why": why}
         if why or not record:
-            return {**told, "why": why or f"grading broke off: {_tail(folder / 'log')}"}
-        return {**told, "record": json.loads(record)}
+            return {**verdict, "why": why or f"grading broke off: {_tail(folder / 'log')}"}
+        return {**verdict, "record": json.loads(record)}
 
     def end(self, pid: int) -> None:
         """End an episode's process and remove its files."""
@@ -145,8 +145,8 @@ class Launcher:
         startup.mkdir(parents=True)
         (startup / "README").touch()  # IPython would copy it, and its mode, which a confined process cannot set
 
-    def _forked(self, run: Callable[[], object], log: Path, kept: int) -> int:
-        """A process that has no open file of this one but ``kept``, least of all the one for answers."""
+    def _forked(self, run: Callable[[], object], log: Path, inherited: int) -> int:
+        """A process that has no open file of this one but ``inherited``, least of all the one for answers."""
         parent = os.getpid()
         if pid := os.fork():
             return pid
@@ -155,8 +155,8 @@ class Launcher:
             nothing, logged = os.open(os.devnull, os.O_RDONLY), os.open(log, os.O_WRONLY | os.O_CREAT, 0o600)
             for number, descriptor in enumerate((nothing, logged, logged)):
                 os.dup2(descriptor, number)
-            os.closerange(3, kept)
-            os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
+            os.closerange(3, inherited)
+            os.closerange(inherited + 1, os.sysconf("SC_OPEN_MAX"))
             run()
         except BaseException:
             traceback.print_exc()
@@ -165,9 +165,9 @@ class Launcher:
 
     def _enter(self, folder: Path, readable: list[Path], writable: list[str]) -> None:
         """Make a folder this process's AppWorld, with no variables but its own, and confine the process."""
-        kept = {name: os.environ[name] for name in ("PATH", "LANG", "PYTHONHASHSEED") if name in os.environ}
+        variables = {name: os.environ[name] for name in ("PATH", "LANG", "PYTHONHASHSEED") if name in os.environ}
         os.environ.clear()  # AppWorld has read a .env file from the folders above its own
-        os.environ.update(kept, APPWORLD_ROOT=str(folder), APPWORLD_CACHE=str(folder), HOME=str(folder))
+        os.environ.update(variables, APPWORLD_ROOT=str(folder), APPWORLD_CACHE=str(folder), HOME=str(folder))
         os.environ["TMPDIR"] = str(folder)
         os.chdir(folder)
         if self._confined:
@@ -185,10 +185,10 @@ class Launcher:
     def _judge(self, episode: _Episode, folder: Path, experiments: Path, writing: int) -> None:
         evaluator = importlib.import_module("appworld.evaluator")
         here = Path(__file__)  # a failing test quotes the source of everything on the stack
-        kept = episode.folder / "kept"
-        self._enter(folder, [self._data, folder, experiments, kept, here], [])
+        saved = episode.folder / "kept"
+        self._enter(folder, [self._data, folder, experiments, saved, here], [])
         with os.fdopen(writing, "w") as file:
-            file.write(json.dumps(_forged(kept, experiments)) + "\n")
+            file.write(json.dumps(_forged(saved, experiments)) + "\n")
             file.flush()
             if not all(_plain(path) for path in experiments.glob(_DATABASES)):
                 return  # whoever reads it may wait for ever
@@ -216,7 +216,7 @@ def _tame(world: Any) -> None:
             signal.setitimer(signal.ITIMER_PROF, 0)
             # AppWorld's guard is still up and the state not saved. What fails again is no fault of the code.
             execute(self, "pass")
-            text = f"Execution failed. Traceback:\n{_told(error, self.timeout_seconds)}"
+            text = f"Execution failed. Traceback:\n{_error_text(error, self.timeout_seconds)}"
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
         if len(text) > _LONGEST_OUTPUT:
@@ -227,7 +227,7 @@ def _tame(world: Any) -> None:
     world.execute, world.save_logs = tamed, lambda self: None
 
 
-def _told(error: BaseException, seconds: int) -> str:
+def _error_text(error: BaseException, seconds: int) -> str:
     if isinstance(error, _TimeOver):
         return f"Exception: Execution timed out after {seconds} seconds."
     return f"{type(error).__name__}: {str(error)[:1000]}".removesuffix(": ")
@@ -240,7 +240,7 @@ def _die_with(parent: int) -> None:
 
 
 def _forged(before: Path, after: Path) -> str:
-    """Why the databases of a state cannot be those that AppWorld has written; "" if nothing speaks against it.
+    """The reason for which AppWorld cannot have written the databases of a state; "" if there is none.
 
     Args:
         before, after: folders ``experiments``, as AppWorld left it and as the agent's process did.
@@ -267,23 +267,23 @@ def _foreign(changes: Path) -> str:
             statement, parameters, many = json.loads(line)
         except (ValueError, TypeError, RecursionError):
             return line or "an empty one"
-        known = isinstance(statement, str) and statement.strip().upper().startswith(_RECORDED)
-        if not known or not isinstance(parameters, list | dict) or not isinstance(many, bool):
+        is_recorded = isinstance(statement, str) and statement.strip().upper().startswith(_RECORDED)
+        if not is_recorded or not isinstance(parameters, list | dict) or not isinstance(many, bool):
             return line
     return ""
 
 
 def _all_of(reading: int, until: float) -> tuple[bytes, str]:
-    """What is written to a pipe, and why that is not all; "" if it is."""
-    found = bytearray()
+    """The bytes written to a pipe, and the reason for which they are incomplete; "" if they are not."""
+    written = bytearray()
     while select.select([reading], [], [], max(0.0, until - time.monotonic()))[0]:
         chunk = os.read(reading, 65536)
         if not chunk:
-            return bytes(found), ""
-        found += chunk
-        if len(found) > _LONGEST_GRADE:
-            return bytes(found), f"the grade is longer than {_LONGEST_GRADE} bytes"
-    return bytes(found), "grading took too long"
+            return bytes(written), ""
+        written += chunk
+        if len(written) > _LONGEST_GRADE:
+            return bytes(written), f"the grade is longer than {_LONGEST_GRADE} bytes"
+    return bytes(written), "grading took too long"
 
 
 def _tail(log: Path) -> str:

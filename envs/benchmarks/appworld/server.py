@@ -24,7 +24,7 @@ class AgentBroke(AppWorldError):
 
 
 class Brief(NamedTuple):
-    """What the agent is told of a task: what to do, and for whom."""
+    """A task as the agent reads it: an instruction, and the person who gives it."""
 
     instruction: str
     first_name: str
@@ -34,7 +34,7 @@ class Brief(NamedTuple):
 
 
 class Grade(NamedTuple):
-    """What AppWorld's tests say.
+    """Results of AppWorld's tests.
 
     Attributes:
         tests: how many there are.
@@ -54,7 +54,7 @@ class Grade(NamedTuple):
 
 
 class Address(NamedTuple):
-    """Where a server is: a host and its port, or with port 0 a socket's path in the file system."""
+    """A server's address: a host and its port, or with port 0 a socket's path in the file system."""
 
     host: str
     port: int = 0
@@ -95,7 +95,7 @@ class Server:
         return output
 
     def completed(self) -> bool:
-        """Whether the agent has declared the task to be done, or to be impossible."""
+        """True if the agent has declared the task to be done, or to be impossible."""
         output = self._post("task_completed", self._slack, task_id=self._task)
         if not isinstance(output, bool):
             raise AppWorldError(f"task_completed: true or false, not {output!r:.200}")

@@ -71,12 +71,12 @@ class ForkedWorld:
     def grade(self) -> Grade:
         assert self._episode is not None
         launcher, pid = self._episode
-        told = launcher.ask(3 * _SECONDS, op="grade", pid=pid, seconds=_SECONDS)
-        if told["record"] is not None:
-            return grade_of(told["record"])._replace(tampered=told["tampered"])
-        if told["tampered"]:
-            return Grade(1, 0, 0, told["tampered"])
-        raise AgentBroke(f"what it left cannot be graded: {told['why']}")
+        verdict = launcher.ask(3 * _SECONDS, op="grade", pid=pid, seconds=_SECONDS)
+        if verdict["record"] is not None:
+            return grade_of(verdict["record"])._replace(tampered=verdict["tampered"])
+        if verdict["tampered"]:
+            return Grade(1, 0, 0, verdict["tampered"])
+        raise AgentBroke(f"what it left cannot be graded: {verdict['why']}")
 
     @contextlib.contextmanager
     def _blamed(self) -> Iterator[None]:
@@ -146,7 +146,7 @@ class ServedWorld:
 
 
 def address_of(url: str) -> Address:
-    """Where a url is. Raises ValueError unless it is ``http://`` and of this machine."""
+    """The address of a url. Raises ValueError unless it is ``http://`` and of this machine."""
     parts = urlsplit(url)
     if parts.scheme != "http" or parts.hostname not in _LOOPBACK or not parts.port or parts.path not in ("", "/"):
         raise ValueError(

@@ -54,9 +54,9 @@ class BFCL(TextEnv):
     """
 
     instructions = (
-        "A user asks you for things, one after the other. Do them by calling functions: answer with nothing but "
-        '{"name": FUNCTION, "arguments": {...}}, or a list of several calls. When what the user asked for is done, or '
-        "cannot be done, write a text to the user instead; then the user asks for the next thing."
+        "A user makes several requests, one after another. Fulfil them by calling functions: answer only with "
+        '{"name": FUNCTION, "arguments": {...}}, or a list of several calls. When a request is done, or cannot be '
+        "done, write a text to the user instead; then the user makes the next request."
     )
     max_turns = 200
     splits = ("test",)
@@ -82,10 +82,10 @@ class BFCL(TextEnv):
         self._results: list[str] = []
         self._message, self._steps, self._called = 0, 0, False
         held_back = {name for names in entry.get("missed_function", {}).values() for name in names}
-        known = [one for name in entry["involved_classes"] for one in schemas(name)]
-        self._schemas = {one["function"]["name"]: one for one in known}
-        self._toolset = Toolset(map(self._tool, known), most_calls=MOST_CALLS)
-        return told(self._said(), [one for name, one in self._schemas.items() if name not in held_back])
+        offered = [one for name in entry["involved_classes"] for one in schemas(name)]
+        self._schemas = {one["function"]["name"]: one for one in offered}
+        self._toolset = Toolset(map(self._tool, offered), most_calls=MOST_CALLS)
+        return told(self._message_text(), [one for name, one in self._schemas.items() if name not in held_back])
 
     def _tool(self, schema: Schema) -> Tool:
         name = schema["function"]["name"]
@@ -97,7 +97,7 @@ class BFCL(TextEnv):
         self._called = True
         return result
 
-    def _said(self) -> str:
+    def _message_text(self) -> str:
         """The user's message."""
         return "\n".join(one["content"] for one in self.task.params["question"][self._message]) or MORE_FUNCTIONS
 
@@ -113,21 +113,21 @@ class BFCL(TextEnv):
     def _answered(self) -> Turn:
         """The agent has said that it is done with the message."""
         if not self._stands():
-            return self.fail("This is not what was asked for.")
+            return self.fail("This is not what the user asked for.")
         self._message += 1
         self._steps, self._called = 0, False
         if self._message == len(self._gold):
             return self.succeed("Thank you, that was all.")
         added = self.task.params.get("missed_function", {}).get(str(self._message), ())
-        return self.go_on(told(self._said(), [self._schemas[name] for name in added]))
+        return self.go_on(told(self._message_text(), [self._schemas[name] for name in added]))
 
     def _stands(self) -> bool:
         """The original's check after a message."""
         gold = self._gold[self._message]
-        wanted = [self._gold_world.do(call) for call in gold]
+        expected = [self._gold_world.do(call) for call in gold]
         if not gold:
             return True
-        return self._called and self._world.same(self._gold_world) and all_among(wanted, self._results)
+        return self._called and self._world.same(self._gold_world) and all_among(expected, self._results)
 
     # ---- what trainers see ----------------------------------------------------------------------------------
 

@@ -51,11 +51,11 @@ def _lines(name: str) -> list[Any]:
 def entries(kind: str) -> tuple[Mapping[str, Any], ...]:
     """The tasks of a kind in order, each with its ``ground_truth``. Raises BfclMissing."""
     name = f"BFCL_v4_multi_turn_{kind}.json"
-    asked, answers = _lines(name), _lines(f"possible_answer/{name}")
+    questions, answers = _lines(name), _lines(f"possible_answer/{name}")
     truths = {one["id"]: one["ground_truth"] for one in answers}
-    if len(asked) != COUNT or {one["id"] for one in asked} != truths.keys():
-        raise BfclMissing(f'bfcl-eval has {len(asked)} {kind} tasks instead of {COUNT}: run "{INSTALL}"')
-    return tuple(one | {"ground_truth": truths[one["id"]]} for one in asked)
+    if len(questions) != COUNT or {one["id"] for one in questions} != truths.keys():
+        raise BfclMissing(f'bfcl-eval has {len(questions)} {kind} tasks instead of {COUNT}: run "{INSTALL}"')
+    return tuple(one | {"ground_truth": truths[one["id"]]} for one in questions)
 
 
 @lru_cache(maxsize=len(MODULES))
@@ -70,20 +70,20 @@ def interface(name: str) -> type:
 @lru_cache(maxsize=len(MODULES))
 def schemas(name: str) -> tuple[Mapping[str, Any], ...]:
     """The documentation of an interface's functions, in OpenAI's form. Raises BfclMissing."""
-    found = []
+    tools = []
     for one in _lines(f"multi_turn_func_doc/{MODULES[name]}.json"):
         described = {key: one[key] for key in ("name", "description")}
-        found.append({"type": "function", "function": described | {"parameters": _json_schema(one["parameters"])}})
-    return tuple(found)
+        tools.append({"type": "function", "function": described | {"parameters": _json_schema(one["parameters"])}})
+    return tuple(tools)
 
 
-def _json_schema(told: Mapping[str, Any]) -> dict[str, Any]:
+def _json_schema(described: Mapping[str, Any]) -> dict[str, Any]:
     """A schema with JSON's names of types."""
-    made = dict(told)
-    if "type" in made:
-        made["type"] = _TYPES.get(made["type"], made["type"])
-    if "properties" in made:
-        made["properties"] = {name: _json_schema(one) for name, one in made["properties"].items()}
-    if isinstance(made.get("items"), Mapping):
-        made["items"] = _json_schema(made["items"])
-    return made
+    schema = dict(described)
+    if "type" in schema:
+        schema["type"] = _TYPES.get(schema["type"], schema["type"])
+    if "properties" in schema:
+        schema["properties"] = {name: _json_schema(one) for name, one in schema["properties"].items()}
+    if isinstance(schema.get("items"), Mapping):
+        schema["items"] = _json_schema(schema["items"])
+    return schema

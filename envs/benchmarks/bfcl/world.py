@@ -56,7 +56,7 @@ class World:
                     self._methods[method] = bound
 
     def call(self, name: str, /, *places: Any, **named: Any) -> str:
-        """What a call answers, errors too, in the original's words."""
+        """The answer to a call, errors too, in the original's words."""
         for argument, most in MOST.items():
             given = named.get(argument)
             if isinstance(given, int | float) and abs(given) > most:
@@ -78,7 +78,7 @@ class World:
         return dict(zip(names, gold.places, strict=False)) | dict(gold.named)
 
     def same(self, other: "World") -> bool:
-        """Whether all public attributes of all interfaces are equal."""
+        """True if all public attributes of all interfaces are equal."""
         for name, theirs in other.instances.items():
             mine = self.instances[name]
             for attribute, value in vars(theirs).items():
@@ -87,10 +87,10 @@ class World:
         return True
 
 
-def all_among(wanted: Sequence[str], found: Sequence[str]) -> bool:
-    """Whether every wanted result is among those found, as often as it is wanted."""
-    rest = list(found)
-    for one in wanted:
+def all_among(expected: Sequence[str], results: Sequence[str]) -> bool:
+    """True if every expected result is among the results, as often as it is expected."""
+    rest = list(results)
+    for one in expected:
         if one not in rest:
             return False
         rest.remove(one)

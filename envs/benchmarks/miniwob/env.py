@@ -1,13 +1,15 @@
 """MiniWoB++ in a browser, its pages read and acted on by number."""
 
+import importlib.util
 import json
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 
-from manyturn.envs.benchmarks.miniwob.files import PLAYABLE, file_of, folder
-from manyturn.envs.benchmarks.miniwob.tasks import Variants
-from manyturn.envs.contract.task import Task
+from manyturn.envs.contract.environments import NeedsSetup
+from manyturn.envs.contract.task import LazyTasks, Task
 from manyturn.envs.contract.text_env import TextEnv
 from manyturn.envs.contract.turn import Turn
 from manyturn.envs.web.browser import BrowserError
@@ -17,6 +19,69 @@ from manyturn.envs.web.tab import Tab
 
 _NO_LIMIT_MS = 10**9
 _RESULT = "() => [WOB_DONE_GLOBAL, WOB_RAW_REWARD_GLOBAL]"
+
+# A test solves each of them by script, with the environment's own commands. Left out are those that need a mouse's
+# path, colours or shapes, marked text, exact spaces or quick hands, and those whose controls may cover one another.
+PLAYABLE = (
+    "choose-list",
+    "click-button",
+    "click-checkboxes",
+    "click-checkboxes-large",
+    "click-checkboxes-transfer",
+    "click-dialog",
+    "click-dialog-2",
+    "click-option",
+    "click-tab",
+    "enter-password",
+    "enter-text",
+    "enter-text-2",
+    "enter-text-dynamic",
+    "find-word",
+    "focus-text-2",
+    "form-sequence-2",
+    "login-user",
+    "login-user-popup",
+    "navigate-tree",
+    "read-table",
+    "simple-algebra",
+    "simple-arithmetic",
+    "unicode-test",
+    "use-autocomplete",
+)
+# Split -> first seed, and number of seeds for each task.
+SEEDS = {"train": (0, 1_000_000), "validation": (1_000_000, 10_000), "test": (2_000_000, 10_000)}
+
+
+class Variants(LazyTasks):
+    """The tasks of a split: the first variant of each name, then the second of each, and so on.
+
+    Args:
+        split: train, validation or test.
+        names: of MiniWoB++'s tasks.
+    """
+
+    def __init__(self, split: str, names: Sequence[str]):
+        self._split, self._names = split, tuple(names)
+        self._first, self._count = SEEDS[split]
+
+    def __len__(self) -> int:
+        return self._count * len(self._names)
+
+    def task_at(self, place: int) -> Task:
+        number, name = divmod(place, len(self._names))
+        return self._make(self._names[name], number)
+
+    def find(self, task_id: str) -> Task | None:
+        """The task with this id, such as ``test/click-button/7``, or None."""
+        split, _, rest = task_id.partition("/")
+        name, _, number = rest.rpartition("/")
+        if split != self._split or name not in self._names or not number.isdecimal() or str(int(number)) != number:
+            return None
+        return self._make(name, int(number)) if int(number) < self._count else None
+
+    def _make(self, name: str, number: int) -> Task:
+        params = {"task": name, "seed": self._first + number}
+        return Task(f"{self._split}/{name}/{number}", self._split, params, tags=(name,))
 
 
 class MiniWoB(TextEnv):
@@ -87,7 +152,7 @@ class MiniWoB(TextEnv):
             return self.go_on(self._reader.text)
         if not isinstance(reward, int | float):
             raise BrowserError(f"the task's reward is no number: {reward!r:.80}")
-        return self.succeed("Done.", reward) if reward == 1 else self.fail("Over.", reward)
+        return self.succeed("Done.", reward) if reward == 1 else self.fail("The task is over.", reward)
 
     def admissible(self) -> list[str]:
         """Clicks on what is shown, options of lists, ways to scroll; what can be typed has no list."""
@@ -102,3 +167,20 @@ class MiniWoB(TextEnv):
 
     def close(self) -> None:
         self._tab.close()
+
+
+@cache
+def folder() -> Path:
+    """The package's folder of HTML files. Raises NeedsSetup. The package itself, which wants selenium, is not run."""
+    spec = importlib.util.find_spec("miniwob")
+    if spec is None or spec.origin is None:
+        raise NeedsSetup("the package miniwob is not installed: pip install 'manyturn[web,miniwob]'")
+    return Path(spec.origin).resolve().parent / "html"
+
+
+def file_of(name: str) -> Path:
+    """The page of a task. Raises ValueError for a name that there is not, NeedsSetup without the package."""
+    pages = {file.stem: file for file in (folder() / "miniwob").glob("*.html")}
+    if name not in pages:
+        raise ValueError(f"MiniWoB++ has no task {name!r}: there are {', '.join(sorted(pages))}")
+    return pages[name]

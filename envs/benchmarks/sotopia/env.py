@@ -2,14 +2,13 @@
 
 import json
 import os
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from manyturn.envs.benchmarks.sotopia import acts
-from manyturn.envs.benchmarks.sotopia.acts import LEAVE, NONE, Act
 from manyturn.envs.benchmarks.sotopia.files import tasks_of
 from manyturn.envs.benchmarks.sotopia.judgement import JudgedPartner
 from manyturn.envs.benchmarks.sotopia.scene import known_to, known_to_all, name
@@ -32,6 +31,39 @@ _PARTNER = (
     "something; non-verbal: GESTURE for a look or a gesture; action: DEED to do something; none to do nothing; or "
     "{stop} to leave.\n\n{brief}"
 )
+
+NONE, SPEAK, GESTURE, ACTION, LEAVE = "none", "speak", "non-verbal communication", "action", "leave"
+LONGEST = 2000  # characters of an act that anybody notices
+
+_ACT = re.compile(r"(speak|non-verbal(?: communication)?|action)\s*:\s*(.*)", re.DOTALL | re.IGNORECASE)
+_BARE = re.compile(r"(none|leave)\b\W*", re.IGNORECASE)
+
+ACT_RULES = (
+    "speak: WORDS to say something; non-verbal: GESTURE for a look or a gesture; action: DEED to do something; none to "
+    "do nothing; or leave to end the encounter"
+)
+
+
+class Act(NamedTuple):
+    """One thing that a character does."""
+
+    kind: str
+    content: str = ""
+
+    def told(self, who: str) -> str:
+        """The act as everybody sees it.
+
+        >>> Act("speak", "Hello!").told("Ada Stone")
+        'Ada Stone said: "Hello!"'
+        """
+        match self.kind:
+            case "none":
+                return f"{who} did nothing"
+            case "leave":
+                return f"{who} left"
+            case "speak":
+                return f'{who} said: "{self.content}"'
+        return f"{who} [{self.kind}] {self.content}"
 
 
 class Sotopia(UserEnv):
@@ -73,7 +105,7 @@ class Sotopia(UserEnv):
 
     instructions = (
         "You play a character who meets another person. Stay in the role and pursue your goal; do not give away what "
-        f"you want to keep to yourself. Each turn, write one of these: {acts.HOW}."
+        f"you want to keep to yourself. Each turn, write one of these: {ACT_RULES}."
     )
     max_turns = 10
     part_names = ()
@@ -124,7 +156,7 @@ class Sotopia(UserEnv):
         return f"{opening}\n\nThe encounter begins.\n{self._answered('The encounter begins, with you.')}"
 
     def respond(self, action: str) -> Turn:
-        act = acts.read(action)
+        act = act_of(action)
         seen = self._take(self._role, act)
         last = self.turn + 1 >= self.max_turns
         if self._ends() or (last and self._role == 1):
@@ -142,7 +174,7 @@ class Sotopia(UserEnv):
     def _answered(self, seen: str) -> str:
         """The partner's answer to what it sees, as the agent sees it."""
         heard = self.user.hear(seen)
-        done = [] if heard.done and not heard.utterance else [acts.read(heard.utterance)]
+        done = [] if heard.done and not heard.utterance else [act_of(heard.utterance)]
         if heard.done and Act(LEAVE) not in done:
             done.append(Act(LEAVE))
         return "\n".join(self._take(1 - self._role, act) for act in done)
@@ -154,8 +186,8 @@ class Sotopia(UserEnv):
 
     def _judged(self, text: str) -> Turn:
         params = self.task.params
-        told = [{"who": name(params, role), "kind": act.kind, "content": act.content} for role, act in self._acts]
-        cue = {"record": json.dumps(told, ensure_ascii=False), "about": name(params, self._role)}
+        acts = [{"who": name(params, role), "kind": act.kind, "content": act.content} for role, act in self._acts]
+        cue = {"record": json.dumps(acts, ensure_ascii=False), "about": name(params, self._role)}
         self._scores = dict(self.user.hear(known_to_all(params), cue).info)
         goal = self._scores["goal"]
         return (self.succeed if goal >= REACHED else self.fail)(text, outcome=goal / 10)
@@ -175,3 +207,18 @@ class Sotopia(UserEnv):
     def set_state(self, state: Any) -> None:
         self._acts = [(role, Act(kind, content)) for role, kind, content in state["acts"]]
         self._scores = state["scores"]
+
+
+def act_of(text: str) -> Act:
+    """The act that a text is. What names no kind is speech; an empty text does nothing.
+
+    >>> act_of("Action: opens the door"), act_of("Hello!"), act_of("leave")
+    (Act(kind='action', content='opens the door'), Act(kind='speak', content='Hello!'), Act(kind='leave', content=''))
+    """
+    text = " ".join(text[:LONGEST].split())
+    if match := _BARE.fullmatch(text):
+        return Act(match[1].lower())
+    if match := _ACT.fullmatch(text):
+        kind = {"s": SPEAK, "n": GESTURE, "a": ACTION}[match[1][0].lower()]
+        return Act(kind, match[2]) if match[2] else Act(NONE)
+    return Act(SPEAK, text) if text else Act(NONE)

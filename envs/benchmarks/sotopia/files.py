@@ -42,7 +42,7 @@ class _Record(BaseModel):
 
 
 class Character(_Record):
-    """What is said of a character; further fields are left out."""
+    """A character; further fields are left out."""
 
     first_name: str
     last_name: str
@@ -80,7 +80,7 @@ def tasks_of(folder: str | Path | None) -> Mapping[str, Sequence[Task]]:
         DataError: a file is missing or strange.
     """
     if folder is None:
-        raise DataError(f"the profiles of Sotopia do not come along: make a folder; {_MEND}")
+        raise DataError(f"manyturn does not include Sotopia's profiles: make a folder; {_MEND}")
     root = Path(folder).expanduser().resolve()
     if not root.is_dir():
         raise DataError(f"there is no folder {root}: make it; {_MEND}")
@@ -90,19 +90,23 @@ def tasks_of(folder: str | Path | None) -> Mapping[str, Sequence[Task]]:
     tasks: dict[str, dict[str, Task]] = {split: {} for split in SPLITS}
     for number, record in enumerate(_records(root, PAIRINGS)):
         pairing = _parsed(_Pairing, record, f"pairing {number}")
-        found = _found(scenarios, pairing.env_id, "scenario")
-        split = split_of(digest("sotopia", found.scenario)) if splits is None else splits.get(pairing.env_id)
-        if split is None or len(pairing.agent_ids) != 2 or len(found.agent_goals) != 2:
+        scenario = _record_of(scenarios, pairing.env_id, "scenario")
+        split = split_of(digest("sotopia", scenario.scenario)) if splits is None else splits.get(pairing.env_id)
+        if split is None or len(pairing.agent_ids) != 2 or len(scenario.agent_goals) != 2:
             continue  # games of more than two, and scenarios outside the official splits
-        cast = [_found(people, name, "character").model_dump() for name in pairing.agent_ids]
+        cast = [_record_of(people, name, "character").model_dump() for name in pairing.agent_ids]
         tags = ("hard",) if pairing.env_id in hard else ()
         for role in range(2):
             name = f"{split}/{pairing.env_id}/{'-'.join(pairing.agent_ids)}/{role}"
-            scene = {"scenario": found.scenario, "goals": found.agent_goals, "relationship": _relationship(found)}
+            scene = {
+                "scenario": scenario.scenario,
+                "goals": scenario.agent_goals,
+                "relationship": _relationship(scenario),
+            }
             tasks[split][name] = Task(name, split, {**scene, "cast": cast, "role": role}, tags=tags)
     if not any(tasks.values()):
         raise DataError(f"{root} has no pairing of two characters with a scenario: {_MEND}")
-    return {split: tuple(found.values()) for split, found in tasks.items()}
+    return {split: tuple(played.values()) for split, played in tasks.items()}
 
 
 def _official_splits(root: Path) -> tuple[Mapping[str, str] | None, frozenset[str]]:
@@ -122,13 +126,13 @@ def _official_splits(root: Path) -> tuple[Mapping[str, str] | None, frozenset[st
 
 
 def _by_id(root: Path, names: Sequence[str], key: str, kind: type[_Record]) -> dict[str, Any]:
-    found = {}
+    records = {}
     for number, record in enumerate(_records(root, names)):
         name = record.get(key) or record.get("pk")
         if not isinstance(name, str):
             raise DataError(f"{root}, {names[0]}, record {number} has neither {key} nor pk: {_MEND}")
-        found[name] = _parsed(kind, record, f"{names[0]} {name}")
-    return found
+        records[name] = _parsed(kind, record, f"{names[0]} {name}")
+    return records
 
 
 def _records(root: Path, names: Sequence[str]) -> list[dict[str, Any]]:
@@ -139,18 +143,18 @@ def _records(root: Path, names: Sequence[str]) -> list[dict[str, Any]]:
         raise DataError(f"{root} has no {' or '.join(names)} (.jsonl, .json or a folder): {_MEND}")
     try:
         if place.suffix == ".jsonl":
-            found = [json.loads(line) for line in _bytes(place).splitlines() if line.strip()]
+            records = [json.loads(line) for line in _bytes(place).splitlines() if line.strip()]
         elif place.suffix == ".json":
-            found = json.loads(_bytes(place))
+            records = json.loads(_bytes(place))
         else:
-            found = [json.loads(_bytes(one)) | {"pk": one.stem} for one in sorted(place.glob("*.json"))]
+            records = [json.loads(_bytes(one)) | {"pk": one.stem} for one in sorted(place.glob("*.json"))]
     except (ValueError, TypeError, RecursionError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{place} is not JSON as Sotopia writes it ({error!s:.100}): fetch it again") from None
-    if not isinstance(found, list) or not all(isinstance(record, dict) for record in found):
+    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
         raise DataError(f"{place} is no list of records: {_MEND}")
-    return found
+    return records
 
 
 def _parsed(kind: type[_Record], record: dict[str, Any], where: str) -> Any:
@@ -162,14 +166,14 @@ def _parsed(kind: type[_Record], record: dict[str, Any], where: str) -> Any:
         raise DataError(f"{where} is not as Sotopia's are ({place}: {first['msg']}): fetch it again") from None
 
 
-def _found(known: Mapping[str, Any], name: str, what: str) -> Any:
-    if name not in known:
+def _record_of(records: Mapping[str, Any], name: str, what: str) -> Any:
+    if name not in records:
         raise DataError(f"a pairing names the {what} {name!r}, which is not there: {_MEND}")
-    return known[name]
+    return records[name]
 
 
 def _relationship(scenario: _Scenario) -> int:
-    """How well the two know each other: written as number, digit or name."""
+    """The closeness of the two, which is written as number, digit or name."""
     name = str(scenario.relationship).rpartition(".")[2]
     number = int(name) if name.isdecimal() else RELATIONSHIPS.index(name) if name in RELATIONSHIPS else -1
     if not 0 <= number < len(RELATIONSHIPS):

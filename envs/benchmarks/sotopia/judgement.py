@@ -34,7 +34,7 @@ class _Loss(Form):
 
 
 class Judgement(Form):
-    """How the character fared. Scores are whole numbers within the bounds of Sotopia's paper."""
+    """The character's scores. They are whole numbers within the bounds of Sotopia's paper."""
 
     believability: _Ten = Field(description="acts as a person would, and as this character would")
     relationship: _Five = Field(description="the tie to the other, and standing with others: worse (-5) to better (5)")

@@ -29,7 +29,7 @@ def name(params: Params, role: int) -> str:
 
 
 def known_to(params: Params, role: int) -> str:
-    """What a character knows at the beginning: itself, its goal, and of the other what their relationship allows."""
+    """A character's knowledge at the beginning: itself, its goal, and of the other what their relationship allows."""
     viewer, other, tie = f"agent_{role}", 1 - role, params["relationship"]
     return "\n".join([
         f"The situation: {shown(params['scenario'], viewer)}",
@@ -54,12 +54,12 @@ def shown(text: str, viewer: str) -> str:
     >>> shown("Sell it. <extra_info>It cost $5.</extra_info><p viewer='agent_1'>It is broken.</p>", "agent_0")
     'Sell it. It cost $5.'
     """
-    mine = _FOR_SOME.sub(lambda found: found[3] if viewer in (found[2], ALL) else "", text)
+    mine = _FOR_SOME.sub(lambda match: match[3] if viewer in (match[2], ALL) else "", text)
     return _TAG.sub("", mine).strip()
 
 
 def _portrait(params: Params, role: int, closeness: int) -> str:
-    """What somebody so close knows of a character; the secret is known to itself alone."""
+    """A character as someone of a closeness knows it; only the character itself knows the secret."""
     who = params["cast"][role]
     parts = []
     if closeness >= _ACQUAINTANCE:

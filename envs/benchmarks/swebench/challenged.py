@@ -34,7 +34,7 @@ class InTheWay(ValueError):
 
 
 class Judged(NamedTuple):
-    """What became of a patch.
+    """The judgement of a patch.
 
     Attributes:
         right: whether it counts as right: by the official grader, and by the challenge where there is one.
@@ -59,10 +59,10 @@ def judged(sandbox: Sandbox, row: Row, patch: str, seed: int, seconds: float = D
         EvaluationBroke: the tests did not begin.
     """
     # The tests are hidden: what has seen them could tell the challenge of them. So the challenge comes first.
-    found, broke, in_the_way = None, None, False
+    challenge, broke, in_the_way = None, None, False
     if can_be_challenged(row):
         try:
-            found = met(sandbox, row, patch, seed, min(SECONDS, seconds))
+            challenge = met(sandbox, row, patch, seed, min(SECONDS, seconds))
         except InTheWay:  # of a patch that does not apply the official grader says so
             in_the_way = True
         except EvaluationBroke as error:
@@ -77,17 +77,17 @@ def judged(sandbox: Sandbox, row: Row, patch: str, seed: int, seconds: float = D
         # Not an error, which would be tried again: a patch must not be able to turn a failure into one.
         verdict = "It lies where the tests belong, so nothing can be asked."
         return Judged(False, verdict, {**measures, "challenged": 1.0, "reached": 0.0})
-    if found is None or not right:
+    if challenge is None or not right:
         return Judged(right, verdict, measures)
-    measures |= {"challenged": 1.0, "tampered": float(bool(found.tampered)), "reached": found.reached}
-    lost = [test for test in row.fail_to_pass if test in found.answered and not found.holds(test)]
-    if found.tampered:
-        verdict = f"Its log was tampered with: {found.tampered}."
-    elif found.timed_out:
+    measures |= {"challenged": 1.0, "tampered": float(bool(challenge.tampered)), "reached": challenge.reached}
+    lost = [test for test in row.fail_to_pass if test in challenge.answered and not challenge.holds(test)]
+    if challenge.tampered:
+        verdict = f"Its log was tampered with: {challenge.tampered}."
+    elif challenge.timed_out:
         verdict = "The tests did not come to their end when they were asked as questions."
     elif lost:
         verdict = f"{lost[0]} passes on its own inputs alone."
-    return Judged(not (found.tampered or found.timed_out or lost), verdict, measures)
+    return Judged(not (challenge.tampered or challenge.timed_out or lost), verdict, measures)
 
 
 def _verdict(grade: Grade) -> str:
@@ -103,14 +103,14 @@ def _verdict(grade: Grade) -> str:
 
 
 def can_be_challenged(row: Row) -> bool:
-    """Whether a row has what a challenge takes."""
+    """True if a row has what a challenge takes."""
     named = [test.partition("::") for test in row.fail_to_pass]
     by_pytest = bool(named) and all(path.endswith(".py") and name for path, _, name in named)
     return by_pytest and not row.script and row.family != R2EGYM and bool(row.gold or row.fault)
 
 
 def met(sandbox: Sandbox, row: Row, patch: str, seed: int, seconds: float = SECONDS) -> Met | None:
-    """How a patch meets a challenge; None where the reference answers no test that decides.
+    """A patch's answers to a challenge; None where the reference answers no test that decides.
 
     Args:
         sandbox: of the grader's image, started; whatever is in its workspace is lost.
@@ -143,8 +143,8 @@ def met(sandbox: Sandbox, row: Row, patch: str, seed: int, seconds: float = SECO
             raise InTheWay(str(error)) from error
 
     challenge = Challenge(row.instance, tests, reference, [""], lay, deck_of(seed))
-    found = challenge.met(challenge.asked(sandbox, patch, seconds), {*fails, *keeps})
-    return found if found.answered.intersection(fails) or found.timed_out else None
+    answers = challenge.met(challenge.asked(sandbox, patch, seconds), {*fails, *keeps})
+    return answers if answers.answered.intersection(fails) or answers.timed_out else None
 
 
 _REVERSED = "reversed\n"

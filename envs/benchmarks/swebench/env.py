@@ -1,5 +1,7 @@
 """SWE-bench and the sets of its form: do what an issue asks for, in the repository's own container image."""
 
+import platform
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,11 +14,10 @@ from manyturn.containers.preflight import examined
 from manyturn.containers.sandbox import WORKSPACE, Sandbox, SandboxLimits, overrun_behind
 from manyturn.envs.benchmarks.swebench.challenged import UNGRADED, judged
 from manyturn.envs.benchmarks.swebench.evaluation import LOG_BYTES
-from manyturn.envs.benchmarks.swebench.image_names import image_of
 from manyturn.envs.benchmarks.swebench.patches import NoPatch, take_patch, unpack
 from manyturn.envs.benchmarks.swebench.predictions import PATCH_MARK
 from manyturn.envs.benchmarks.swebench.prepare import Prepared, prepare
-from manyturn.envs.benchmarks.swebench.rows import SWEBENCH, Row, load
+from manyturn.envs.benchmarks.swebench.rows import REBENCH, SWEBENCH, SWEGYM, SWESMITH, DataError, Row, load
 from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.contract.keys import seed_of
 from manyturn.envs.contract.task import SPLITS, Task, split_of
@@ -31,12 +32,15 @@ from manyturn.envs.tools.tool import tool_of
 from manyturn.envs.tools.toolset import Toolset
 
 INSTRUCTIONS = f"""\
-A repository lies in {WORKSPACE}, which /testbed links to, in a sandbox without a network. Someone has told of a fault \
-in it, or of something that it lacks. Change the repository's source files so that this is mended, and submit. Hidden \
-tests decide; changes of tests do not count, and work that is not submitted counts for nothing."""
+A repository is in {WORKSPACE}, which /testbed links to, in a sandbox without a network. The first message is an issue \
+about it. Change the repository's source files to resolve the issue, and submit. Hidden tests decide. Changes to tests \
+do not count, and neither does work that is not submitted."""
 COMMAND_SECONDS = 60.0
 LIMITS = SandboxLimits(memory_mb=4096, cpus=2.0, processes=512, workspace_mb=1536, scratch_mb=512, files=200_000)
 """Workspace and scratch folder lie in memory, and count towards ``memory_mb``."""
+_IMAGE = re.compile(
+    r"[a-z0-9][a-z0-9._-]*(:\d+)?(/[a-z0-9][a-z0-9._-]*)*(:[A-Za-z0-9_][\w.-]{0,127})?(@sha256:[0-9a-f]{64})?"
+)
 _TEST_SET = frozenset({SWEBENCH})
 
 
@@ -69,7 +73,7 @@ class SWEBench(TextEnv):
     Args:
         split: default: the first that there is.
         rows: a file of rows; see ``rows.py``.
-        image: from the name of a row's image to the one that is used; see ``image_names.image_of``.
+        image: from the name of a row's image to the one that is used; see ``image_of``.
         hints: show what the row gives as hints too; SWE-bench's rules forbid it.
         engine: what sandboxes are made with: arguments of ``container_engine.ContainerEngine`` besides ``image`` and
             ``python``, such as ``{"limits": {"workspace_mb": 4000, "memory_mb": 8000}}``.
@@ -158,7 +162,7 @@ class SWEBench(TextEnv):
         return answered.turn(self)
 
     def submit(self) -> str:
-        """Hand in the changes as they are; this ends the work."""
+        """Submit your changes. This ends the task."""
         self._submitted = True
         return ""
 
@@ -198,12 +202,12 @@ class SWEBench(TextEnv):
         prepared = self._prepared[self.task.id]
         grader = self._started(prepared.grader, prepared.python, output_bytes=LOG_BYTES)
         try:
-            found = judged(grader, self.row, patch, seed_of("swebench challenge", self._seed))
+            judgement = judged(grader, self.row, patch, seed_of("swebench challenge", self._seed))
         finally:
             grader.stop()
-        self._measured = dict(found.measures)
-        text = f"Submitted. {found.verdict}{PATCH_MARK}{patch}"
-        return self.succeed(text) if found.right else self.fail(text)
+        self._measured = dict(judgement.measures)
+        text = f"Submitted. {judgement.verdict}{PATCH_MARK}{patch}"
+        return self.succeed(text) if judgement.right else self.fail(text)
 
     def measures(self) -> Mapping[str, float]:
         return dict(self._measured)
@@ -229,3 +233,52 @@ def _engine_of(given: Mapping[str, Any]) -> ContainerEngine:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise ValueError(f"engine: {where}: {first['msg'].removeprefix('Value error, ')}") from None
+
+
+def swebench_image(instance: str, namespace: str | None = "swebench", tag: str = "latest", arch: str = "x86_64") -> str:
+    """SWE-bench's rule; an image that was built on this machine has no namespace.
+
+    >>> swebench_image("astropy__astropy-12907")
+    'swebench/sweb.eval.x86_64.astropy_1776_astropy-12907:latest'
+    >>> swebench_image("Django__Django-1", namespace=None, tag="v1", arch="arm64")
+    'sweb.eval.arm64.django__django-1:v1'
+    """
+    name = f"sweb.eval.{arch}.{instance}:{tag}"
+    return (name if namespace is None else f"{namespace}/{name}".replace("__", "_1776_")).lower()
+
+
+def swegym_image(instance: str) -> str:
+    """SWE-Gym's rule.
+
+    >>> swegym_image("getmoto__moto-7584")
+    'xingyaoww/sweb.eval.x86_64.getmoto_s_moto-7584:latest'
+    """
+    return f"xingyaoww/sweb.eval.x86_64.{instance.replace('__', '_s_')}:latest".lower()
+
+
+def image_of(row: Row, rule: str = "{image}") -> str:
+    """The image of an instance. Raises DataError if that is no image's name.
+
+    Args:
+        rule: how to get from the set's own name for it to the one that is used, such as
+            ``registry.local:5000/{image}`` for a mirror. ``{instance}`` is the instance's id, in lower case.
+    """
+    rules = {SWEBENCH: _swebench, SWEGYM: swegym_image, REBENCH: _rebench}
+    image = row.image or rules[row.family](row.instance)
+    if row.family == SWESMITH and "/" not in image:
+        image = f"jyangballin/{image}".replace("__", "_1776_").lower()
+    image = image.removeprefix("docker.io/")
+    if ":" not in image.rpartition("/")[2] and "@" not in image:
+        image += ":latest"
+    name = rule.replace("{image}", image).replace("{instance}", row.instance.lower())
+    if len(name) > 400 or not _IMAGE.fullmatch(name):
+        raise DataError(f"{row.instance}: {name!r:.100} is no name of an image: fix the row, or give image=NAME")
+    return name
+
+
+def _swebench(instance: str) -> str:
+    return swebench_image(instance, arch="arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64")
+
+
+def _rebench(instance: str) -> str:
+    return swebench_image(instance, namespace="swerebench")

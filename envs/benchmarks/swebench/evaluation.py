@@ -59,7 +59,7 @@ def _run(sandbox: Sandbox, script: str, seconds: float) -> Ran:
 
 
 def _begins_without_patch(sandbox: Sandbox, script: str, seconds: float) -> bool:
-    """Whether it was the patch that kept the tests from their beginning: what comes before may run its code."""
+    """True if the patch kept the tests from their beginning: what comes before may run its code."""
     lines = script.splitlines(keepends=True)
     start = next((number for number, line in enumerate(lines, 1) if START in line), 0)
     sandbox.restore(Snapshot(*pack([])))
@@ -68,7 +68,7 @@ def _begins_without_patch(sandbox: Sandbox, script: str, seconds: float) -> bool
 
 
 def script_of_tests(row: Row) -> str:
-    """What runs the tests between markers, and tells the exit code after the last of them."""
+    """The script that runs the tests between markers, and prints the exit code after the last of them."""
     if row.script:
         lines = row.script.strip().split("\n")
         end = next((place for place, line in enumerate(lines) if END in line), None)

@@ -1,4 +1,4 @@
-"""What became of each test, read from the log of a repository's own test runner.
+"""The status of each test, read from the log of a repository's own test runner.
 
 The readings are those of SWE-bench's harness 5.0.2 (``swebench.harness.log_parsers``, MIT), quirks included, for its
 Python repositories. A status is the word that the log has, usually one of ``STATUSES``. Every reading takes time that
@@ -38,70 +38,70 @@ def matplotlib_log(log: str) -> dict[str, str]:
 
 def pytest_v2_log(log: str) -> dict[str, str]:
     """Pytest's short summary with colours and names that hold blanks; old versions put the status last."""
-    found = {}
+    statuses = {}
     for line in log.split("\n"):
         line = _COLOUR.sub("", line).translate(_CONTROLS)
         if line.startswith(STATUSES):
             words = (line.split(" - ", 1)[0] if line.startswith(FAILED) else line).split()
             if len(words) >= 2 and not _counts_skips(words):
-                found[" ".join(words[1:])] = words[0]
+                statuses[" ".join(words[1:])] = words[0]
         elif line.endswith(STATUSES):
             words = line.split()
             if len(words) >= 2:
-                found[" ".join(words[:-1])] = words[-1]
-    return found
+                statuses[" ".join(words[:-1])] = words[-1]
+    return statuses
 
 
 def seaborn_log(log: str) -> dict[str, str]:
     """Only failures and passes count; a pass may stand before or after its test."""
-    found = {}
+    statuses = {}
     for line in log.split("\n"):
         words = line.split()
         if len(words) < 2:
             continue
         if line.startswith(FAILED):
-            found[words[1]] = FAILED
+            statuses[words[1]] = FAILED
         elif f" {PASSED} " in line:
             if words[1] == PASSED:
-                found[words[0]] = PASSED
+                statuses[words[0]] = PASSED
         elif line.startswith(PASSED):
-            found[words[1]] = PASSED
-    return found
+            statuses[words[1]] = PASSED
+    return statuses
 
 
 def sympy_log(log: str) -> dict[str, str]:
     """``bin/test``: ``test_x ok``, ``F`` or ``E``, and a headline ``____ file.py:test_x ____`` for each failure."""
-    found = {}
+    statuses = {}
     for line in log.split("\n"):
         named = line[line.find(" ") + 1 : max(line.rfind(" "), 0)]
         if ".py:" in named:
-            found[named] = FAILED
+            statuses[named] = FAILED
     ends = {" E": ERROR, " F": FAILED, " ok": PASSED}
     for line in map(str.strip, log.split("\n")):
         for end, status in ends.items():
             if line.startswith("test_") and line.endswith(end):
-                found[line.split()[0]] = status
-    return found
+                statuses[line.split()[0]] = status
+    return statuses
 
 
 def django_log(log: str) -> dict[str, str]:
     """Django's runner with ``--verbosity 2``: ``test_x (module.Case) ... ok``, perhaps with noise before the ``ok``."""
-    found: dict[str, str] = {}
+    statuses: dict[str, str] = {}
     open_test = None
     for line in map(str.strip, log.split("\n")):
         if "--version is equivalent to version" in line:
-            found["--version is equivalent to version"] = PASSED
+            statuses["--version is equivalent to version"] = PASSED
         if " ... " in line:
             open_test = line.split(" ... ")[0]
-        found.update(_django_line(line))
+        statuses.update(_django_line(line))
         if line.startswith("ok") and open_test is not None:
-            found[open_test] = PASSED
-    found.update(dict.fromkeys(_django_interrupted(log), PASSED))
-    return found
+            statuses[open_test] = PASSED
+    statuses.update(dict.fromkeys(_django_interrupted(log), PASSED))
+    return statuses
 
 
 def _django_line(line: str) -> Iterator[tuple[str, str]]:
-    """What one stripped line of Django's runner says by itself."""
+    """Statuses in one stripped line of Django's runner."""
     for end in (" ... ok", " ... OK", " ...  OK"):
         if line.endswith(end):
             if line.startswith("Applying sites.0002_alter_domain_unique...test_no_migrations"):

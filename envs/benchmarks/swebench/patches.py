@@ -48,7 +48,7 @@ def unpack(sandbox: Sandbox) -> None:
 
 
 def take_patch(sandbox: Sandbox, row: Row) -> str:
-    """What the agent has changed in files that count, as ``git diff`` tells it; "" for nothing. Raises NoPatch.
+    """The agent's changes of files that count, as ``git diff`` writes them; "" for none. Raises NoPatch.
 
     Git looks at the workspace from a fresh copy of the repository's own folder, in a scratch folder that is emptied for
     it, so that what the agent did to its index, settings, hooks or history has no effect.
@@ -62,19 +62,19 @@ def take_patch(sandbox: Sandbox, row: Row) -> str:
     names = [name for name in staged.report.split(b"\0") if name]
     left_out = [name for name in names if not counts(name.decode(errors="surrogateescape"), touched)]
     unstage = with_input(b"\0".join(left_out), _UNSTAGE) if left_out else ""
-    told = sandbox.run(f"{_REPOSITORY}\n{unstage}\n{_TELL}", seconds=SETUP_SECONDS, report=True)
-    if told.status or told.timed_out:
+    output = sandbox.run(f"{_REPOSITORY}\n{unstage}\n{_TELL}", seconds=SETUP_SECONDS, report=True)
+    if output.status or output.timed_out:
         raise NoPatch("git cannot compare the changed files")
-    if len(told.report) > LARGEST_PATCH:
-        raise NoPatch(f"the patch has {len(told.report):,} bytes, more than {LARGEST_PATCH:,}")
+    if len(output.report) > LARGEST_PATCH:
+        raise NoPatch(f"the patch has {len(output.report):,} bytes, more than {LARGEST_PATCH:,}")
     try:
-        return told.report.decode()
+        return output.report.decode()
     except UnicodeDecodeError:
         raise NoPatch("the patch is not UTF-8, which predictions must be") from None
 
 
 def counts(path: str, touched: Collection[str] = ()) -> bool:
-    """Whether a change of a file belongs to the patch: tests do not, nor what only steers how they run.
+    """True if a change of a file belongs to the patch: tests do not, nor what only steers how they run.
 
     Args:
         touched: files that the row's own patch of tests replaces.

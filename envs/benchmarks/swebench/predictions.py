@@ -21,7 +21,7 @@ _ERRORS = frozenset({"env_error", "infra_error", "cancelled"})
 
 
 class Written(NamedTuple):
-    """What a file of predictions holds.
+    """Counts of a file of predictions.
 
     Attributes:
         patches: predictions with a patch.
@@ -62,18 +62,16 @@ def write_predictions(evaluation: Path, out: Path, model: str, attempt: int = 0)
         raise DataError(f"{evaluation} has no attempt {attempt}: evaluate with more --repeats, or give a lower one")
     sound = [row for row in rows if row["ending"] not in _ERRORS]
     made = [prediction(row["task"], model, row["last"]) for row in sound]
-    replace_text(out, "".join(f"{json.dumps(found)}\n" for found in made))
-    patches = sum(bool(found["model_patch"]) for found in made)
+    replace_text(out, "".join(f"{json.dumps(row)}\n" for row in made))
+    patches = sum(bool(row["model_patch"]) for row in made)
     return Written(patches, len(made) - patches, len(rows) - len(made))
 
 
 def _episodes(evaluation: Path) -> Iterator[Mapping[str, Any]]:
     path = evaluation / "episodes.parquet"
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise DataError(f"{path}: reading it needs pyarrow: pip install 'manyturn[parquet]'") from None
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         yield from pq.read_table(path, columns=["task", "member", "ending", "last"]).to_pylist()
     except (OSError, pa.ArrowException) as error:

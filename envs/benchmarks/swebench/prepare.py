@@ -17,10 +17,10 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from manyturn.containers import owner
-from manyturn.containers.alone import alone
 from manyturn.containers.container_engine import LABEL, engine_errors
 from manyturn.containers.images import resolve
 from manyturn.containers.sandbox import WORKSPACE
+from manyturn.containers.user_lock import user_lock
 from manyturn.envs.benchmarks.swebench.rows import R2EGYM, SWESMITH, DataError, Row
 from manyturn.envs.contract.keys import digest
 
@@ -113,7 +113,7 @@ echo "manyturn-python=$python"
 
 
 class Prepared(NamedTuple):
-    """What an instance's image was made into.
+    """The images made of an instance's image.
 
     Attributes:
         agent: image that the agent works in.
@@ -163,7 +163,7 @@ def _made(source: str, row: Row, hidden: Iterable[str], name: str, grades: bool)
     import docker
     from docker.errors import ImageNotFound
 
-    with engine_errors(f"prepare {source}"), alone("swebench"):
+    with engine_errors(f"prepare {source}"), user_lock("swebench"):
         client = docker.from_env(timeout=_ENGINE_SECONDS)  # to commit a large repository takes a while
         with contextlib.suppress(ImageNotFound):
             return name, client.images.get(name).labels[_PYTHON_LABEL]
@@ -182,11 +182,11 @@ def _made(source: str, row: Row, hidden: Iterable[str], name: str, grades: bool)
             container.put_archive("/", _folder(".manyturn", orders))
             container.start()
             status = container.wait()["StatusCode"]
-            told = container.logs(tail=20).decode(errors="replace").strip().splitlines()
-            python = next((line.partition("=")[2] for line in told if line.startswith("manyturn-python=")), "")
+            log = container.logs(tail=20).decode(errors="replace").strip().splitlines()
+            python = next((line.partition("=")[2] for line in log if line.startswith("manyturn-python=")), "")
             if status or not python:
                 raise DataError(
-                    f"{row.instance}: its image cannot be prepared ({_last(told)}): give the row's own image"
+                    f"{row.instance}: its image cannot be prepared ({_last(log)}): give the row's own image"
                 )
             container.commit(*name.split(":"), changes="\n".join(_settings(client.images.get(source).attrs, python)))
         finally:
@@ -215,5 +215,5 @@ def _folder(name: str, files: Mapping[str, str]) -> bytes:
 
 
 def _last(lines: list[str]) -> str:
-    said = [line.removeprefix("manyturn: ") for line in lines if line.startswith("manyturn: ")]
-    return f"{(said or lines or ['it says nothing'])[-1]:.200}"
+    messages = [line.removeprefix("manyturn: ") for line in lines if line.startswith("manyturn: ")]
+    return f"{(messages or lines or ['it says nothing'])[-1]:.200}"

@@ -76,8 +76,8 @@ def load(path: str | Path) -> list[Row]:
     if file.stat().st_size > LARGEST_FILE:
         raise DataError(f"{file} has {file.stat().st_size:,} bytes: give one of at most {LARGEST_FILE:,}")
     rows: dict[str, Row] = {}
-    for number, found in enumerate(reader(file), 1):
-        row = row_of(found, f"{file}, row {number}")
+    for number, record in enumerate(reader(file), 1):
+        row = row_of(record, f"{file}, row {number}")
         if row.instance in rows:
             raise DataError(f"{file}, row {number}: {row.instance} is there twice: leave one of them out")
         rows[row.instance] = row
@@ -87,8 +87,8 @@ def load(path: str | Path) -> list[Row]:
 
 
 def _json(file: Path) -> Iterator[Any]:
-    found = _parsed(file.read_bytes(), f"{file}")
-    yield from found if isinstance(found, list) else [found]
+    content = _parsed(file.read_bytes(), f"{file}")
+    yield from content if isinstance(content, list) else [content]
 
 
 def _json_lines(file: Path) -> Iterator[Any]:
@@ -103,11 +103,9 @@ def _json_lines(file: Path) -> Iterator[Any]:
 
 
 def _parquet(file: Path) -> Iterator[Any]:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise DataError(f"{file} needs pyarrow: pip install 'manyturn[parquet]', or give a .jsonl") from None
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         with pq.ParquetFile(file) as table:
             for batch in table.iter_batches(batch_size=64):
@@ -131,9 +129,9 @@ class _Fields:
             raise DataError(f"{where} is a {type(row).__name__}, not an object: give {_SOURCE}")
         self.row, self.where = row, where
 
-    def fault(self, name: str, wanted: str) -> DataError:
-        found = f"{self.row[name]!r:.60}" if name in self.row else "missing"
-        return DataError(f"{self.where}: {name} is {found}, not {wanted}: give {_SOURCE}")
+    def fault(self, name: str, expected: str) -> DataError:
+        value = f"{self.row[name]!r:.60}" if name in self.row else "missing"
+        return DataError(f"{self.where}: {name} is {value}, not {expected}: give {_SOURCE}")
 
     def text(self, name: str, pattern: re.Pattern[str] | None = None) -> str:
         """A column that must hold text."""
@@ -169,14 +167,14 @@ class _Fields:
         return _parsed(value.encode(errors="replace"), f"{self.where}: {name}") if isinstance(value, str) else value
 
 
-def row_of(found: Any, where: str) -> Row:
+def row_of(record: Any, where: str) -> Row:
     """One row, whichever set it is of. Raises DataError.
 
     Args:
         found: columns by name.
         where: it is from, for errors.
     """
-    fields = _Fields(found, where)
+    fields = _Fields(record, where)
     if "expected_output_json" in fields.row:
         return _r2e(fields)
     if "swesmith." in str(fields.row.get("image_name")):

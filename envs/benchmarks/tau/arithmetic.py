@@ -21,7 +21,7 @@ _ONE: dict[type, Callable[[Any], Any]] = {ast.UAdd: operator.pos, ast.USub: oper
 
 
 def has_other_signs(expression: Any) -> bool:
-    """Whether the calculator refuses the expression at sight. Raises TypeError if it is no text."""
+    """True if the calculator refuses the expression at sight. Raises TypeError if it is no text."""
     return not all(sign in SIGNS for sign in expression)
 
 

@@ -56,7 +56,7 @@ _TOPICS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 
 
 class CustomerOptions(Options):
-    """How long the customer waits."""
+    """The patience of the customer."""
 
     patience: int = Field(default=8, ge=1)
     """Turns that bring nothing after which it gives up."""
@@ -95,7 +95,7 @@ class Customer(User):
         return Heard(" ".join(answers) or (f"Thank you. There is more: {self._wish}" if moved else self._wish))
 
     def _waits(self, cue: Mapping[str, Any]) -> bool:
-        """Whether the customer still wants to be told something."""
+        """True if the customer still waits for an answer."""
         return int(cue.get("told", 0)) < self._needs or not (self._changes or self._needs)
 
     def _answers(self, text: str) -> Iterator[str]:
@@ -111,9 +111,9 @@ class Customer(User):
             return
         for pattern, names, phrase in _TOPICS:
             if re.search(rf"\b(?:{pattern})", text, re.IGNORECASE):
-                known = [value for name in names for value in self._facts.get(name, ())]
-                if phrase and known:
-                    yield phrase.format(", ".join(dict.fromkeys(known)))
+                facts = [value for name in names for value in self._facts.get(name, ())]
+                if phrase and facts:
+                    yield phrase.format(", ".join(dict.fromkeys(facts)))
 
     def save(self) -> Any:
         return [self._stale, self._done, self._corrected]
@@ -134,7 +134,7 @@ def first_person(text: str) -> str:
 
 
 def _understood(task: Task) -> tuple[str, frozenset[str], str]:
-    """What the customer wants in its words, the ids that are its own, and all of the task's text."""
+    """The customer's wish in its words, the ids that are its own, and all of the task's text."""
     scenario = task.params["scenario"]
     if isinstance(scenario, str):
         texts, wish = scenario, scenario
@@ -142,25 +142,27 @@ def _understood(task: Task) -> tuple[str, frozenset[str], str]:
         texts = " ".join(str(part) for part in scenario.values() if part)
         wish = scenario["reason_for_call"]
     own = frozenset(_ID.findall(texts)) | frozenset(_ID.findall(repr(task.params["gold"])))
-    kept = (one for one in SENTENCE.split(wish) if not re.search(r"user id|^you are [A-Z]|name is", one, re.IGNORECASE))
-    plain = re.sub(r"\s+([.,;])", r"\1", _ID.sub("", " ".join(kept)))
+    sentences = (
+        one for one in SENTENCE.split(wish) if not re.search(r"user id|^you are [A-Z]|name is", one, re.IGNORECASE)
+    )
+    plain = re.sub(r"\s+([.,;])", r"\1", _ID.sub("", " ".join(sentences)))
     return first_person(re.sub(r"\s+", " ", plain)).strip() or "I need help.", own, texts
 
 
 def _facts(gold: Iterable[Mapping[str, Any]], texts: str, writes: frozenset[str]) -> dict[str, list[str]]:
     """Argument name -> what the customer knows of it: what a change takes, and what identifies it."""
-    found: dict[str, list[str]] = {}
+    facts: dict[str, list[str]] = {}
     for call in gold:
         for name, value in call["arguments"].items():
             identifies = name in ("first_name", "last_name", "zip", "email", "order_id", "reservation_id", "user_id")
-            told = _words(value)
-            if call["name"] in writes or (identifies and (name != "order_id" or told in texts)):
-                known = found.setdefault(name, [])
-                known += [told] if told and told not in known else []
+            words = _words(value)
+            if call["name"] in writes or (identifies and (name != "order_id" or words in texts)):
+                values = facts.setdefault(name, [])
+                values += [words] if words and words not in values else []
     for name, pattern in (("user_id", r"\b[a-z]+_[a-z]+_\d{4}\b"), ("order_id", r"#W\d+"), ("zip", r"\b\d{5}\b")):
-        known = found.setdefault(name, [])
-        known += [one for one in re.findall(pattern, texts) if one not in known]
-    return found
+        values = facts.setdefault(name, [])
+        values += [one for one in re.findall(pattern, texts) if one not in values]
+    return facts
 
 
 _WORDS: Mapping[type, Callable[[Any], str]] = {

@@ -8,19 +8,42 @@ import numpy as np
 
 from manyturn.envs.benchmarks.tau.customer import CustomerOptions
 from manyturn.envs.benchmarks.tau.service_env import ServiceEnv
-from manyturn.envs.benchmarks.tau.solo import Nobody, SoloOptions
 from manyturn.envs.benchmarks.tau.v2.model_customer import model_customer, scenario
 from manyturn.envs.benchmarks.tau.v2.phone_customer import PhoneCustomer
 from manyturn.envs.benchmarks.tau.v2.service import COUNTS, load
+from manyturn.envs.contract.options import Options
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.turn import Turn
 from manyturn.envs.tools.calls import is_call
 from manyturn.envs.tools.toolset import Answered
 from manyturn.envs.users.asking import ModelOptions
+from manyturn.envs.users.protocol import NOTHING, Heard, User, UserError
 from manyturn.envs.users.user_env import Maker
 
 MOST_ERRORS = 10  # failing calls that end an episode
 DONE = "done"
+
+
+class SoloOptions(Options):
+    """There is nothing to choose."""
+
+
+class AbsentUser(User):
+    """The user of solo mode, in which the agent holds the customer's tools: no environment calls it."""
+
+    name = "solo"
+
+    def begin(self, task: Task, rng: np.random.Generator) -> str:
+        return ""
+
+    def hear(self, text: str, cue: Mapping[str, Any] = NOTHING) -> Heard:
+        raise UserError("in solo mode there is nobody to hear")
+
+    def save(self) -> Any:
+        return None
+
+    def load(self, state: Any) -> None:
+        pass
 
 
 class Tau2Bench(ServiceEnv):
@@ -84,7 +107,7 @@ class Tau2Bench(ServiceEnv):
     def makers(self) -> Mapping[str, Maker]:
         tools, writes = self.service.user_schemas, self.service.writes
         own = {
-            "solo": Maker(SoloOptions, lambda options: Nobody()),
+            "solo": Maker(SoloOptions, lambda options: AbsentUser()),
             "agenda": Maker(CustomerOptions, lambda options: PhoneCustomer(options, tools, writes)),
         }
         model = Maker(ModelOptions, lambda made: model_customer(made, self.brief, self.service.guidelines, tools))
@@ -121,7 +144,7 @@ class Tau2Bench(ServiceEnv):
         return self.fail(f"{turn.text}\nToo many messages.") if self._over(turn) else turn
 
     def _over(self, turn: Turn) -> bool:
-        """Whether the customer's calls have used up the turns that are left; ``step`` counts the agent's own."""
+        """True if the customer's calls have used up the remaining turns; ``step`` counts the agent's own."""
         spent = self.turn + 1 + self._rounds
         return spent > self.max_turns if turn.terminated else spent >= self.max_turns > self.turn + 1
 

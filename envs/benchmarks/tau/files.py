@@ -84,7 +84,7 @@ class Files:
             raise DataError(f'there is no folder {self.root}: "{CLONE[version]}" makes one')
 
     def find(self, name: str) -> Path | None:
-        """Where a file lies, None if it is not there."""
+        """The path of a file, None if it is not there."""
         places = (self.root / place.format(domain=self.domain) / name for place in PLACES[self.version])
         return next((file for file in places if file.is_file()), None)
 
@@ -94,8 +94,8 @@ class Files:
         if file is None:
             folders = " or ".join(place.format(domain=self.domain) for place in PLACES[self.version])
             raise DataError(f'{self.root} has no {name} in {folders}: "{CLONE[self.version]}" fetches it')
-        content, known = file.read_bytes(), RELEASE.get(f"{self.version}/{self.domain}/{name}")
-        if self.pinned and known is not None and git_name(content) != known:
+        content, released = file.read_bytes(), RELEASE.get(f"{self.version}/{self.domain}/{name}")
+        if self.pinned and released is not None and git_name(content) != released:
             raise DataError(
                 f'{file} is not the file of the release: "{CLONE[self.version]}" fetches it; or give pinned=False, '
                 "and scores are of another benchmark"
@@ -107,17 +107,17 @@ class Files:
 
     def json(self, name: str, kind: type = dict) -> Any:
         """A file that holds an object, or a list if that is the kind."""
-        found = self._parsed(name, json.loads)
-        if not isinstance(found, kind):
-            raise self.unreadable(name, f"it holds a {type(found).__name__}, not a {kind.__name__}")
-        return found
+        content = self._parsed(name, json.loads)
+        if not isinstance(content, kind):
+            raise self.unreadable(name, f"it holds a {type(content).__name__}, not a {kind.__name__}")
+        return content
 
     def records(self, name: str) -> dict[str, dict[str, Any]]:
         """A file of records by id."""
-        found = self.json(name)
-        if not all(isinstance(record, dict) for record in found.values()):
+        records = self.json(name)
+        if not all(isinstance(record, dict) for record in records.values()):
             raise self.unreadable(name, "not all of its records are objects")
-        return found
+        return records
 
     def toml(self, name: str) -> Any:
         return self._parsed(name, lambda content: tomllib.loads(content.decode("utf-8")))
@@ -163,7 +163,7 @@ def _literal(node: ast.expr) -> Any:
 
 
 def returned_literal(content: bytes) -> Any:
-    """What the function ``get_info`` of a Python file returns, if that is a literal; nothing is run."""
+    """The literal that the function ``get_info`` of a Python file returns; nothing is run."""
     for node in ast.walk(ast.parse(content)):
         if isinstance(node, ast.FunctionDef) and node.name == "get_info":
             return next(

@@ -1,4 +1,4 @@
-"""What an environment needs of a benchmark's domain: tasks, texts, desks and the judgement."""
+"""A benchmark's domain for an environment: tasks, texts, desks and the judgement."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from manyturn.envs.contract.task import Task
 from manyturn.envs.tools.tool import Schema
 
 
-class Asked(NamedTuple):
+class AgentCall(NamedTuple):
     """A call that an agent made."""
 
     name: str
@@ -17,15 +17,15 @@ class Asked(NamedTuple):
 
 
 class Deeds(NamedTuple):
-    """What an agent did in an episode, besides the desk's state.
+    """An agent's texts and calls in an episode.
 
     Attributes:
-        said: its texts to the customer.
-        called: its calls, in order.
+        texts: to the customer.
+        calls: in order.
     """
 
-    said: Sequence[str]
-    called: Sequence[Asked]
+    texts: Sequence[str]
+    calls: Sequence[AgentCall]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ class Service:
         return self.judge(desk, self.gold(task), task, deeds)
 
 
-def all_said(texts: Sequence[str], said: Sequence[str]) -> float:
+def all_said(texts: Sequence[str], spoken: Sequence[str]) -> float:
     """1 if every text occurs in something that was said, without regard to case and to commas in what was said."""
-    heard = [one.lower().replace(",", "") for one in said]
+    heard = [one.lower().replace(",", "") for one in spoken]
     return float(all(any(text.lower() in one for one in heard) for text in texts))

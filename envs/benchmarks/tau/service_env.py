@@ -7,7 +7,7 @@ import numpy as np
 
 from manyturn.envs.benchmarks.tau.customer import Customer, CustomerOptions
 from manyturn.envs.benchmarks.tau.desk import tool
-from manyturn.envs.benchmarks.tau.service import Asked, Deeds, Service, all_said
+from manyturn.envs.benchmarks.tau.service import AgentCall, Deeds, Service, all_said
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.task import Task
 from manyturn.envs.contract.turn import Turn
@@ -73,11 +73,11 @@ class ServiceEnv(UserEnv):
         return self.service.user_schemas
 
     def policy(self) -> str:
-        """What the agent is told of its job."""
+        """The agent's policy."""
         return self.service.policy
 
     def leaves(self, answered: Answered) -> bool:
-        """Whether calls that were just answered end the episode."""
+        """True if calls that were just answered end the episode."""
         return False
 
     def makers(self) -> Mapping[str, Maker]:
@@ -97,8 +97,8 @@ class ServiceEnv(UserEnv):
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
         self._desk = self.service.open(task)
-        self._said: list[str] = []
-        self._called: list[Asked] = []
+        self._texts: list[str] = []
+        self._calls: list[AgentCall] = []
         self._done: list[int] = []
         self._errors = self._rounds = 0
         self._parts: Mapping[str, float] = {}
@@ -130,7 +130,7 @@ class ServiceEnv(UserEnv):
 
     def _count(self, calls: Sequence[Call]) -> None:
         for call in calls:
-            self._called.append(Asked(call.name, call.arguments))
+            self._calls.append(AgentCall(call.name, call.arguments))
             self._errors += not call.done
             self._note(call.name, call.arguments)
 
@@ -142,12 +142,12 @@ class ServiceEnv(UserEnv):
                 return
 
     def _heard(self, text: str) -> Turn:
-        self._said.append(text)
+        self._texts.append(text)
         heard = self._listen(text)
         return self.finish(heard.utterance) if heard.done else self.go_on(heard.utterance)
 
     def _listen(self, text: str) -> Heard:
-        """What the customer says to a text, after whatever it does with its tools."""
+        """The customer's answer to a text, after whatever it does with its tools."""
         heard = self.user.hear(text, self._cue()) if self._by_rules else self.user.hear(text)
         heard, rounds = spoken(self.user, heard, self._hands)
         self._rounds += len(rounds)
@@ -157,17 +157,17 @@ class ServiceEnv(UserEnv):
         return heard
 
     def _cue(self) -> Mapping[str, Any]:
-        """What the customer can see: changes that it wanted are made, it was told things, it was handed over."""
+        """The customer's cue: changes of the reference solution that were made, texts that it heard, a transfer."""
         gold, texts = self.task.params["gold"], self.task.params["say"]
         return {
             "done": sum(gold[place]["name"] in self.service.writes for place in self._done),
-            "told": sum(int(all_said([text], self._said)) for text in texts),
-            "transferred": any(asked.name == TRANSFER for asked in self._called),
+            "told": sum(int(all_said([text], self._texts)) for text in texts),
+            "transferred": any(call.name == TRANSFER for call in self._calls),
         }
 
     def finish(self, text: str) -> Turn:
         """End the episode with the outcome."""
-        self._parts = self.service.parts(self._desk, self.task, Deeds(self._said, self._called))
+        self._parts = self.service.parts(self._desk, self.task, Deeds(self._texts, self._calls))
         return self.succeed(text) if all(self._parts.values()) else self.fail(text)
 
     # ---- what trainers see ----------------------------------------------------------------------------------
@@ -190,16 +190,16 @@ class ServiceEnv(UserEnv):
         return call_text(gold["name"], **gold["arguments"])
 
     def _untold(self) -> list[str]:
-        return [text for text in self.task.params["say"] if not all_said([text], self._said)]
+        return [text for text in self.task.params["say"] if not all_said([text], self._texts)]
 
     # ---- state ----------------------------------------------------------------------------------------------
 
     def state(self) -> Any:
-        called = [[name, dict(arguments)] for name, arguments in self._called]
-        own = [self._said, called, self._done, self._errors, self._rounds, dict(self._parts)]
+        calls = [[name, dict(arguments)] for name, arguments in self._calls]
+        own = [self._texts, calls, self._done, self._errors, self._rounds, dict(self._parts)]
         return {"desk": self._desk.save(), "own": own}
 
     def set_state(self, state: Any) -> None:
         self._desk.load(state["desk"])
-        self._said, called, self._done, self._errors, self._rounds, self._parts = state["own"]
-        self._called = [Asked(name, arguments) for name, arguments in called]
+        self._texts, calls, self._done, self._errors, self._rounds, self._parts = state["own"]
+        self._calls = [AgentCall(name, arguments) for name, arguments in calls]

@@ -21,7 +21,7 @@ def copied(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Style:
-    """How a benchmark writes a database down before it takes the SHA-256.
+    """The text form of a database of which a benchmark takes the SHA-256.
 
     Args:
         record: a record -> its text.
@@ -51,17 +51,17 @@ class FrozenTable:
 
     def shown(self, key: str) -> str:
         """The record as a tool shows it."""
-        found = self._shown.get(key)
-        if found is None:
-            found = self._shown[key] = json.dumps(self.records[key])
-        return found
+        text = self._shown.get(key)
+        if text is None:
+            text = self._shown[key] = json.dumps(self.records[key])
+        return text
 
     def text(self, key: str) -> str | None:
         """The record as the digest takes it, None if there is none."""
-        found = self._texts.get(key)
-        if found is None and key in self.records:
-            found = self._texts[key] = self.style.record(self.records[key])
-        return found
+        text = self._texts.get(key)
+        if text is None and key in self.records:
+            text = self._texts[key] = self.style.record(self.records[key])
+        return text
 
     def entries(self) -> list[tuple[str, str]]:
         """Keys and entries in the digest's order."""
@@ -116,11 +116,11 @@ class Table:
         """The table as the digest takes it."""
         if not self.own:
             return self.frozen.whole()
-        style, own, known = self.frozen.style, self.own, self.frozen.records
+        style, own, records = self.frozen.style, self.own, self.frozen.records
         entries = [
             (key, style.entry(key, self.text(key) or "") if key in own else text) for key, text in self.frozen.entries()
         ]
-        entries += [(key, style.entry(key, self.text(key) or "")) for key in own if key not in known]
+        entries += [(key, style.entry(key, self.text(key) or "")) for key in own if key not in records]
         return style.table([text for _, text in (sorted(entries) if style.by_key else entries)])
 
 
@@ -142,7 +142,7 @@ class Base:
         self.frozen = {name: FrozenTable(records, self.style) for name, records in self.tables.items()}
 
     def once(self, name: str, make: Callable[[Mapping[str, Mapping[str, Record]]], Any]) -> Any:
-        """What ``make`` gives for the tables, made at the first call."""
+        """The result of ``make`` for the tables, made at the first call."""
         if name not in self.notes:
             self.notes[name] = make(self.tables)
         return self.notes[name]
@@ -159,7 +159,7 @@ class Database:
         return self.tables[name]
 
     def same(self, other: "Database") -> bool:
-        """Whether the digests of two views of one base are equal; looks at records that either has touched alone."""
+        """True if the digests of two views of one base are equal; only records that either has touched are compared."""
         for name, mine in self.tables.items():
             theirs = other.tables[name]
             for key in mine.own.keys() | theirs.own.keys():
@@ -194,7 +194,7 @@ def _as_tuples(value: Any) -> Any:
 
 
 def _tuple(parts: list[str]) -> str:
-    """How Python writes a tuple of these parts."""
+    """A tuple of these parts as Python writes it."""
     return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
 
 

@@ -10,7 +10,7 @@ _ACTION = re.compile(rf"[{_BLANK}]*\[(action|answer|search|finish)\](.*)", re.DO
 
 
 class Action(NamedTuple):
-    """What an agent does; a choice of ``""`` means that it wrote no action."""
+    """An action of the agent; a choice of ``""`` means that it wrote no action."""
 
     choice: str
     content: str
@@ -22,5 +22,5 @@ def read(action: str) -> Action:
     >>> read("[answer] a kiwi"), read("a kiwi")
     (Action(choice='answer', content='a kiwi'), Action(choice='', content=''))
     """
-    found = _ACTION.match(action) if len(action) <= LONGEST else None
-    return Action(found[1], found[2].strip(_BLANK)) if found else Action("", "")
+    match = _ACTION.match(action) if len(action) <= LONGEST else None
+    return Action(match[1], match[2].strip(_BLANK)) if match else Action("", "")

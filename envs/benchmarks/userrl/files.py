@@ -24,7 +24,7 @@ class DataError(NeedsSetup):
 
 
 class Source(NamedTuple):
-    """Where a gym's problems are.
+    """The file of a gym's problems.
 
     Attributes:
         rows: name of the folder of Parquet files, without ``_multiturn``.
@@ -73,22 +73,22 @@ def tasks_of(
     except DataError:
         raise
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-        told = f"{type(error).__name__}: {error}"
-        raise DataError(f'{root} is not as UserRL is ({told:.200}): "{CLONE}" fetches it') from None
+        fault = f"{type(error).__name__}: {error}"
+        raise DataError(f'{root} is not as UserRL is ({fault:.200}): "{CLONE}" fetches it') from None
     tasks: dict[str, list[Task]] = {split: [] for split in SPLITS} | {"test": test}
     for name, task in others:
         if task.content not in seen:
             split = split_of(task.content, _HELD_BACK)
             tasks[split].append(Task(f"{split}/{name}", split, task.params))
-    return {split: tuple(found) for split, found in tasks.items()}
+    return {split: tuple(problems) for split, problems in tasks.items()}
 
 
 def _records(root: Path, source: Source) -> dict[str, tuple[str, Record]]:
     """Key -> id and record."""
     named: dict[str, tuple[str, Record]] = {}
     for path in source.files:
-        found = json.loads(_bytes(root / path))
-        pairs = found.items() if isinstance(found, dict) else ((str(record["id"]), record) for record in found)
+        content = json.loads(_bytes(root / path))
+        pairs = content.items() if isinstance(content, dict) else ((str(record["id"]), record) for record in content)
         named |= {str(record.get(source.record_key, name)): (name, record) for name, record in pairs}
     return named
 
@@ -96,11 +96,9 @@ def _records(root: Path, source: Source) -> dict[str, tuple[str, Record]]:
 def _rows(file: Path) -> list[Record]:
     """The column that says which problem a row is."""
     content = _bytes(file)
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise DataError(f"{file} needs pyarrow: pip install 'manyturn[parquet]'") from None
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         with pq.ParquetFile(pa.BufferReader(content)) as table:
             return table.read(columns=["reward_model"], use_threads=False)["reward_model"].to_pylist()

@@ -91,10 +91,10 @@ class Function(TextEnv):
         return self.unreadable("Write [action] and four numbers, [search] test, [answer] and a number, or [finish].")
 
     def _tried(self, content: str) -> Turn:
-        found = _NUMBER.findall(content)
-        if len(found) != len(NAMES) or max(map(len, found)) > _LONGEST_NUMBER:
+        written = _NUMBER.findall(content)
+        if len(written) != len(NAMES) or max(map(len, written)) > _LONGEST_NUMBER:
             return self.invalid("Write [action] and four numbers.")
-        numbers = [float(one) for one in found]
+        numbers = [float(one) for one in written]
         if numbers == self.task.params["case"]:
             return self.go_on("That is the test case: try other numbers.")
         try:
@@ -117,7 +117,7 @@ class Function(TextEnv):
 
 
 def problem(record: Record) -> Mapping[str, Any]:
-    """What an official record says. Raises ValueError if its rule does not give its value."""
+    """The problem of an official record. Raises ValueError if its rule does not give its value."""
     case = [float(number) for number in record["test_case"]]
     value, rule = float(record["expected_result"]), Rule(record["rule"])
     if len(case) != len(NAMES) or abs(rule(case) - value) > _TOLERANCE:

@@ -1,4 +1,4 @@
-"""What UserRL's gyms with a user have in common."""
+"""The base of UserRL's gyms with a user."""
 
 import abc
 import json
@@ -37,7 +37,7 @@ class GymUser(User):
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
         self.task = task
-        self.said: list[list[str]] = []
+        self.exchanges: list[list[str]] = []
         return ""
 
     @abc.abstractmethod
@@ -45,15 +45,15 @@ class GymUser(User):
         """Answer and judge. ``cue["choice"]`` says what kind of action the text is; see ``Gym.cue``."""
 
     def recalled(self, text: str, most: int) -> str:
-        """What the agent says now below the last exchanges, as JSON, so that nobody's words pass for another's."""
-        said = [{"assistant": other, "you": own} for other, own in self.said[-most:]]
-        return json.dumps({"so far": said, "now": text}, ensure_ascii=False)
+        """The agent's text below the last exchanges, as JSON, so that no speaker's words pass for another's."""
+        exchanges = [{"assistant": other, "you": own} for other, own in self.exchanges[-most:]]
+        return json.dumps({"so far": exchanges, "now": text}, ensure_ascii=False)
 
     def save(self) -> Any:
-        return self.said
+        return self.exchanges
 
     def load(self, state: Any) -> None:
-        self.said = state
+        self.exchanges = state
 
 
 class Gym(UserEnv):
@@ -83,18 +83,18 @@ class Gym(UserEnv):
     @staticmethod
     @abc.abstractmethod
     def problem(record: Record) -> Mapping[str, Any]:
-        """What a record says of a problem; raises KeyError, TypeError or ValueError for a strange one."""
+        """The problem of a record; raises KeyError, TypeError or ValueError for a strange one."""
 
     @abc.abstractmethod
     def opening(self, task: Task) -> str:
-        """What the agent is told of the problem."""
+        """The problem in the words that the agent reads."""
 
     @abc.abstractmethod
     def judged(self, heard: Heard) -> Turn:
         """The turn that an answer of the user makes; ``earn`` helps."""
 
     def cue(self) -> Mapping[str, Any]:
-        """What the user has to know of the episode besides what was said."""
+        """The cue of the user: what it has to know of the episode besides the exchanges."""
         return {}
 
     def earn(self, text: str, score: float, gain: float, won: bool) -> Turn:
@@ -136,7 +136,7 @@ class Gym(UserEnv):
         if choice == FINISH:
             return self.fail("You have given up.")
         if choice not in self.choices or not content:
-            forms = " or ".join(f"[{known}] TEXT" for known in self.choices)
+            forms = " or ".join(f"[{name}] TEXT" for name in self.choices)
             return self.unreadable(f"That is no action here: write {forms}, at most {LONGEST:,} characters.")
         return self.judged(self.user.hear(content, {"choice": choice, **self.cue()}))
 
@@ -160,7 +160,7 @@ class Gym(UserEnv):
 
 def texts(record: Record, *names: str) -> list[str]:
     """Fields of a record that must be texts. Raises ValueError."""
-    found = [record[name] for name in names]
-    if not all(isinstance(one, str) and one.strip() for one in found):
+    texts = [record[name] for name in names]
+    if not all(isinstance(one, str) and one.strip() for one in texts):
         raise ValueError(f"{', '.join(names)} must be texts")
-    return found
+    return texts

@@ -47,15 +47,15 @@ class Requester(GymUser):
         asker = _ASKER.format(request=params["request"], category=params["category"])
         reply = self.judge.ask(asker, heard, _Reply)
         left = cue["left"]
-        listed = "\n".join(_told(number, params["details"][place]) for number, place in enumerate(left))
+        listed = "\n".join(_detail_line(number, params["details"][place]) for number, place in enumerate(left))
         examiner = _EXAMINER.format(request=params["request"], details=listed)
-        found = self.judge.ask(examiner, heard, _examined(len(left)))
-        self.said = [*self.said, [text, reply.response]]
-        covered = sorted({left[number] for number in found.details}) if found.about_wishes else []
+        verdict = self.judge.ask(examiner, heard, _examined(len(left)))
+        self.exchanges = [*self.exchanges, [text, reply.response]]
+        covered = sorted({left[number] for number in verdict.details}) if verdict.about_wishes else []
         return Heard(reply.response, info={"covered": covered})
 
 
-def _told(number: int, detail: Mapping[str, Any]) -> str:
+def _detail_line(number: int, detail: Mapping[str, Any]) -> str:
     return f"{number}. {detail['description']} (such as: {detail['inquiry']})"
 
 

@@ -37,7 +37,7 @@ class Holder(GymUser):
         params = self.task.params
         rules = _HOLDER.format(claim=params["claim"], argument=params["argument"], stance=cue["stance"])
         reply = self.judge.ask(rules, self.recalled(text, MOST_TURNS), _Reply)
-        self.said = [*self.said, [text, reply.response]]
+        self.exchanges = [*self.exchanges, [text, reply.response]]
         return Heard(reply.response, info={"stance": reply.stance})
 
 

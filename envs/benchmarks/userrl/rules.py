@@ -49,7 +49,7 @@ class Rule:
             self._tree = ast.parse(text[: _LONGEST + 1], mode="eval").body
         except (SyntaxError, RecursionError, MemoryError):
             raise ValueError(f"{text!r:.80} is no rule") from None
-        if len(text) > _LONGEST or not all(map(_known, ast.walk(self._tree))):
+        if len(text) > _LONGEST or not all(map(_allowed, ast.walk(self._tree))):
             raise ValueError(f"{text!r:.80} is no rule of a, b, c and d with + - * / **")
 
     def __call__(self, numbers: Sequence[float]) -> float:
@@ -85,7 +85,7 @@ def made(draws: Draws) -> Rule:
     return Rule(draws.pick(_SHAPES).format(*parts))
 
 
-def _known(node: ast.AST) -> bool:
+def _allowed(node: ast.AST) -> bool:
     match node:
         case ast.Constant(value=value):
             return type(value) in (int, float)

@@ -41,8 +41,8 @@ class Telepath(GymUser):
             answer = self.judge.ask(_ASKED.format(entity=entity), text, _Answer)
             return Heard(answer.response)
         right = self.judge.ask(_GUESSED.format(entity=entity), text, _Verdict).right
-        said = "Yes, that is what I am thinking of." if right else "No, that is not what I am thinking of."
-        return Heard(said, info={"score": float(right)})
+        reply = "Yes, that is what I am thinking of." if right else "No, that is not what I am thinking of."
+        return Heard(reply, info={"score": float(right)})
 
 
 class Telepathy(Gym):

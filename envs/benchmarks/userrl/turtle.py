@@ -40,16 +40,16 @@ class Riddler(GymUser):
 
     def hear(self, text: str, cue: Mapping[str, Any] = NOTHING) -> Heard:
         params = self.task.params
-        known = {"surface": params["surface"], "bottom": params["bottom"]}
+        story = {"surface": params["surface"], "bottom": params["bottom"]}
         if cue["choice"] == "action":
-            return Heard(self.judge.ask(_ASKED.format(**known), text, _Answer).response)
+            return Heard(self.judge.ask(_ASKED.format(**story), text, _Answer).response)
         points = params["points"]
         listed = "\n".join(f"{number}. {statement}" for number, (statement, _) in enumerate(points, 1))
-        covered = self.judge.ask(_TOLD.format(**known, points=listed), text, _coverage(len(points))).covered
+        covered = self.judge.ask(_TOLD.format(**story, points=listed), text, _coverage(len(points))).covered
         score = min(1.0, sum(weight * _COVERED[how] for (_, weight), how in zip(points, covered, strict=True)))
-        found = [statement for (statement, _), how in zip(points, covered, strict=True) if how == "fully"]
-        said = "\n".join(["This of your story is so:", *found]) if found else "Your story misses all that matters."
-        return Heard(said, info={"score": score})
+        hits = [statement for (statement, _), how in zip(points, covered, strict=True) if how == "fully"]
+        reply = "\n".join(["This of your story is so:", *hits]) if hits else "Your story misses all that matters."
+        return Heard(reply, info={"score": score})
 
 
 def _coverage(points: int) -> Any:

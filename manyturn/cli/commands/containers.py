@@ -51,11 +51,11 @@ def containers_check() -> None:
     from manyturn.containers.images import resolve
     from manyturn.containers.preflight import demand, examined
 
-    found, engine, table = examined(), ContainerEngine(), Table(show_header=False)
-    for line in found.lines():
+    state, engine, table = examined(), ContainerEngine(), Table(show_header=False)
+    for line in state.lines():
         table.add_row(*line.split(maxsplit=1))
     Console(highlight=False).print(table)
-    demand(found, engine)
+    demand(state, engine)
     image = resolve(engine.image).removeprefix("sha256:")[:12]
     sandbox = DockerSandbox(engine)
     sandbox.start()

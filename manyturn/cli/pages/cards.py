@@ -43,7 +43,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Card:
-    """What there is to know about an environment before it is used; ``dataclasses.asdict`` makes JSON values of it.
+    """Card of an environment: the facts to read before using it; ``dataclasses.asdict`` gives JSON values.
 
     Attributes:
         sections: title -> what the class's docstring says: task, observation, actions, reward and so on.
@@ -93,7 +93,7 @@ def measured(name: str, args: Mapping[str, Any], samples: int) -> Iterator[dict[
         text = described(type(bare))
         offered = () if "difficulty" in args else difficulties(type(bare))
         levels = [_level(name, {**args, "difficulty": each}, samples) for each in offered]
-        found = Card(
+        card = Card(
             env=name,
             about=text.about,
             sections={title: " ".join(text.sections[title].split()) for title in SECTIONS if title in text.sections},
@@ -105,7 +105,7 @@ def measured(name: str, args: Mapping[str, Any], samples: int) -> Iterator[dict[
         )
     finally:
         subject.close()
-    yield asdict(found)
+    yield asdict(card)
 
 
 def difficulties(cls: type) -> tuple[str, ...]:
@@ -158,27 +158,27 @@ def _licence(cls: type) -> str | None:
     return about["License-Expression"] or about["License"]
 
 
-def print_card(found: Card, console: Console) -> None:
+def print_card(card: Card, console: Console) -> None:
     """Show a card; nothing in it is markup."""
 
     def say(text: str, style: str = "", soft_wrap: bool = True) -> None:
         console.print(Text(visible(text, console.encoding), style), soft_wrap=soft_wrap)
 
-    facts = [f"anchor: {found.anchor}", f"expert: {'yes' if found.has_expert else 'no'}"]
-    facts += [f"licence: {found.licence}"] if found.licence else []
-    say(found.env, "bold")
-    say("\n".join(filter(None, (found.about, ", ".join(facts)))))
-    for title, text in found.sections.items():
+    facts = [f"anchor: {card.anchor}", f"expert: {'yes' if card.has_expert else 'no'}"]
+    facts += [f"licence: {card.licence}"] if card.licence else []
+    say(card.env, "bold")
+    say("\n".join(filter(None, (card.about, ", ".join(facts)))))
+    for title, text in card.sections.items():
         say(f"{title}: {text}")
-    say(f"\n{found.instructions.strip() or '(no instructions)'}\n", "italic", soft_wrap=False)
+    say(f"\n{card.instructions.strip() or '(no instructions)'}\n", "italic", soft_wrap=False)
     table = Table("difficulty", "most turns", "expert", "random", "turns/s", "tasks")
-    for level in found.levels:
+    for level in card.levels:
         sizes = ", ".join(f"{name} {size:,}" for name, size in level.splits.items())
         most = "none" if level.max_turns is None else str(level.max_turns)
         cells = (level.difficulty or "-", most, _share(level.expert), _share(level.random))
         table.add_row(*(Text(visible(cell)) for cell in (*cells, f"{level.turns_per_second:,.0f}", sizes)))
     console.print(table)
-    split, count = found.levels[0].measured_on
+    split, count = card.levels[0].measured_on
     say(f"expert and random: share of {count} {split} tasks that they solve, each played once, now and here\n", "dim")
 
 

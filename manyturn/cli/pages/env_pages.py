@@ -1,4 +1,4 @@
-"""What an environment's docstring says of it, by section, and a page in Markdown made of that."""
+"""Sections of an environment's docstring, and the Markdown page made of them."""
 
 import inspect
 import re
@@ -57,7 +57,7 @@ def described(cls: type) -> Described:
         if line and not line.startswith(" "):
             lines = notes
         lines.append(line)
-    texts = {title: textwrap.dedent("\n".join(found)).strip() for title, found in sections.items()}
+    texts = {title: textwrap.dedent("\n".join(body)).strip() for title, body in sections.items()}
     return Described(about, texts, "\n".join(notes).strip())
 
 
@@ -65,10 +65,10 @@ def arguments(cls: type) -> tuple[Argument, ...]:
     """The arguments of a constructor, each with what the class says of it, or the base that it refers to."""
     parameters = inspect.signature(cls).parameters
     names = arguments_of(cls)
-    told = [_told(described(base).sections.get("Args", "")) for base in cls.__mro__]
+    descriptions = [_told(described(base).sections.get("Args", "")) for base in cls.__mro__]
 
     def about(name: str) -> str:
-        texts = (texts[name] for texts in told if name in texts)
+        texts = (texts[name] for texts in descriptions if name in texts)
         return next((text for text in texts if not text.startswith("see ``")), "")
 
     def default(name: str) -> str:
@@ -80,15 +80,15 @@ def arguments(cls: type) -> tuple[Argument, ...]:
 
 def _told(text: str) -> dict[str, str]:
     """Argument -> what ``Args`` says of it, on one line."""
-    told: dict[str, str] = {}
+    texts: dict[str, str] = {}
     names: tuple[str, ...] = ()
     for line in text.split("\n"):
         entry = _ENTRY.fullmatch(line)
         if entry is not None:
             names = tuple(entry[1].split(", "))
         for name in names:
-            told[name] = f"{told.get(name, '')} {entry[2] if entry else line.strip()}".strip()
-    return told
+            texts[name] = f"{texts.get(name, '')} {entry[2] if entry else line.strip()}".strip()
+    return texts
 
 
 def page(name: str) -> str:
@@ -106,13 +106,15 @@ def page(name: str) -> str:
     cls = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
     if not isinstance(cls, type):
         raise UnknownEnv(f"{name} is made by a function, which has no page: register its class")
-    found = described(cls)
-    parts = [f"# {name}", found.about, f'```python\nimport manyturn as mt\n\nenv = mt.make("{name}")\n```']
-    parts += [f"## {title}\n\n{text}" for title, text in found.sections.items() if title not in ("Args", "Raises")]
-    parts += [f"## Notes\n\n{found.notes}"] if found.notes else []
+    description = described(cls)
+    parts = [f"# {name}", description.about, f'```python\nimport manyturn as mt\n\nenv = mt.make("{name}")\n```']
+    parts += [
+        f"## {title}\n\n{text}" for title, text in description.sections.items() if title not in ("Args", "Raises")
+    ]
+    parts += [f"## Notes\n\n{description.notes}"] if description.notes else []
     parts += [_table("Arguments", ("argument", "default", "what it is"), [_row(one) for one in arguments(cls)])]
     parts += [_levels(getattr(cls, "levels", {}))]
-    parts += [f"## Errors\n\n{found.sections['Raises']}"] if "Raises" in found.sections else []
+    parts += [f"## Errors\n\n{description.sections['Raises']}"] if "Raises" in description.sections else []
     parts += [f"## Measure it\n\n```sh\nmanyturn envs {name}\nmanyturn check {name}\n```"]
     return _CODE.sub(r"`\1`", "\n\n".join(filter(None, parts))) + "\n"
 
@@ -122,7 +124,7 @@ def _row(argument: Argument) -> tuple[str, str, str]:
 
 
 def _levels(levels: Mapping[str, Any]) -> str:
-    """What the levels set, where that has names."""
+    """Settings of the levels, where they have names."""
     settings = list(levels.values())
     if not settings or not all(is_dataclass(one) for one in settings):
         return ""

@@ -100,8 +100,10 @@ def pieces(name: str) -> list[Piece]:
     if "name" in recipe.get("objective", {}):
         named.append(("objective", config.objective))
     for term in (term for term in _TERMS if term in recipe.get("objective", {})):
-        found = getattr(config.objective, term)
-        named += [(f"objective.{term}", part) for part in (found if isinstance(found, tuple) else [found])]
+        regulariser = getattr(config.objective, term)
+        named += [
+            (f"objective.{term}", part) for part in (regulariser if isinstance(regulariser, tuple) else [regulariser])
+        ]
     return [_piece(place, part) for place, part in named]
 
 
@@ -159,8 +161,8 @@ def method_rows() -> list[dict[str, str]]:
     """For each recipe of a method: name, what it is, paper, and its stages."""
     rows = []
     for name in methods():
-        head, found = RecipeHead.of(name), pieces(name)
-        stages = ", ".join(f"{piece.place.removeprefix('credit.')} {piece.name}".strip() for piece in found)
+        head, units = RecipeHead.of(name), pieces(name)
+        stages = ", ".join(f"{piece.place.removeprefix('credit.')} {piece.name}".strip() for piece in units)
         rows.append({"name": name, "about": head.about, "paper": head.paper, "stages": stages})
     return rows
 
@@ -188,10 +190,10 @@ def print_recipes(console: Console) -> None:
 
 def print_page(name: str, console: Console) -> None:
     """All there is to know about a recipe."""
-    head, found = RecipeHead.of(name), pieces(name)
+    head, units = RecipeHead.of(name), pieces(name)
     _say(console, name, "bold")
     _say(console, "\n".join(filter(None, (head.about, head.paper and f"{_PAPER}{head.paper}.", head.notes))))
-    for piece in found:
+    for piece in units:
         _say(console, f"\n{piece.place} {piece.name}".rstrip(), "bold")
         _say(console, piece.text)
         if piece.options:

@@ -83,18 +83,18 @@ def groups(own: bool = False) -> list[Group]:
 
 def of_section(section: str | None, own: bool = False) -> list[Group]:
     """The options of a section and of what is in it, or of all. Raises ConfigError for one that does not exist."""
-    found = groups(own)
+    all_groups = groups(own)
     if section is None:
-        return found
-    asked = section.replace("-", "_")
-    inside = [group for group in found if f"{group.place}.".startswith(f"{asked}.")]
+        return all_groups
+    name = section.replace("-", "_")
+    inside = [group for group in all_groups if f"{group.place}.".startswith(f"{name}.")]
     if inside:
         return inside
-    alone = [group._replace(rows=tuple(row for row in group.rows if row.name == asked)) for group in found]
+    alone = [group._replace(rows=tuple(row for row in group.rows if row.name == name)) for group in all_groups]
     if alone := [group for group in alone if group.rows]:
         return alone
-    known = dict.fromkeys(group.place for group in found if group.place)
-    raise ConfigError(unknown("section of options", section, known))
+    places_of = dict.fromkeys(group.place for group in all_groups if group.place)
+    raise ConfigError(unknown("section of options", section, places_of))
 
 
 def _section(
@@ -106,38 +106,38 @@ def _section(
         usual: those that hold where nobody gives any.
     """
     rows, inside = list[OptionRow](), list[Group]()
-    for found in (found for found in places(kind) if "." not in found.name):
-        full, field = f"{place}.{found.name}" if place else found.name, found.field
-        default = getattr(usual, found.name) if usual is not None else field.get_default(call_default_factory=True)
-        if isinstance(found.parts, Registry):
-            inside += _parts(found.parts, full, own, by_model)
-        elif found.section is not None:
-            inside += _section(found.section, full, own, by_model, default if isinstance(default, Options) else None)
-            if found.section is field.annotation:
+    for option in (option for option in places(kind) if "." not in option.name):
+        full, field = f"{place}.{option.name}" if place else option.name, option.field
+        default = getattr(usual, option.name) if usual is not None else field.get_default(call_default_factory=True)
+        if isinstance(option.parts, Registry):
+            inside += _parts(option.parts, full, own, by_model)
+        elif option.section is not None:
+            inside += _section(option.section, full, own, by_model, default if isinstance(default, Options) else None)
+            if option.section is field.annotation:
                 continue
-        rows.append(_row(full, found, default, by_model.get(full, {}), own))
+        rows.append(_row(full, option, default, by_model.get(full, {}), own))
     yield Group(place, place or "a run", _about(kind), tuple(rows))
     yield from inside
 
 
 def _parts(parts: Registry[Any], place: str, own: bool, by_model: Mapping[str, Any]) -> Iterator[Group]:
-    """What can be chosen at a place, after the options that all of it has."""
+    """Choices at a place, after the options that all of them share."""
     kinds = {name: parts.entry(name).config_type for name in _names(parts, own)}
     each = {name: list(_section(kind, place, own, by_model)) for name, kind in kinds.items()}
-    common = set.intersection(*({row.name for row in found[0].rows} for found in each.values())) - {f"{place}.name"}
+    common = set.intersection(*({row.name for row in groups[0].rows} for groups in each.values())) - {f"{place}.name"}
     if common and len(each) > 1:
         first, *inside = next(iter(each.values()))
         rows = tuple(row for row in first.rows if row.name in common)
         yield first._replace(title=f"{place}, whichever it is", about="", rows=rows)
-        yield from (group for group in inside if group.place in common)
+        yield from (each_group for each_group in inside if each_group.place in common)
     else:
         common = set()
-    for name, (found, *inside) in each.items():
-        made: Any = parts.entry(name).function
-        made = sys.modules[made.__module__] if inspect.isfunction(made) else made
-        about = found.about or _first(made.__doc__ or "")
-        rows = tuple(row for row in found.rows if row.name not in common | {f"{place}.name"})
-        yield found._replace(title=f'{place} = "{name}"', about=about, rows=rows)
+    for name, (group, *inside) in each.items():
+        source: Any = parts.entry(name).function
+        source = sys.modules[source.__module__] if inspect.isfunction(source) else source
+        about = group.about or _first(source.__doc__ or "")
+        rows = tuple(row for row in group.rows if row.name not in common | {f"{place}.name"})
+        yield group._replace(title=f'{place} = "{name}"', about=about, rows=rows)
         yield from (group for group in inside if group.place not in common)
 
 
@@ -148,7 +148,7 @@ def _names(parts: Parts, own: bool) -> list[str]:
 
 
 def _about(kind: type[Options]) -> str:
-    """What a class of options says of itself; nothing where it inherits that."""
+    """Docstring of a class of options; empty where it is inherited."""
     return _first(vars(kind).get("__doc__") or "")
 
 
@@ -170,7 +170,7 @@ def _row(full: str, place: Place, default: Any, by_model: Mapping[str, Any], own
 
 
 def kind_of(field: FieldInfo) -> str:
-    """What an option takes, in words.
+    """Values that an option takes, in words.
 
     >>> class Retry(Options):
     ...     times: int | None = None
@@ -215,7 +215,7 @@ def shown(value: Any) -> str:
 
 def _defaults_by_model(own: bool) -> dict[str, dict[str, Any]]:
     """Place -> model -> the default that fits it, for each model that can be described without being there."""
-    found: dict[str, dict[str, Any]] = {}
+    schema: dict[str, dict[str, Any]] = {}
     for name in _names(MODELS, own):
         fields = MODELS.entry(name).config_type.model_fields.items()
         needed = {key: "MODEL" for key, field in fields if field.is_required()}
@@ -226,8 +226,8 @@ def _defaults_by_model(own: bool) -> dict[str, dict[str, Any]]:
         for section, value in run.model.defaults(run, None).items():
             entries = {f"{section}.{key}": one for key, one in value.items()} if isinstance(value, Mapping) else {}
             for place, one in (entries or {section: value}).items():
-                found.setdefault(place, {})[name] = one
-    return found
+                schema.setdefault(place, {})[name] = one
+    return schema
 
 
 def markdown() -> str:

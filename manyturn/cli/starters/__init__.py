@@ -1,1 +1,1 @@
-"""What ``manyturn new-env NAME --kind KIND`` writes: an environment of each kind, to change into one's own."""
+"""Starter environments, one of each kind: ``manyturn new-env NAME --kind KIND`` writes them."""

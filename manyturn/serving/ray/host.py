@@ -104,7 +104,7 @@ OTHERS = (
 
 
 def is_same_machine(node: str, home: str) -> bool:
-    """Whether a node is on the machine of another one, by their addresses."""
+    """True if two nodes are on the same machine, by their addresses."""
     with contextlib.suppress(ValueError):
         if ipaddress.ip_address(node).is_loopback:
             return True

@@ -29,7 +29,7 @@ _HOME = "127.0.0.2"  # of a cluster on this machine alone; 127.0.0.1 is what Ray
 def main() -> None:
     """Place hosts until standard input ends."""
     requests, answers = take_streams()
-    wanted = decode(requests.readline())
+    request = decode(requests.readline())
 
     def say(**said: Any) -> None:
         answers.write(encode(said))
@@ -38,36 +38,36 @@ def main() -> None:
     ray: Any = None
     try:
         ray = import_module("ray")
-        home = _join(ray, wanted)
-        asyncio.run(_place(ray, wanted, home, requests.read, say))
+        home = _join(ray, request)
+        asyncio.run(_place(ray, request, home, requests.read, say))
     except Exception as error:
         say(refused=_line_of(error))
         requests.read()
     if ray is not None:
         ray.shutdown()
-    shutil.rmtree(wanted["folder"], ignore_errors=True)  # whoever made it may be dead
+    shutil.rmtree(request["folder"], ignore_errors=True)  # whoever made it may be dead
 
 
-def _join(ray: Any, wanted: Mapping[str, Any]) -> str | None:
+def _join(ray: Any, request: Mapping[str, Any]) -> str | None:
     """Join the cluster, or start one. Returns the address of this node, None if other machines may be used.
 
     Raises ValueError for a cluster with nodes where hosts must not be.
     """
     usual = {"log_to_driver": False, "configure_logging": True, "logging_level": logging.ERROR}
-    if wanted["cluster"] is None:
+    if request["cluster"] is None:
         ray.init(
             address="local",
-            num_cpus=wanted["count"] + wanted["samplers"] + wanted["ranks"],
+            num_cpus=request["count"] + request["samplers"] + request["ranks"],
             num_gpus=0,
             include_dashboard=False,
             object_store_memory=_STORE_BYTES,
             _node_ip_address=_HOME,
-            _temp_dir=wanted["folder"],
+            _temp_dir=request["folder"],
             **usual,
         )
     else:
-        ray.init(address=wanted["cluster"], **usual)
-    if wanted["remote"]:
+        ray.init(address=request["cluster"], **usual)
+    if request["remote"]:
         return None
     home = ray.util.get_node_ip_address()
     nodes = {node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
@@ -129,19 +129,19 @@ async def _watch(ray: Any, actor: Any, which: Mapping[str, int], say: Callable[.
             return
 
 
-def _ranks(ray: Any, wanted: Mapping[str, Any], home: str | None) -> list[Any]:
+def _ranks(ray: Any, request: Mapping[str, Any], home: str | None) -> list[Any]:
     """Actors of the ranks but for the first, which the run is: all of them are placed, or none."""
-    if not wanted["ranks"]:
+    if not request["ranks"]:
         return []
-    group = ray.util.placement_group([{"CPU": wanted["cpus"]}] * wanted["ranks"], strategy="PACK")
+    group = ray.util.placement_group([{"CPU": request["cpus"]}] * request["ranks"], strategy="PACK")
     placing = import_module("ray.util.scheduling_strategies").PlacementGroupSchedulingStrategy
     kind = ray.remote(RayRank)
-    found = []
-    for number in range(1, wanted["ranks"] + 1):
+    actors = []
+    for number in range(1, request["ranks"] + 1):
         place = placing(group, placement_group_bundle_index=number - 1)
-        placed = kind.options(num_cpus=wanted["cpus"], max_restarts=0, scheduling_strategy=place)
-        found.append(placed.remote(number, wanted["ranks"] + 1, wanted["started_in"], home))
-    return found
+        placed = kind.options(num_cpus=request["cpus"], max_restarts=0, scheduling_strategy=place)
+        actors.append(placed.remote(number, request["ranks"] + 1, request["started_in"], home))
+    return actors
 
 
 async def _watch_rank(ray: Any, number: int, rank: Any, address: tuple[str, int], say: Callable[..., None]) -> None:
@@ -159,13 +159,13 @@ async def _end(actor: Any) -> None:
     await actor.end.remote()
 
 
-def _state(ray: Any, wanted: Mapping[str, Any]) -> str:
-    """What each of them wants and what there is, for whoever waits in vain."""
-    each = {"CPU": wanted["cpus"], **wanted["resources"]}
+def _state(ray: Any, request: Mapping[str, Any]) -> str:
+    """Message for a wait in vain: the resources requested and those available."""
+    each = {"CPU": request["cpus"], **request["resources"]}
     there = ray.cluster_resources()
-    own, seeing = {"CPU": wanted["cpus"]}, {"GPU": wanted["gpus"]} if wanted["gpus"] else {}
-    samplers = f", a sampler {_amounts({**own, **seeing})}" if wanted["samplers"] else ""
-    ranks = f", a rank {_amounts(own)}" if wanted["ranks"] else ""
+    own, seeing = {"CPU": request["cpus"]}, {"GPU": request["gpus"]} if request["gpus"] else {}
+    samplers = f", a sampler {_amounts({**own, **seeing})}" if request["samplers"] else ""
+    ranks = f", a rank {_amounts(own)}" if request["ranks"] else ""
     has = _amounts({name: there.get(name, 0) for name in (*each, *seeing)})
     return f"each wants {_amounts(each)}{samplers}{ranks}, and the cluster has {has}"
 
@@ -175,7 +175,7 @@ def _amounts(amounts: Mapping[str, float]) -> str:
 
 
 def _line_of(error: Exception) -> str:
-    """What Ray says in many lines, in one: what was raised at a host, or the first line."""
+    """One line out of Ray's many: the error raised at a host, or the first line."""
     cause = getattr(error, "cause", None)
     lines = str(cause or error).strip().splitlines() or [type(error).__name__]
     return lines[0] if isinstance(cause or error, ValueError) else f"Ray: {lines[0]}"

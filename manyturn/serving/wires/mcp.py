@@ -103,22 +103,22 @@ def mcp_app(episodes: Episodes) -> ASGIApp:
 def _tools(episodes: Episodes) -> dict[str, _Tool]:
     instructions = episodes.seats.instructions
 
-    async def begin(asked: _Begin) -> CallToolResult:
-        moment = await episodes.begin(asked.task, asked.split, asked.seed)
+    async def begin(request: _Begin) -> CallToolResult:
+        moment = await episodes.begin(request.task, request.split, request.seed)
         handle = f"This is episode {moment.episode}: name it in every act."
         return _told(moment, [instructions, moment.answer.observation, handle], {"instructions": instructions})
 
-    async def act(asked: _Act) -> CallToolResult:
-        moment = await episodes.act(asked.episode, asked.text, asked.turn)
+    async def act(request: _Act) -> CallToolResult:
+        moment = await episodes.act(request.episode, request.text, request.turn)
         over = "The episode has ended: no turns are left." if moment.answer.truncated else "The episode has ended."
         return _told(moment, [moment.answer.observation, over if moment.answer.ended else ""], {})
 
-    async def leave(asked: _Leave) -> CallToolResult:
-        await episodes.leave(asked.episode)
-        return _result(["The episode is closed."], {"episode": asked.episode})
+    async def leave(request: _Leave) -> CallToolResult:
+        await episodes.leave(request.episode)
+        return _result(["The episode is closed."], {"episode": request.episode})
 
-    async def tasks(asked: _Tasks) -> CallToolResult:
-        ids, total = episodes.tasks(asked.split, asked.first, asked.count)
+    async def tasks(request: _Tasks) -> CallToolResult:
+        ids, total = episodes.tasks(request.split, request.first, request.count)
         return _result(["\n".join(ids)], {"tasks": ids, "total": total, "splits": list(episodes.seats.splits)})
 
     return {

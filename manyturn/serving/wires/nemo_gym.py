@@ -36,7 +36,7 @@ _KEPT = 4  # answers that are kept to be repeated, for each episode that may be 
 
 
 class _Drawn(BaseModel):
-    """What a row of a data set says to us, under the name ``manyturn``."""
+    """Field ``manyturn`` of a data set's row."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -72,25 +72,25 @@ def nemo_gym_app(episodes: Episodes) -> ASGIApp:
     last: OrderedDict[str, _Last] = OrderedDict()  # episode -> its last step
 
     async def reset(request: Request) -> Response:
-        asked = checked(_Row, await json_of(request)).manyturn
+        row = checked(_Row, await json_of(request)).manyturn
         if before := request.cookies.get(COOKIE):
             await episodes.abandon(before)
-        moment = await episodes.begin(asked.task, asked.split, asked.seed)
+        moment = await episodes.begin(row.task, row.split, row.seed)
         body = {"observation": moment.answer.observation, "info": {**_ABILITIES, **_facts(moment)}}
         reply = JSONResponse(body)
         reply.set_cookie(COOKIE, moment.episode, httponly=True, samesite="strict")
         return reply
 
     async def step(request: Request) -> Response:
-        asked = checked(_Step, await json_of(request))
-        episode, text = _episode(request), _text(asked.response)
+        body = checked(_Step, await json_of(request))
+        episode, text = _episode(request), _text(body.response)
         before = last.get(episode)
-        if asked.request is None or before is None or before.request != asked.request:
+        if body.request is None or before is None or before.request != body.request:
             episodes.now(episode)  # raises for one that is not known, so that none but ours are kept below
             work = asyncio.create_task(_played(episodes, episode, text))
             work.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be left to hear it
-            if asked.request is not None:
-                last[episode] = _Last(asked.request, work)
+            if body.request is not None:
+                last[episode] = _Last(body.request, work)
                 last.move_to_end(episode)
                 while len(last) > _KEPT * episodes.seats.limit:
                     last.popitem(last=False)
@@ -193,20 +193,20 @@ def _facts(moment: Moment) -> dict[str, Any]:
 
 def _rows(episodes: Episodes, request: Request) -> str:
     """Tasks of a split as rows of a data set, each with the seed of its episodes."""
-    asked = request.query_params
-    split = asked.get("split", episodes.split)
+    query = request.query_params
+    split = query.get("split", episodes.split)
     try:
-        first, count = int(asked.get("first", "0")), int(asked.get("count", "100"))
+        first, count = int(query.get("first", "0")), int(query.get("count", "100"))
     except ValueError:
         raise Refusal("bad_request", "first and count are whole numbers") from None
-    if unknown := asked.keys() - {"split", "first", "count"}:
+    if unknown := query.keys() - {"split", "first", "count"}:
         raise Refusal("bad_request", f"rows take split, first and count, not {min(unknown)[:100]}")
-    told = {"role": "system", "content": episodes.seats.instructions}
-    said = [told] if told["content"] else []
+    system = {"role": "system", "content": episodes.seats.instructions}
+    messages = [system] if system["content"] else []
     lines = []
     for task in episodes.tasks(split, first, count)[0]:
         drawn = {"task": task, "split": split, "seed": seed_of("exported", task) >> 32}
-        lines.append(json.dumps({"responses_create_params": {"input": said}, "manyturn": drawn}) + "\n")
+        lines.append(json.dumps({"responses_create_params": {"input": messages}, "manyturn": drawn}) + "\n")
     return "".join(lines)
 
 
@@ -228,11 +228,11 @@ def _aggregate(rollouts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _means(rollouts: list[dict[str, Any]]) -> dict[str, float]:
-    known: dict[str, list[float]] = {"mean/reward": [], "mean/success": []}
+    sums: dict[str, list[float]] = {"mean/reward": [], "mean/success": []}
     for one in rollouts:
         info = one.get("info")
-        found = (one.get("reward"), info.get("success") if isinstance(info, dict) else None)
-        for values, value in zip(known.values(), found, strict=True):
+        measured = (one.get("reward"), info.get("success") if isinstance(info, dict) else None)
+        for values, value in zip(sums.values(), measured, strict=True):
             if isinstance(value, int | float) and abs(value) < _LARGEST:  # which NaN is not
                 values.append(float(value))
-    return {name: fmean(values) for name, values in known.items() if values}
+    return {name: fmean(values) for name, values in sums.items() if values}

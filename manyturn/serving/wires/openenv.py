@@ -33,7 +33,7 @@ class _Fields(BaseModel):
 
 
 class ResetFields(_Fields):
-    """What a reset may say."""
+    """Arguments of a reset."""
 
     seed: StrictInt | None = Field(default=None, ge=0, le=MOST_SEED)
     task: StrictStr | None = None
@@ -65,7 +65,7 @@ class ObservationFields(_Fields):
 
 
 class StateFields(BaseModel):
-    """Where a session stands."""
+    """State of a session."""
 
     episode_id: str | None = None
     step_count: int = 0
@@ -85,12 +85,12 @@ def openenv_app(episodes: Episodes) -> ASGIApp:
         await _Session(episodes, socket).talk()
 
     async def reset(request: Request) -> Response:
-        asked = checked(ResetFields, await json_of(request, {}))
-        return JSONResponse(_observation(await _begun(episodes, asked)))
+        fields = checked(ResetFields, await json_of(request, {}))
+        return JSONResponse(_observation(await _begun(episodes, fields)))
 
     async def step(request: Request) -> Response:
-        asked = checked(_StepRequest, await json_of(request))
-        return JSONResponse(_observation(await _played(episodes, asked.episode, asked.action)))
+        body = checked(_StepRequest, await json_of(request))
+        return JSONResponse(_observation(await _played(episodes, body.episode, body.action)))
 
     async def state(request: Request) -> Response:
         return JSONResponse(_state(episodes.now(request.query_params.get("episode", "")), None))
@@ -127,10 +127,10 @@ class _Session:
                 return
             while True:
                 async with asyncio.timeout(self._episodes.idle):
-                    said = await self._socket.receive()
-                if said["type"] == "websocket.disconnect":
+                    message = await self._socket.receive()
+                if message["type"] == "websocket.disconnect":
                     return
-                answer = await self._answer(said.get("text"))
+                answer = await self._answer(message.get("text"))
                 if answer is None:
                     return
                 await self._say(answer)
@@ -169,34 +169,34 @@ class _Session:
             return _error(refusal)
 
     async def _reset(self, data: Any) -> Moment:
-        asked = checked(ResetFields, data)
+        fields = checked(ResetFields, data)
         before, self._now = self._now, None
         if before is not None:
             await self._episodes.abandon(before.episode)
-        self._now, self._name = await _begun(self._episodes, asked), asked.episode_id
+        self._now, self._name = await _begun(self._episodes, fields), fields.episode_id
         return self._now
 
     async def _step(self, data: Any) -> Moment:
-        asked = checked(ActionFields, data)
+        fields = checked(ActionFields, data)
         if self._now is None:
             raise Refusal("no_episode", "this connection has no episode: reset first")
-        self._now = await _played(self._episodes, self._now.episode, asked)
+        self._now = await _played(self._episodes, self._now.episode, fields)
         return self._now
 
     async def _say(self, answer: dict[str, Any]) -> None:
         await self._socket.send_text(json.dumps(answer, allow_nan=False))
 
 
-async def _begun(episodes: Episodes, asked: ResetFields) -> Moment:
-    task = asked.task
-    if asked.index is not None:
-        if asked.split is None or task is not None:
+async def _begun(episodes: Episodes, fields: ResetFields) -> Moment:
+    task = fields.task
+    if fields.index is not None:
+        if fields.split is None or task is not None:
             raise Refusal("bad_request", "an index is that of a task in a split: name the split, and no task")
-        found, count = episodes.tasks(asked.split, asked.index, 1)
-        if not found:
-            raise Refusal("bad_request", f"there is no task {asked.index}: {asked.split} has {count}")
-        [task] = found
-    return await episodes.begin(task, asked.split, asked.seed)
+        page, count = episodes.tasks(fields.split, fields.index, 1)
+        if not page:
+            raise Refusal("bad_request", f"there is no task {fields.index}: {fields.split} has {count}")
+        [task] = page
+    return await episodes.begin(task, fields.split, fields.seed)
 
 
 async def _played(episodes: Episodes, episode: str, action: ActionFields) -> Moment:

@@ -1,4 +1,4 @@
-"""What a server of OpenEnv says about itself and its tasks, for the tools that look at one before they play."""
+"""Description of an OpenEnv server and its tasks, for tools that look before they play."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -69,8 +69,8 @@ async def _tasks(episodes: Episodes, name: str, request: Request) -> dict[str, A
     """The answer to a question about tasks: how many there are, one, some, or all."""
     _check_name(name, request)
     try:
-        asked = await request.json()
-        split, numbers = asked["split"], [asked.get(key) for key in ("index", "start", "stop")]
+        body = await request.json()
+        split, numbers = body["split"], [body.get(key) for key in ("index", "start", "stop")]
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         raise Refusal("bad_request", "the request names a split, as JSON") from None
     if not isinstance(split, str) or any(type(number) not in (int, type(None)) for number in numbers):

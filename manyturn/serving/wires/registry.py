@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Wire(NamedTuple):
-    """How to speak to clients of one kind.
+    """Wire protocol for clients of one kind.
 
     Attributes:
         path: where on the server they find it.

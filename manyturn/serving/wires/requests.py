@@ -38,7 +38,7 @@ async def json_of(request: Request, default: Any = None) -> Any:
 
 
 def checked(kind: type[Any], given: Any) -> Any:
-    """What was sent, as a model of pydantic. Raises Refusal."""
+    """Parse a request's body into a pydantic model. Raises Refusal."""
     try:
         return kind.model_validate(given)
     except ValidationError as error:

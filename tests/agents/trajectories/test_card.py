@@ -2,8 +2,10 @@
 
 import pytest
 
-from manyturn.agents.trajectories import hub
 from manyturn.agents.trajectories.conversation import of_exchanges
+from manyturn.agents.trajectories.formats import hub
+
+pytestmark = pytest.mark.versions
 
 
 @pytest.mark.parametrize("name", ["a|b`![x](http://e)", "a\n\n# b", "a: [b"])

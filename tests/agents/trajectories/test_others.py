@@ -4,11 +4,13 @@ import json
 
 import pytest
 
-from manyturn.agents.trajectories import chat, preferences
 from manyturn.agents.trajectories.conversation import conversations, of_exchanges
 from manyturn.agents.trajectories.files import read_any
 from manyturn.agents.trajectories.folder import write_folder
+from manyturn.agents.trajectories.formats import chat, preferences
 from manyturn.agents.trajectories.trajectory import TrajectoryError
+
+pytestmark = pytest.mark.versions
 
 CALL = {"function": {"name": "look", "arguments": '{"at": "box"}'}}
 CHAT = [

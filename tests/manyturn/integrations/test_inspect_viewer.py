@@ -7,8 +7,8 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from needs_host import host  # pyright: ignore[reportMissingImports]
 
-from manyturn.agents.trajectories import inspect_logs
 from manyturn.agents.trajectories.conversation import of_exchanges
+from manyturn.agents.trajectories.formats import inspect_logs
 
 FOUND = [
     of_exchanges(

@@ -7,9 +7,9 @@ from drawn_trajectories import trajectories
 from hypothesis import given, settings
 from needs import absent
 
-from manyturn.agents.trajectories import atif, hub, inspect_logs, training_trace
 from manyturn.agents.trajectories.conversation import of_exchanges
 from manyturn.agents.trajectories.files import read_any
+from manyturn.agents.trajectories.formats import atif, hub, inspect_logs, training_trace
 from manyturn.agents.trajectories.trajectory import canonical, to_plain
 
 FOUND = [

@@ -36,7 +36,7 @@ def payloads() -> tuple[str, ...]:
 @pytest.fixture(scope="session")
 def evaluations(tmp_path_factory) -> tuple[Path, Path]:
     """The expert's and the random policy's, on one panel."""
-    from manyturn.agents.evaluation.evaluate import evaluate
+    from manyturn.agents.evaluation.evaluate import EvaluationPlan, evaluate
     from manyturn.agents.play.scripted import Scripted
     from manyturn.envs.contract.panel import make_panel
     from manyturn.envs.hosting.seats import open_seats
@@ -49,7 +49,7 @@ def evaluations(tmp_path_factory) -> tuple[Path, Path]:
             panel = make_panel(seats.tasks("test"), maze, "test", 6)
             for name, noise in (("expert", 0.0), ("chance", 1.0)):
                 options = {"repeats": 2, "seed": 1, "max_turns": 50, "label": name}
-                await evaluate(seats, Scripted(noise), panel, out=top / name, **options)
+                await evaluate(seats, Scripted(noise), EvaluationPlan(panel, **options), out=top / name)
 
     asyncio.run(play())
     return top / "expert", top / "chance"

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 from report_format import checked, names_of
 
-from manyturn.agents.evaluation.evaluate import evaluate
+from manyturn.agents.evaluation.evaluate import EvaluationPlan, evaluate
 from manyturn.agents.evaluation.paired_comparison import CompareError, compare, read_evaluation
 from manyturn.agents.play.scripted import Scripted
 from manyturn.agents.records.episode_rows import EPISODES, read_episodes, read_turns, turn_schema, write_table
@@ -18,6 +18,8 @@ from manyturn.envs.hosting.seats import open_seats
 from manyturn.report import document as documents
 from manyturn.report.document import comparison_document, document_of
 from manyturn.report.head import number
+
+pytestmark = pytest.mark.versions
 
 MAZE = "manyturn/Maze-v0"
 
@@ -54,7 +56,7 @@ def test_reward_parts_stand_in_reports_of_evaluations_and_comparisons(tmp_path, 
         async with open_seats(MAZE, wrappers=[{"name": "turn_cost", "cost": 0.25}], limit=8) as seats:
             panel = make_panel(seats.tasks("test"), MAZE, "test", 3)
             options = {"repeats": 1, "seed": 1, "max_turns": 50, "label": name}
-            return await evaluate(seats, Scripted(noise), panel, out=tmp_path / name, **options)
+            return await evaluate(seats, Scripted(noise), EvaluationPlan(panel, **options), out=tmp_path / name)
 
     expert, chance = (asyncio.run(play(*policy)).summary["parts"] for policy in (("expert", 0.0), ("chance", 1.0)))
     tables = {found["title"]: found["rows"] for found in document_of(tmp_path / "expert").plain["tables"]}

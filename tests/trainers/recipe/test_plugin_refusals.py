@@ -12,6 +12,8 @@ from manyturn.trainers.credit.stages import ADVANTAGES, MODULATIONS, REWARDS
 from manyturn.trainers.learn.objective.objective import OBJECTIVES
 from manyturn.trainers.play.tasks.pool import CURRICULA
 
+pytestmark = pytest.mark.versions
+
 ROOT = Path(__file__).parents[3]
 STAGES = '''
 from typing import Annotated, Literal

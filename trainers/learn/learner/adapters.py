@@ -1,5 +1,6 @@
 """LoRA adapters on a frozen model: on all its linear layers but the head, or on those of a range of decoder layers."""
 
+import warnings
 from typing import Any
 
 import torch
@@ -25,7 +26,9 @@ def add_adapters(language: LanguageModel, learner: LearnerConfig, seed: int) -> 
         {"target_modules": "all-linear"} if learner.lora_layers is None else _within(language, learner.lora_layers)
     )
     settings = LoraConfig(r=learner.lora_rank, lora_alpha=learner.lora_alpha, bias="none", **where)
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(), warnings.catch_warnings():
+        # Peft reads what transformers 5.23 has renamed, and nobody who trains can change that.
+        warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated", FutureWarning)
         torch.manual_seed(seed)
         language.model = get_peft_model(language.model, settings)  # type: ignore[assignment]
 

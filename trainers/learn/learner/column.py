@@ -28,6 +28,8 @@ from manyturn.trainers.credit.batch.turn_batch import FloatK, FloatT, TurnBatch
 if TYPE_CHECKING:
     from manyturn.agents.play.agent import Agent
     from manyturn.agents.play.episode import Episode
+    from manyturn.agents.play.fork import Fork
+    from manyturn.agents.tokens.episode_key import EpisodeKey
     from manyturn.trainers.learn.learner.learner import Learner
     from manyturn.trainers.learn.passes.forward import Place
     from manyturn.trainers.learn.reading.step_reading import StepReading
@@ -60,6 +62,7 @@ class PlayedStep(NamedTuple):
         agent: the policy as it plays: reply format, chat template, sampling.
         learner: the policy as it learns.
         longest: the most tokens that the run lets a "reply" and an "episode" have.
+        forks: key of each episode that is a branch of another one -> where it forks.
     """
 
     reading: "StepReading"
@@ -68,6 +71,7 @@ class PlayedStep(NamedTuple):
     agent: "Agent"
     learner: "Learner"
     longest: Mapping[Extent, int] = {}
+    forks: "Mapping[EpisodeKey, Fork]" = {}
 
 
 class Supplied(NamedTuple):

@@ -155,7 +155,9 @@ def precision(model: PreTrainedModel) -> contextlib.AbstractContextManager[objec
 
 def recompute_activations(model: PreTrainedModel) -> None:
     """Turn on gradient checkpointing, which works in training mode only; dropout, which that brings, is taken out."""
-    model.gradient_checkpointing_enable({"use_reentrant": False})
+    # The name from transformers 5.23 on, or the one before.
+    enable = getattr(model, "activation_checkpointing_enable", None) or model.gradient_checkpointing_enable
+    enable({"use_reentrant": False})
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from manyturn.agents.evaluation.evaluate import Evaluation, evaluate, held_out_guard
+from manyturn.agents.evaluation.evaluate import Evaluation, EvaluationPlan, evaluate, held_out_guard
 from manyturn.agents.play.episode import Policy
 from manyturn.agents.play.scripted import Scripted
 from manyturn.trainers.record.run_state import State
@@ -20,12 +20,14 @@ async def held_out(run: Run, policy: Policy, seen: Collection[str] = (), out: Pa
     return await evaluate(
         run.seats,
         policy,
-        panel,
-        repeats=config.evaluation.repeats,
-        seed=config.seed,
-        max_turns=config.rollout.max_turns,
-        patience=run.patience,
-        label=_labelled(run, policy) if out else policy.name,
+        EvaluationPlan(
+            panel,
+            repeats=config.evaluation.repeats,
+            seed=config.seed,
+            max_turns=config.rollout.max_turns,
+            patience=run.patience,
+            label=_labelled(run, policy) if out else policy.name,
+        ),
         out=out,
     )
 

@@ -8,8 +8,8 @@ parts share: with more places each turn is taken to cost the policy as long as b
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from statistics import mean
+from typing import Any
 
 from manyturn.agents.records.episode_rows import read_episodes
 from manyturn.trainers.play.order.schedule import EpisodePlace

@@ -42,7 +42,7 @@ class Lesson:
     def updates(self, run: Run, memory: Memory) -> list[PolicyUpdate]:
         """An update for each policy that had a turn. Raises LearningFailed where there is none."""
         episodes = self.episodes
-        if updates := policy_updates(run, episodes, self.is_kept, memory):
+        if updates := policy_updates(run, episodes, self.is_kept, memory, self.begun):
             return updates
         ends = Counter(episode.cause if episode.ending.is_error else episode.last for episode in episodes)
         [(end, count)] = ends.most_common(1)

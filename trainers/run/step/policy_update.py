@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from manyturn.agents.play.episode import Episode
+from manyturn.agents.play.fork import Fork
 from manyturn.agents.play.role_views import RoleView, role_views
+from manyturn.agents.tokens.episode_key import EpisodeKey
 from manyturn.envs.contract.registry import Memory
 from manyturn.envs.contract.role_parts import own_parts
 from manyturn.envs.hosting.watchdog import watchdog
@@ -20,6 +22,7 @@ from manyturn.trainers.learn.learner.column import PlayedStep, suppliers, with_c
 from manyturn.trainers.learn.learner.rate_schedule import rate_share
 from manyturn.trainers.learn.passes.forward import Place
 from manyturn.trainers.learn.passes.samples import samples_of
+from manyturn.trainers.play.rollout.branching import Starts
 from manyturn.trainers.play.rollout.rollouts import is_learnable, turn_batch
 from manyturn.trainers.run.setup.run import Run
 from manyturn.trainers.run.setup.trainee import Trainee
@@ -71,14 +74,18 @@ class PolicyUpdate:
 
 
 @watchdog.unhurried()
-def policy_updates(run: Run, episodes: Sequence[Episode], kept_E: Sequence[bool], memory: Memory) -> list[PolicyUpdate]:
+def policy_updates(
+    run: Run, episodes: Sequence[Episode], kept_E: Sequence[bool], memory: Memory, begun: Starts | None = None
+) -> list[PolicyUpdate]:
     """An update for each policy that had a turn, in their order.
 
     Args:
         episodes: all that were played in the step.
         kept_E: the episodes to learn from, unless they ended in an error.
         memory: what the run remembers from step to step.
+        begun: where each episode forked, where some did.
     """
+    forks = {key: fork for key, fork in (begun or {}).items() if fork is not None}
     turns_E = [len(episode.turns) for episode in episodes]
     first_E = np.cumsum(turns_E) - turns_E
     parted = [
@@ -88,16 +95,22 @@ def policy_updates(run: Run, episodes: Sequence[Episode], kept_E: Sequence[bool]
         for view in role_views(episode, run.roles)
     ]
     played = {t.name: [(view, places_K) for view, places_K in parted if view.role in t.roles] for t in run.trainees}
-    return [_update(run, t, played[t.name], memory) for t in run.trainees if played[t.name]]
+    return [_update(run, t, played[t.name], memory, forks) for t in run.trainees if played[t.name]]
 
 
-def _update(run: Run, trainee: Trainee, played: Sequence[tuple[RoleView, IntK]], memory: Memory) -> PolicyUpdate:
+def _update(
+    run: Run,
+    trainee: Trainee,
+    played: Sequence[tuple[RoleView, IntK]],
+    memory: Memory,
+    forks: Mapping[EpisodeKey, Fork],
+) -> PolicyUpdate:
     episodes, columns = [view.episode for view, _ in played], suppliers(run.config, run.seats)
     places: set[Place] = {supplier.hidden for supplier in columns if supplier.hidden is not None}
     reading = trainee.learner.read(samples_of(episodes), places)
     batch = turn_batch(episodes, own_parts(run.seats.part_names, run.roles))
     limits = longest(run.config, run.seats)
-    step = PlayedStep(reading, batch, episodes, trainee.agent, trainee.learner, limits)
+    step = PlayedStep(reading, batch, episodes, trainee.agent, trainee.learner, limits, forks)
     batch, figures, recalled = with_columns(step, columns, trainee.memory(memory))
     earned = credit(batch, run.config.credit, recalled)
     places_K = np.concatenate([places_K for _, places_K in played])

@@ -5,13 +5,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from manyturn.envs.benchmarks.tau.desk import Desk
 from manyturn.envs.benchmarks.tau.files import CLONE, DataError, Files, returned_literal, shared
 from manyturn.envs.benchmarks.tau.service import Deeds, Service, all_said
 from manyturn.envs.benchmarks.tau.store import TUPLES, Base
-from manyturn.envs.benchmarks.tau.v1.desk import FUNCTIONS, LEAVES, TABLES, Desk
+from manyturn.envs.benchmarks.tau.v1 import airline, retail
 from manyturn.envs.contract.keys import digest
 from manyturn.envs.contract.task import Task
+from manyturn.envs.tools.tool import ToolError
 
+TABLES = {"retail": ("orders", "products", "users"), "airline": ("flights", "reservations", "users")}
+TOOLS = {"retail": (retail.RetailTools, retail.TOOLS), "airline": (airline.AirlineTools, airline.TOOLS)}
 COUNTS = {"retail": {"train": 500, "dev": 20, "test": 115}, "airline": {"test": 50}}
 # Digests of the release's tasks and tool schemas, which are Python source there and may lie in a folder as JSON.
 RELEASED = {
@@ -22,7 +26,22 @@ RELEASED = {
     "airline/test": "0505188ac39797303f34716c337e09d9",
     "airline/schemas": "6c3fc8f155d968fdf9d0281dd22936d5",
 }
+LEAVES = "transfer_to_human_agents"  # ends the episode, and is left out where gold actions are replayed
 LOOKS = frozenset({"calculate", "think", LEAVES})
+
+
+class TauBenchDesk(Desk):
+    """A desk that answers with the names which tau-bench's source has in Python's messages about arguments."""
+
+    def call(self, name: str, arguments: Mapping[str, Any], by: str = "assistant") -> str:
+        if name not in self._names:
+            raise ToolError(f"Unknown action {name}")
+        try:
+            return super().call(name, arguments, by)
+        except ToolError as error:
+            method = f"{getattr(self.agent, name).__qualname__}()"
+            original = f"{name.title().replace('_', '')}.invoke()"
+            raise ToolError(str(error).replace(method, original)) from None
 
 
 @shared
@@ -30,14 +49,14 @@ def load(folder: str | Path | None, domain: str, pinned: bool = True) -> Service
     """A domain of a folder. Raises DataError."""
     files = Files(folder, "v1", domain, pinned)
     base = Base({table: files.records(f"{table}.json") for table in TABLES[domain]}, TUPLES)
-    names = FUNCTIONS[domain]
+    kind, names = TOOLS[domain]
     schemas = tuple(_schema(files, name) for name in names)
     _check(files, "schemas", list(schemas))
     return Service(
         tasks=_tasks(files),
         policy=files.text("wiki.md"),
         schemas=schemas,
-        open=lambda task: Desk(base, domain),
+        open=lambda task: TauBenchDesk(base, kind, names),
         judge=judge,
         writes=frozenset(name for name in names if not name.startswith(("get_", "find_", "list_", "search_"))) - LOOKS,
         left_out=frozenset({LEAVES}),
@@ -46,12 +65,12 @@ def load(folder: str | Path | None, domain: str, pinned: bool = True) -> Service
 
 def judge(desk: Desk, gold: Desk, task: Task, deeds: Deeds) -> Mapping[str, float]:
     """The reward of the paper: the database as after the gold actions, and every output said."""
-    return {"database": float(desk.same(gold)), "outputs": all_said(task.params["say"], deeds.said)}
+    return {"database": float(desk.same(gold)), "outputs": all_said(task.params["say"], deeds.texts)}
 
 
 def _tasks(files: Files) -> Mapping[str, tuple[Task, ...]]:
     together = files.json("tasks.json") if files.find("tasks.json") else None
-    found = {}
+    tasks = {}
     for split, count in COUNTS[files.domain].items():
         name = f"tasks_{split}.py" if together is None else "tasks.json"
         listed = files.calls(name) if together is None else together.get(split, ())
@@ -61,10 +80,10 @@ def _tasks(files: Files) -> Mapping[str, tuple[Task, ...]]:
             _check(
                 files, split, [[one[key] for key in ("user_id", "instruction", "actions", "outputs")] for one in listed]
             )
-            found[split] = tuple(_task(files.domain, split, number, one) for number, one in enumerate(listed))
+            tasks[split] = tuple(_task(files.domain, split, number, one) for number, one in enumerate(listed))
         except (KeyError, TypeError, AttributeError) as error:
             raise files.unreadable(name, error) from None
-    return found
+    return tasks
 
 
 def _check(files: Files, what: str, content: list[Any]) -> None:

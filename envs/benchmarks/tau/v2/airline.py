@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from manyturn.envs.benchmarks.tau.arithmetic import calculated, has_other_signs
-from manyturn.envs.benchmarks.tau.store import Database, Record
-from manyturn.envs.benchmarks.tau.v1.airline import AIRPORTS, NEW_CERTIFICATES, NEW_RESERVATIONS, NOW, Routes
+from manyturn.envs.benchmarks.tau.desk import AgentTools
+from manyturn.envs.benchmarks.tau.store import Record
 from manyturn.envs.benchmarks.tau.v2.airline_records import (
     Certificate,
     FlightInfo,
@@ -20,52 +20,71 @@ from manyturn.envs.benchmarks.tau.v2.airline_records import (
     ReservationFlight,
 )
 
+NEW_RESERVATIONS = ("HATHAT", "HATHAU", "HATHAV")
+NEW_CERTIFICATES = ("certificate_3221322", "certificate_3221323", "certificate_3221324")
+NOW = "2024-05-15T15:00:00"
+AIRPORTS = {
+    "SFO": "San Francisco",
+    "JFK": "New York",
+    "LAX": "Los Angeles",
+    "ORD": "Chicago",
+    "DFW": "Dallas",
+    "DEN": "Denver",
+    "SEA": "Seattle",
+    "ATL": "Atlanta",
+    "MIA": "Miami",
+    "BOS": "Boston",
+    "PHX": "Phoenix",
+    "IAH": "Houston",
+    "LAS": "Las Vegas",
+    "MCO": "Orlando",
+    "EWR": "Newark",
+    "CLT": "Charlotte",
+    "MSP": "Minneapolis",
+    "DTW": "Detroit",
+    "PHL": "Philadelphia",
+    "LGA": "LaGuardia",
+}
 
-class AirlineTools:
-    """The agent's tools; ``WRITES`` change the database.
 
-    Args:
-        db: of one episode.
-    """
+class AirlineTools(AgentTools):
+    """The agent's tools; ``WRITES`` change the database."""
 
     WRITES = frozenset(
         "book_reservation cancel_reservation send_certificate update_reservation_baggages update_reservation_flights "
         "update_reservation_passengers".split()
     )
 
-    def __init__(self, db: Database):
-        self.db = db
-
     # ---- records --------------------------------------------------------------------------------------------
 
     def _user(self, user_id: str) -> Record:
         if user_id not in self.db["users"]:
-            raise ValueError(f"User {user_id} not found")
+            raise self.refusal(f"User {user_id} not found")
         return self.db["users"][user_id]
 
     def _reservation(self, reservation_id: str) -> Record:
         if reservation_id not in self.db["reservations"]:
-            raise ValueError(f"Reservation {reservation_id} not found")
+            raise self.refusal(f"Reservation {reservation_id} not found")
         return self.db["reservations"][reservation_id]
 
     def _flight(self, number: str) -> Record:
         if number not in self.db["flights"]:
-            raise ValueError(f"Flight {number} not found")
+            raise self.refusal(f"Flight {number} not found")
         return self.db["flights"][number]
 
     def _day(self, number: str, date: str) -> Record:
         flight = self._flight(number)
         if date not in flight["dates"]:
-            raise ValueError(f"Flight {number} not found on date {date}")
+            raise self.refusal(f"Flight {number} not found on date {date}")
         return flight["dates"][date]
 
     def _seat(self, number: str, date: str, cabin: str, passengers: int) -> tuple[Record, int]:
         """A flight and the price of a seat in it. Raises ValueError if there are too few."""
         flight, day = self._flight(number), self._day(number, date)
         if day["status"] != "available":
-            raise ValueError(f"Flight {number} not available on date {date}")
+            raise self.refusal(f"Flight {number} not available on date {date}")
         if day["available_seats"][cabin] < passengers:
-            raise ValueError(f"Not enough seats on flight {number}")
+            raise self.refusal(f"Not enough seats on flight {number}")
         return flight, day["prices"][cabin]
 
     # ---- look-ups -------------------------------------------------------------------------------------------
@@ -77,7 +96,7 @@ class AirlineTools:
             expression: numbers, the operators + - * /, parentheses and spaces, such as "(12.5 + 3) * 2".
         """
         if has_other_signs(expression):
-            raise ValueError("Invalid characters in expression")
+            raise self.refusal("Invalid characters in expression")
         return calculated(expression)
 
     def get_reservation_details(self, reservation_id: str) -> str:
@@ -129,33 +148,35 @@ class AirlineTools:
             destination: the airport's three letters.
             date: of the first flight, YYYY-MM-DD.
         """
-        found = []
+        pairs = []
         for first in self._direct(date, origin, None):
             first["date"] = date
             arrival = first["scheduled_arrival_time_est"]
             next_date = f"2024-05-{int(date[-2:]) + 1}" if "+1" in arrival else date
             for second in self._direct(next_date, first["destination"], destination, arrival):
-                found.append([first, second | {"date": next_date}])
-        return json.dumps(found)
+                pairs.append([first, second | {"date": next_date}])
+        return json.dumps(pairs)
 
     def _direct(
         self, date: str, origin: str | None, destination: str | None, leave_after: str | None = None
     ) -> list[Record]:
-        flights, routes = self.db["flights"], self.db.base.once("routes", Routes)
-        numbers: Iterable[str] = flights
-        if origin is not None:
-            numbers = routes.leaving.get(origin, ()) if isinstance(origin, str) else ()
-        found = []
-        for number in numbers:
-            flight = flights[number]
+        table = self.db["flights"]
+        flights: Iterable[Record] = map(table.__getitem__, table) if origin is None else self._leaving(origin)
+        direct = []
+        for flight in flights:
             if not (destination is None or flight["destination"] == destination):
                 continue
             leaves = flight["scheduled_departure_time_est"]
             if date not in flight["dates"] or flight["dates"][date]["status"] != "available":
                 continue
             if leave_after is None or leaves >= leave_after:
-                found.append(_direct_flight(flight, date))
-        return found
+                direct.append(_direct_flight(flight, date))
+        return direct
+
+    def _leaving(self, origin: Any) -> list[Record]:
+        """The flights from an airport, in the file's order."""
+        departures = self.db.base.once("departures", departures_of)
+        return [self.db["flights"][number] for number in departures.get(origin, ())] if isinstance(origin, str) else []
 
     def transfer_to_human_agents(self, summary: str) -> str:
         """Hand the customer over to a person, if the customer asks for one or the tools and the policy do not allow
@@ -197,7 +218,7 @@ class AirlineTools:
             nonfree_baggages: number of bags that are paid for.
             insurance: "yes" or "no".
         """
-        asked = _made(FlightInfo, flights)
+        legs = _made(FlightInfo, flights)
         people = _made(Passenger, passengers)
         payments = _made(Payment, payment_methods)
         self._user(user_id)
@@ -205,7 +226,7 @@ class AirlineTools:
         bags = {"total_baggages": total_baggages, "nonfree_baggages": nonfree_baggages}
         reservation = self._new_reservation(user_id, people, payments, terms | bags | {"insurance": insurance})
         total = 0
-        for leg in asked:
+        for leg in legs:
             flight, price = self._seat(leg.flight_number, leg.date, cabin, len(people))
             reservation["flights"].append(_leg(flight, leg.flight_number, leg.date, price))
             total += price * len(people)
@@ -213,7 +234,7 @@ class AirlineTools:
             total += 30 * len(people)
         total += 50 * nonfree_baggages
         self._pay(user_id, payments, total)
-        for leg in asked:
+        for leg in legs:
             day = self.db["flights"].edit(leg.flight_number)["dates"][leg.date]
             day["available_seats"][cabin] -= len(people)
         self.db["reservations"][reservation["reservation_id"]] = reservation
@@ -229,19 +250,19 @@ class AirlineTools:
                 who = {"reservation_id": reservation_id, "user_id": user_id, "passengers": people}
                 rest = {"flights": [], "payment_history": payments, "created_at": NOW}
                 return Reservation.model_validate({**who, **rest, **terms}).model_dump()
-        raise ValueError("Too many reservations")
+        raise self.refusal("Too many reservations")
 
     def _pay(self, user_id: str, payments: list[Payment], total: int) -> None:
         methods = self._user(user_id)["payment_methods"]
         for payment in payments:
             if payment.payment_id not in methods:
-                raise ValueError(f"Payment method {payment.payment_id} not found")
+                raise self.refusal(f"Payment method {payment.payment_id} not found")
             method = methods[payment.payment_id]
             if method["source"] in {"gift_card", "certificate"} and method["amount"] < payment.amount:
-                raise ValueError(f"Not enough balance in payment method {payment.payment_id}")
+                raise self.refusal(f"Not enough balance in payment method {payment.payment_id}")
         paid = sum(payment.amount for payment in payments)
         if paid != total:
-            raise ValueError(f"Payment amount does not add up, total price is {total}, but paid {paid}")
+            raise self.refusal(f"Payment amount does not add up, total price is {total}, but paid {paid}")
         methods = self.db["users"].edit(user_id)["payment_methods"]
         for payment in payments:
             source = methods[payment.payment_id]["source"]
@@ -276,21 +297,24 @@ class AirlineTools:
                 certificate = Certificate(id=payment_id, amount=amount, source="certificate")
                 self.db["users"].edit(user_id)["payment_methods"][payment_id] = certificate.model_dump()
                 return f"Certificate {payment_id} added to user {user_id} with amount {amount}."
-        raise ValueError("Too many certificates")
+        raise self.refusal("Too many certificates")
 
     def _charged(self, user_id: str, payment_id: str, total: int) -> list[Record]:
         """Take the price of a change from a gift card; the payment to note, none if it costs nothing."""
         methods = self._user(user_id)["payment_methods"]
         if payment_id not in methods:
-            raise ValueError("Payment method not found")
+            raise self.refusal("Payment method not found")
         source = methods[payment_id]["source"]
         if source == "certificate":
-            raise ValueError("Certificate cannot be used to update reservation")
+            raise self.refusal("Certificate cannot be used to update reservation")
         if source == "gift_card":
             if methods[payment_id]["amount"] < total:
-                raise ValueError("Gift card balance is not enough")
+                raise self.refusal("Gift card balance is not enough")
             self.db["users"].edit(user_id)["payment_methods"][payment_id]["amount"] -= total
-        return [Payment(payment_id=payment_id, amount=total).model_dump()] if total != 0 else []
+        return [self._payment(payment_id, total)] if total != 0 else []
+
+    def _payment(self, payment_id: str, amount: int) -> Record:
+        return Payment(payment_id=payment_id, amount=amount).model_dump()
 
     def update_reservation_baggages(
         self, reservation_id: str, total_baggages: int, nonfree_baggages: int, payment_id: str
@@ -323,17 +347,17 @@ class AirlineTools:
             flights: all flights of the changed reservation, also those that stay, each with flight_number and date.
             payment_id: pays what it costs; from the customer's payment methods.
         """
-        asked = _made(FlightInfo, flights)
+        infos = _made(FlightInfo, flights)
         held = self._reservation(reservation_id)
         self._user(held["user_id"])
         passengers, total, legs = len(held["passengers"]), 0, []
-        for leg in asked:
-            kept = next((one for one in held["flights"] if _stays(one, leg, cabin == held["cabin"])), None)
-            if kept is None:
-                flight, price = self._seat(leg.flight_number, leg.date, cabin, passengers)
-                kept = _leg(flight, leg.flight_number, leg.date, price)
-            total += kept["price"] * passengers
-            legs.append(dict(kept))
+        for info in infos:
+            leg = next((flight for flight in held["flights"] if _stays(flight, info, cabin == held["cabin"])), None)
+            if leg is None:
+                flight, price = self._seat(info.flight_number, info.date, cabin, passengers)
+                leg = _leg(flight, info.flight_number, info.date, price)
+            total += leg["price"] * passengers
+            legs.append(dict(leg))
         total -= sum(flight["price"] for flight in held["flights"]) * passengers
         payments = self._charged(held["user_id"], payment_id, total)
         reservation = self.db["reservations"].edit(reservation_id)
@@ -351,7 +375,7 @@ class AirlineTools:
         """
         people = _made(Passenger, passengers)
         if len(people) != len(self._reservation(reservation_id)["passengers"]):
-            raise ValueError("Number of passengers does not match")
+            raise self.refusal("Number of passengers does not match")
         written = [one.model_dump() if isinstance(one, Passenger) else one for one in people]
         self.db["reservations"].edit(reservation_id)["passengers"] = written
         return self.db["reservations"].shown(reservation_id)
@@ -367,8 +391,8 @@ def _leg(flight: Record, number: str, date: str, price: int) -> Record:
     return ReservationFlight(flight_number=number, date=date, price=price, **route).model_dump()
 
 
-def _stays(held: Record, leg: FlightInfo, same_cabin: bool) -> bool:
-    return held["flight_number"] == leg.flight_number and held["date"] == leg.date and same_cabin
+def _stays(flight: Record, info: FlightInfo, same_cabin: bool) -> bool:
+    return flight["flight_number"] == info.flight_number and flight["date"] == info.date and same_cabin
 
 
 def _direct_flight(flight: Record, date: str) -> Record:
@@ -386,4 +410,12 @@ def _direct_flight(flight: Record, date: str) -> Record:
     }
 
 
-TOOLS = tuple(name for name in vars(AirlineTools) if not name.startswith("_") and name != "WRITES")
+def departures_of(tables: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Origin -> numbers of the flights, in the file's order."""
+    departures: dict[str, list[str]] = {}
+    for number, flight in tables["flights"].items():
+        departures.setdefault(flight["origin"], []).append(number)
+    return departures
+
+
+TOOLS = tuple(name for name in vars(AirlineTools) if name.islower() and not name.startswith("_"))

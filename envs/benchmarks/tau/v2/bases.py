@@ -19,9 +19,9 @@ PHONE = Style(  # the phone's two records are the whole database
 KEYS = {"plans": "plan_id", "customers": "customer_id", "lines": "line_id", "bills": "bill_id", "devices": "device_id"}
 
 
-def _checked(model: type[BaseModel], found: Any, files: Files, name: str) -> Any:
+def _checked(model: type[BaseModel], content: Any, files: Files, name: str) -> Any:
     try:
-        return plain(model.model_validate(found))
+        return plain(model.model_validate(content))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
@@ -50,17 +50,17 @@ def airline(files: Files) -> Base:
 
 def telecom(files: Files) -> Base:
     """Raises DataError."""
-    found = _checked(telecom_records.Database, files.toml("db.toml"), files, "db.toml")
+    database = _checked(telecom_records.Database, files.toml("db.toml"), files, "db.toml")
     tables: dict[str, Mapping[str, Record]] = {
-        name: {record[key]: record for record in found[name]} for name, key in KEYS.items()
+        name: {record[key]: record for record in database[name]} for name, key in KEYS.items()
     }
     return Base(tables, ARRAYS)
 
 
 def phone(files: Files) -> Base:
     """Raises DataError."""
-    found = _checked(telecom_records.UserDatabase, files.toml("user_db.toml"), files, "user_db.toml")
-    return Base({"phone": found}, PHONE)
+    database = _checked(telecom_records.UserDatabase, files.toml("user_db.toml"), files, "user_db.toml")
+    return Base({"phone": database}, PHONE)
 
 
 BASES = {"retail": retail, "airline": airline, "telecom": telecom}

@@ -1,48 +1,11 @@
-"""tau2-bench's desks: the agent's tools, in telecom the customer's phone too, and what keeps the two in step."""
+"""tau2-bench's desk of telecom: the agent's tools, the customer's phone, and what keeps the two in step."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from manyturn.envs.benchmarks.tau.desk import run
+from manyturn.envs.benchmarks.tau.desk import Desk, run
 from manyturn.envs.benchmarks.tau.store import Base, Database
-from manyturn.envs.benchmarks.tau.v2 import airline, phone, retail, telecom
-from manyturn.envs.tools.tool import ToolError
-
-AGENT_TOOLS = {
-    "retail": (retail.RetailTools, retail.TOOLS),
-    "airline": (airline.AirlineTools, airline.TOOLS),
-    "telecom": (telecom.TelecomTools, telecom.TOOLS),
-}
-WRITES = {domain: kind.WRITES for domain, (kind, _) in AGENT_TOOLS.items()}
-
-
-class Desk:
-    """One episode's database and tools, of the agent alone.
-
-    Args:
-        base: the shared database.
-        domain: ``retail``, ``airline`` or ``telecom``.
-    """
-
-    def __init__(self, base: Base, domain: str):
-        kind, names = AGENT_TOOLS[domain]
-        self.db = Database(base)
-        self.agent: Any = kind(self.db)
-        self._names = frozenset(names)
-
-    def call(self, name: str, arguments: Mapping[str, Any], by: str = "assistant") -> str:
-        if name not in self._names:
-            raise ToolError(f"Tool '{name}' not found.")
-        return run(getattr(self.agent, name), **arguments)
-
-    def same(self, other: "Desk") -> bool:
-        return self.db.same(other.db)
-
-    def save(self) -> Any:
-        return self.db.save()
-
-    def load(self, state: Any) -> None:
-        self.db.load(state)
+from manyturn.envs.benchmarks.tau.v2 import phone, telecom
 
 
 class TelecomDesk(Desk):
@@ -57,7 +20,7 @@ class TelecomDesk(Desk):
     """
 
     def __init__(self, base: Base, phone_base: Base, set_up: Iterable[Mapping[str, Any]] = ()):
-        super().__init__(base, "telecom")
+        super().__init__(base, telecom.TelecomTools, telecom.TOOLS)
         self.phone_db = Database(phone_base)
         self.phone = phone.TelecomUserTools(self.phone_db)
         self.sync()
@@ -79,14 +42,14 @@ class TelecomDesk(Desk):
         return self.phone if who == "user" else self.agent
 
     def holds(self, assertion: Mapping[str, Any]) -> bool:
-        """Whether a task's assertion is met. Raises ValueError for one that is not known."""
+        """True if a task's assertion is met. Raises ValueError for one that is not known."""
         name, kit = assertion["func_name"], self._kit(assertion["env_type"])
         judge = getattr(kit, name, None) if name.startswith("assert_") else None
         if judge is None:
             raise ValueError(f"the task asks for {name!r}, which nothing here judges")
-        found = judge(**assertion["arguments"]) == assertion.get("assert_value", True)
+        met = judge(**assertion["arguments"]) == assertion.get("assert_value", True)
         self.sync()
-        return found
+        return met
 
     def call(self, name: str, arguments: Mapping[str, Any], by: str = "assistant") -> str:
         """A tool of either side; who may call which is the environment's choice."""
@@ -107,12 +70,12 @@ class TelecomDesk(Desk):
             roaming_allowed=bool(line["roaming_enabled"]),
             mobile_data_usage_exceeded=line["data_used_gb"] >= plan["data_limit_gb"] + line["data_refueling_gb"],
         )
-        asked = self.phone.surroundings["payment_request"]
-        if asked is not None and asked["paid"]:
-            self.agent.set_bill_to_paid(asked["bill_id"])
+        request = self.phone.surroundings["payment_request"]
+        if request is not None and request["paid"]:
+            self.agent.set_bill_to_paid(request["bill_id"])
             self.phone.surround(payment_request=None)
-            asked = None
-        if asked is None:
+            request = None
+        if request is None:
             waiting = self.agent.bills_of(self.agent.customer_of_number(number), "Awaiting Payment")
             if waiting:
                 self.phone.ask_payment(waiting[0]["bill_id"], waiting[0]["total_due"])

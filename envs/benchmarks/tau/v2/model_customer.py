@@ -59,9 +59,9 @@ def model_customer(
 
 def scenario(params: Mapping[str, Any]) -> str:
     """A task's scenario as the benchmark lays it out: headings, their texts one tab further in."""
-    told = params["scenario"]
-    if not isinstance(told, str):
-        parts = [f"{title}:\n{indent(told[name], chr(9))}" for name, title in _HEADINGS.items() if told.get(name)]
-        told = "\n".join([f"Domain: {told['domain']}", *parts] if told.get("domain") else parts)
+    text = params["scenario"]
+    if not isinstance(text, str):
+        parts = [f"{title}:\n{indent(text[name], chr(9))}" for name, title in _HEADINGS.items() if text.get(name)]
+        text = "\n".join([f"Domain: {text['domain']}", *parts] if text.get("domain") else parts)
     persona = f"Persona:\n{indent(params['persona'], chr(9))}\n" if params.get("persona") else ""
-    return f"{persona}Instructions:\n{indent(told, chr(9))}"
+    return f"{persona}Instructions:\n{indent(text, chr(9))}"

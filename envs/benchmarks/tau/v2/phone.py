@@ -129,7 +129,7 @@ class TelecomUserTools:
         return self._with_bar(f"Airplane Mode is now {_on(not was_on)}.")
 
     def data_works(self) -> bool:
-        """Whether mobile data reaches the internet."""
+        """True if mobile data reaches the internet."""
         device, around = self.device, self.surroundings
         if device["airplane_mode"] or device["network_signal_strength"] == "none":
             return False
@@ -305,8 +305,8 @@ class TelecomUserTools:
             app_name: such as "messaging".
             permission: in lower case, such as "sms" or "storage".
         """
-        known, permission = app_name in self.device["app_statuses"], permission.lower()
-        if not known:
+        installed, permission = app_name in self.device["app_statuses"], permission.lower()
+        if not installed:
             return self._with_bar(f"Error. App '{app_name}' not found. Cannot grant permission.")
         if permission not in PERMISSIONS:
             return self._with_bar(
@@ -345,18 +345,18 @@ class TelecomUserTools:
 
     def check_payment_request(self) -> str:
         """Read whether the company asks for a payment."""
-        asked = self.surroundings["payment_request"]
-        if asked is None:
+        request = self.surroundings["payment_request"]
+        if request is None:
             return "No payment request has been made."
-        return f"You have a payment request for bill {asked['bill_id']} of {asked['amount_due']} USD."
+        return f"You have a payment request for bill {request['bill_id']} of {request['amount_due']} USD."
 
     def make_payment(self) -> str:
         """Pay the bill that the company asks to be paid."""
         if self.surroundings["payment_request"] is None:
             return "You do not have a payment request."
-        asked = self.db["phone"].edit("surroundings")["payment_request"]
-        asked["paid"] = True
-        return f"Payment of {asked['amount_due']} USD has been made for bill {asked['bill_id']}."
+        request = self.db["phone"].edit("surroundings")["payment_request"]
+        request["paid"] = True
+        return f"Payment of {request['amount_due']} USD has been made for bill {request['bill_id']}."
 
     # ---- tasks: set-up --------------------------------------------------------------------------------------
 

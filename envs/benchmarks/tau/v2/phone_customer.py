@@ -52,13 +52,13 @@ class PhoneCustomer(User):
         self._named = re.compile(rf"(?<!\w)({names})(?!\w)(?:\(([^()]*)\))?")
 
     def begin(self, task: Task, rng: np.random.Generator) -> str:
-        told = task.params["scenario"]
-        self._wish = first_person(told["reason_for_call"])
-        texts = f"{told.get('known_info') or ''} {told.get('task_instructions') or ''}"
-        self._known = [one.strip() for one in SENTENCE.split(texts)]
-        about = (goal for goal in _GOALS if re.search(goal[0], told["reason_for_call"], re.IGNORECASE))
+        scenario = task.params["scenario"]
+        self._wish = first_person(scenario["reason_for_call"])
+        texts = f"{scenario.get('known_info') or ''} {scenario.get('task_instructions') or ''}"
+        self._facts = [one.strip() for one in SENTENCE.split(texts)]
+        about = (goal for goal in _GOALS if re.search(goal[0], scenario["reason_for_call"], re.IGNORECASE))
         self._shows, self._fine = next(about, _GOALS[-1])[1:]
-        self._stale, self._doing, self._told, self._report = 0, "", False, list[str]()
+        self._stale, self._doing, self._named_tool, self._report = 0, "", False, list[str]()
         return f"Hello. {self._wish}"
 
     def hear(self, text: str, cue: Mapping[str, Any] = NOTHING) -> Heard:
@@ -67,7 +67,7 @@ class PhoneCustomer(User):
         text, named = text[:LONGEST], dict[str, str]()
         for match in self._named.finditer(text):
             named.setdefault(match[1], match[2] or "")
-        self._told, self._report = bool(named), [] if named else list(self._answers(text))
+        self._named_tool, self._report = bool(named), [] if named else list(self._answers(text))
         self._stale = 0 if named or self._report else self._stale + 1
         if not named:
             return self._call(self._shows)
@@ -86,7 +86,7 @@ class PhoneCustomer(User):
         did, result = self._doing, results[0]
         if did == self._shows and re.search(self._fine, result):
             return Heard(" ".join([*self._report, f"{result}\nNow it is as I want it. Thank you. Goodbye."]), done=True)
-        if self._told or not self._report:  # what it looked at of its own accord it tells where it has nothing to say
+        if self._named_tool or not self._report:  # it reports a look of its own accord if it has nothing else to say
             self._report.append(result)
         return self._call(self._shows) if did in self._writes else self._say()
 
@@ -100,23 +100,23 @@ class PhoneCustomer(User):
         return Heard("\n".join([*self._report, *last]) or self._wish)
 
     def _arguments(self, name: str, written: str) -> dict[str, str]:
-        """What stands in the brackets after a tool's name, by name or by place; other things are left out."""
-        places, found = list(self._parameters[name]["properties"]), {}
+        """The arguments in the brackets after a tool's name, by name or by place; other things are left out."""
+        places, arguments = list(self._parameters[name]["properties"]), {}
         for place, one in enumerate(written.split(",")):
             match = _ARGUMENT.fullmatch(one.strip())
             key = match[1] if match and match[1] else places[place] if place < len(places) else ""
             value = match[2].strip(" \"'`") if match else ""
             if key in places and value:
-                found[key] = value
-        return found
+                arguments[key] = value
+        return arguments
 
     def _answers(self, text: str) -> Iterator[str]:
         if not ASKS.search(text):
             return
-        told = [kept for asked, kept in _TOPICS if re.search(asked, text, re.IGNORECASE)]
-        known = [one for one in self._known if any(re.search(kept, one) for kept in told)]
-        yield from map(first_person, known)
-        if not known and AGREES.search(text):
+        patterns = [pattern for topic, pattern in _TOPICS if re.search(topic, text, re.IGNORECASE)]
+        facts = [one for one in self._facts if any(re.search(pattern, one) for pattern in patterns)]
+        yield from map(first_person, facts)
+        if not facts and AGREES.search(text):
             yield "Yes, please go ahead."
 
     def save(self) -> Any:

@@ -1,4 +1,4 @@
-"""What the customer's phone shows of its state.
+"""The screens of the customer's phone.
 
 Texts and speeds are the original's (src/tau2/domains/telecom/user_tools.py and user_data_model.py, MIT).
 """

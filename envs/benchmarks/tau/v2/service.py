@@ -8,13 +8,19 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from manyturn.envs.benchmarks.tau.desk import Desk
 from manyturn.envs.benchmarks.tau.files import Files, shared
-from manyturn.envs.benchmarks.tau.service import Asked, Deeds, Service, all_said
-from manyturn.envs.benchmarks.tau.v2 import bases, phone
-from manyturn.envs.benchmarks.tau.v2.desk import AGENT_TOOLS, WRITES, Desk, TelecomDesk
+from manyturn.envs.benchmarks.tau.service import AgentCall, Deeds, Service, all_said
+from manyturn.envs.benchmarks.tau.v2 import airline, bases, phone, retail, telecom
+from manyturn.envs.benchmarks.tau.v2.desk import TelecomDesk
 from manyturn.envs.contract.task import Task
 from manyturn.envs.tools.tool import tool_of
 
+AGENT_TOOLS = {
+    "retail": (retail.RetailTools, retail.TOOLS),
+    "airline": (airline.AirlineTools, airline.TOOLS),
+    "telecom": (telecom.TelecomTools, telecom.TOOLS),
+}
 SPLITS = {"retail": ("train", "test"), "airline": ("train", "test"), "telecom": ("train", "test", "small")}
 LISTS = {
     "retail": ("tasks.json",),
@@ -41,9 +47,9 @@ def load(folder: str | Path | None, domain: str, pinned: bool = True) -> Service
             tasks=tasks,
             policy=files.text("policy.md"),
             schemas=schemas,
-            open=lambda task: Desk(base, domain),
+            open=lambda task: Desk(base, kind, names),
             judge=judge,
-            writes=WRITES[domain],
+            writes=kind.WRITES,
             guidelines=_guidelines(files, "simulation_guidelines.md"),
         )
     phone_base = bases.phone(files)
@@ -53,7 +59,7 @@ def load(folder: str | Path | None, domain: str, pinned: bool = True) -> Service
         schemas=schemas,
         open=lambda task: TelecomDesk(base, phone_base, task.params["set_up"]),
         judge=judge,
-        writes=WRITES[domain] | phone.TelecomUserTools.WRITES,
+        writes=kind.WRITES | phone.TelecomUserTools.WRITES,
         user_schemas=tuple(tool_of(getattr(phone.TelecomUserTools, name)).schema for name in phone.TOOLS),
         solo_policy=_telecom_policy(files, "main_policy_solo.md"),
         guidelines=_guidelines(files, "simulation_guidelines_tools.md"),
@@ -66,8 +72,8 @@ def _telecom_policy(files: Files, name: str) -> str:
 
 
 def _guidelines(files: Files, name: str) -> str:
-    told = Files(files.root, "v2", "user_simulator", files.pinned)
-    return told.text(name) if told.find(name) is not None else ""
+    folder = Files(files.root, "v2", "user_simulator", files.pinned)
+    return folder.text(name) if folder.find(name) is not None else ""
 
 
 def judge(desk: Desk, gold: Desk, task: Task, deeds: Deeds) -> Mapping[str, float]:
@@ -78,14 +84,14 @@ def judge(desk: Desk, gold: Desk, task: Task, deeds: Deeds) -> Mapping[str, floa
     if "ENV_ASSERTION" in params["basis"] and isinstance(desk, TelecomDesk):
         parts["assertions"] = float(all([desk.holds(assertion) for assertion in params["assertions"]]))
     if "ACTION" in params["basis"]:
-        parts["actions"] = float(all(_was_called(action, deeds.called) for action in params["gold"]))
+        parts["actions"] = float(all(_was_called(action, deeds.calls) for action in params["gold"]))
     if "COMMUNICATE" in params["basis"]:
-        parts["communicated"] = all_said(params["say"], deeds.said)
+        parts["communicated"] = all_said(params["say"], deeds.texts)
     return parts
 
 
-def _was_called(action: Mapping[str, Any], called: Iterable[Asked]) -> bool:
-    """Whether a call matches a gold action; without ``compare`` the arguments that the call has are compared."""
+def _was_called(action: Mapping[str, Any], called: Iterable[AgentCall]) -> bool:
+    """True if a call matches a gold action; without ``compare`` the arguments that the call has are compared."""
     for name, arguments in called:
         keys = arguments.keys() if action["compare"] is None else action["compare"]
         if name == action["name"] and all(
@@ -98,8 +104,8 @@ def _was_called(action: Mapping[str, Any], called: Iterable[Asked]) -> bool:
 
 def _tasks(files: Files) -> Mapping[str, tuple[Task, ...]]:
     listed: dict[str, Mapping[str, Any]] = {}
-    found = [name for name in LISTS[files.domain] if files.find(name) is not None]
-    for name in found or LISTS[files.domain][:1]:
+    lists = [name for name in LISTS[files.domain] if files.find(name) is not None]
+    for name in lists or LISTS[files.domain][:1]:
         try:
             listed |= {one["id"]: one for one in files.json(name, list)}
         except (KeyError, TypeError) as error:
@@ -111,11 +117,11 @@ def _tasks(files: Files) -> Mapping[str, tuple[Task, ...]]:
         if not ids:
             continue
         if files.pinned and len(ids) != COUNTS[files.domain][split]:
-            raise files.unreadable(found[0], f"{len(ids)} {split} tasks instead of {COUNTS[files.domain][split]}")
+            raise files.unreadable(lists[0], f"{len(ids)} {split} tasks instead of {COUNTS[files.domain][split]}")
         try:
             tasks[split] = tuple(_task(files.domain, split, listed[task_id]) for task_id in ids)
         except (KeyError, TypeError, AttributeError) as error:
-            raise files.unreadable(found[0], error) from None
+            raise files.unreadable(lists[0], error) from None
     if not tasks:
         raise files.unreadable("split_tasks.json", "none of its tasks is there")
     return tasks

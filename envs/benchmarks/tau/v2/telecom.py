@@ -7,7 +7,8 @@ bill has the id ``B00000001`` and so on, where the original draws one at random.
 import json
 from typing import Any
 
-from manyturn.envs.benchmarks.tau.store import Database, Record
+from manyturn.envs.benchmarks.tau.desk import AgentTools
+from manyturn.envs.benchmarks.tau.store import Record
 from manyturn.envs.benchmarks.tau.v2.telecom_records import Bill, LineItem, plain
 
 TODAY = "2025-02-25"
@@ -16,36 +17,29 @@ LAST_MONTH = "2025-01-01", "2025-01-31", "2025-01-15"  # its first and last day,
 NEXT_MONTH = "2025-03-01", "2025-03-31", "2025-03-15"
 
 
-class TelecomTools:
-    """The agent's tools; ``WRITES`` change the database, ``SET_UP`` and methods ``assert_...`` are for tasks alone.
-
-    Args:
-        db: of one episode.
-    """
+class TelecomTools(AgentTools):
+    """The agent's tools; ``WRITES`` change the database, ``SET_UP`` and methods ``assert_...`` are for tasks alone."""
 
     WRITES = frozenset(
         "suspend_line resume_line send_payment_request enable_roaming disable_roaming refuel_data".split()
     )
     SET_UP = frozenset({"set_data_usage", "suspend_line_for_overdue_bill"})
 
-    def __init__(self, db: Database):
-        self.db = db
-
     # ---- records --------------------------------------------------------------------------------------------
 
     def customer(self, customer_id: str) -> Record:
-        return self._found("customers", customer_id, "Customer with ID {} not found")
+        return self._record("customers", customer_id, "Customer with ID {} not found")
 
     def line(self, line_id: str) -> Record:
-        return self._found("lines", line_id, "Line with ID {} not found")
+        return self._record("lines", line_id, "Line with ID {} not found")
 
     def bill(self, bill_id: str) -> Record:
-        return self._found("bills", bill_id, "Bill with ID {} not found")
+        return self._record("bills", bill_id, "Bill with ID {} not found")
 
     def plan(self, plan_id: str) -> Record:
-        return self._found("plans", plan_id, "Plan with ID {} not found")
+        return self._record("plans", plan_id, "Plan with ID {} not found")
 
-    def _found(self, table: str, key: str, refusal: str) -> Record:
+    def _record(self, table: str, key: str, refusal: str) -> Record:
         if not isinstance(key, str) or key not in self.db[table]:
             raise ValueError(refusal.format(key))
         return self.db[table][key]
@@ -105,8 +99,8 @@ class TelecomTools:
             dob: date of birth, YYYY-MM-DD.
         """
         customers = [self.db["customers"][customer_id] for customer_id in self.db["customers"]]
-        wanted = (one for one in customers if one["full_name"].lower() == full_name.lower())
-        return json.dumps([one for one in wanted if one["date_of_birth"] == dob])
+        matches = (one for one in customers if one["full_name"].lower() == full_name.lower())
+        return json.dumps([one for one in matches if one["date_of_birth"] == dob])
 
     def get_details_by_id(self, id: str) -> str:
         """Show a customer, line, device, bill or plan.
@@ -118,7 +112,7 @@ class TelecomTools:
         kind = next((letter for letter in tables if id.startswith(letter)), None)
         if kind is None:
             raise ValueError(f"Unknown ID format or type: {id}")
-        self._found(tables[kind], id, f"{tables[kind][:-1].capitalize()} with ID {{}} not found")
+        self._record(tables[kind], id, f"{tables[kind][:-1].capitalize()} with ID {{}} not found")
         return self.db[tables[kind]].shown(id)
 
     def get_bills_for_customer(self, customer_id: str, limit: int = 12) -> str:

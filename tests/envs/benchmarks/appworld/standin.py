@@ -90,22 +90,22 @@ def _leave(world: AppWorld, rest: str) -> str:
 
 
 def _thread(*_: object) -> str:
-    found: list[int] = []
-    thread = threading.Thread(target=lambda: found.append(1))
+    started: list[int] = []
+    thread = threading.Thread(target=lambda: started.append(1))
     thread.start()
     thread.join()
-    return str(found)
+    return str(started)
 
 
 def _open_files(*_: object) -> str:
-    found = []
+    numbers = []
     for number in range(256):
         try:
             os.fstat(number)
-            found.append(number)
+            numbers.append(number)
         except OSError:
             continue
-    return " ".join(map(str, found))
+    return " ".join(map(str, numbers))
 
 
 COMMANDS: dict[str, Any] = {
@@ -139,8 +139,8 @@ def _reply(path: str, fields: dict[str, Any]) -> Any:
         world = AppWorld(**fields)
         _worlds[:] = [world]
         instruction = world.specs["instruction"]
-        told = {"task_id": world.task_id, "instruction": instruction, "supervisor": SUPERVISOR}
-        return told | {"datetime": "2023-05-18T12:00:00"}
+        brief = {"task_id": world.task_id, "instruction": instruction, "supervisor": SUPERVISOR}
+        return brief | {"datetime": "2023-05-18T12:00:00"}
     if path == "/execute":
         return _worlds[0].execute(fields["code"])
     if path == "/task_completed":
@@ -149,7 +149,7 @@ def _reply(path: str, fields: dict[str, Any]) -> Any:
 
 
 async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
-    """What uvicorn serves."""
+    """The application that uvicorn serves."""
     if scope["type"] == "lifespan":
         return
     body, more = b"", True

@@ -35,9 +35,9 @@ BROKEN = {
 
 @pytest.fixture
 def env(root: Path, python: str) -> Iterator[AppWorld]:
-    found = AppWorld(root=str(root), python=python, seconds=5, max_turns=4)
-    yield found
-    found.close()
+    world = AppWorld(root=str(root), python=python, seconds=5, max_turns=4)
+    yield world
+    world.close()
 
 
 def played(env: AppWorld, *codes: str) -> dict[str, Any]:
@@ -51,17 +51,17 @@ def played(env: AppWorld, *codes: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", FORGED)
 def test_a_state_that_is_forged_is_tampering(env: AppWorld, name: str) -> None:
-    found = played(env, "label green", FORGED[name], "done")
-    assert (found["reward"], found["success"], found["tampered"]) == (0.0, False, 1.0)
-    assert "tampered with" in found["text"]
+    outcome = played(env, "label green", FORGED[name], "done")
+    assert (outcome["reward"], outcome["success"], outcome["tampered"]) == (0.0, False, 1.0)
+    assert "tampered with" in outcome["text"]
     if "ATTACH" in FORGED[name] or ".db" in FORGED[name]:
-        assert found["official"] == 1.0, "the official grader is deceived, and says so in its measure"
+        assert outcome["official"] == 1.0, "the official grader is deceived, and says so in its measure"
 
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_what_breaks_interpreter_or_grading_is_a_failure(env: AppWorld, name: str) -> None:
-    found = played(env, "label blue", BROKEN[name], "done")
-    assert (found["reward"], found["success"]) == (0.0, False) and "interpreter is gone" in found["text"]
+    outcome = played(env, "label blue", BROKEN[name], "done")
+    assert (outcome["reward"], outcome["success"]) == (0.0, False) and "interpreter is gone" in outcome["text"]
     assert played(env, "label blue", "done")["success"]  # the next episode is as any other
 
 

@@ -32,7 +32,7 @@ print(json.dumps(said))
 
 
 def told(tmp_path: Path, codes: dict[str, str]) -> dict[str, str]:
-    """What each piece of code prints in a confined process, which may read the folder ``r`` and write ``w``."""
+    """The print of each piece of code in a confined process, which may read the folder ``r`` and write ``w``."""
     for name in "rw":
         (tmp_path / name).mkdir()
     (tmp_path / "r" / "file").write_text("text")
@@ -84,9 +84,9 @@ REFUSED = {
 
 
 def test_what_hurts_is_refused(tmp_path):
-    said = told(tmp_path, REFUSED)
+    printed = told(tmp_path, REFUSED)
     refusals = {"PermissionError 1", "PermissionError 13", "OSError 18"}  # the last where folders differ in rights
-    assert {name: text for name, text in said.items() if text not in refusals} == {}
+    assert {name: text for name, text in printed.items() if text not in refusals} == {}
     assert (tmp_path / "secret").read_text() == "secret"
 
 
@@ -101,8 +101,8 @@ def test_each_refusal_is_the_confinements_work(tmp_path):
 
 def test_memory_and_files_are_bounded(tmp_path):
     longest = "f = open('w/f', 'wb', 0); f.write(bytes(1 << 20)); f.write(b'x')"  # Python ignores the signal
-    said = told(tmp_path, {"memory": "bytearray(2 << 30)", "file": longest})
-    assert said == {"memory": "MemoryError None", "file": "OSError 27"}
+    printed = told(tmp_path, {"memory": "bytearray(2 << 30)", "file": longest})
+    assert printed == {"memory": "MemoryError None", "file": "OSError 27"}
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])

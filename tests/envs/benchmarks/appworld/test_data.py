@@ -10,8 +10,8 @@ from manyturn.envs.contract.environments import NeedsSetup
 
 def test_splits_are_the_lists_of_the_data(root):
     data = Data(root)
-    found = {split: [task.id for task in tasks] for split, tasks in data.tasks.items()}
-    assert found == {"train": ["one_1", "one_2"], "validation": ["two_1"], "test": ["endless_1"], "test_challenge": []}
+    splits = {split: [task.id for task in tasks] for split, tasks in data.tasks.items()}
+    assert splits == {"train": ["one_1", "one_2"], "validation": ["two_1"], "test": ["endless_1"], "test_challenge": []}
     assert list(data.absent) == ["test_challenge"]
     assert all(task.split == split for split, tasks in data.tasks.items() for task in tasks)
 

@@ -40,8 +40,8 @@ class Served(ThreadingHTTPServer):
         if path == "/initialize":
             self.task, self.labels, self.done = fields["task_id"], [], False
             person = {"first_name": "Ann", "last_name": "Smith", "email": "a@example.com", "phone_number": "555"}
-            told = {"task_id": self.task, "instruction": f"Make the label {LABELS[self.task]}.\x1b[31m"}
-            return told | {"supervisor": person, "datetime": "2023-05-18T12:00:00"}
+            brief = {"task_id": self.task, "instruction": f"Make the label {LABELS[self.task]}.\x1b[31m"}
+            return brief | {"supervisor": person, "datetime": "2023-05-18T12:00:00"}
         assert fields["task_id"] == self.task and not self.broken
         if path == "/execute":
             self.codes.append(fields["code"])
@@ -52,8 +52,8 @@ class Served(ThreadingHTTPServer):
         if path == "/task_completed":
             return self.done
         assert path == "/evaluate"
-        wanted = {LABELS[self.task]}
-        tests = {"no_op_fail": wanted <= {*self.labels}, "no_op_pass": {*self.labels} <= wanted}
+        expected = {LABELS[self.task]}
+        tests = {"no_op_fail": expected <= {*self.labels}, "no_op_pass": {*self.labels} <= expected}
         passes = [{"requirement": "secret", "label": label} for label, passed in tests.items() if passed]
         failures = [{"requirement": "secret", "trace": "", "label": label} for label, ok in tests.items() if not ok]
         return {"success": not failures, "num_tests": 2, "passes": passes, "failures": failures}
@@ -87,9 +87,9 @@ def served() -> Iterator[Served]:
 
 @pytest.fixture
 def env(served: Served, root: Path) -> Iterator[AppWorld]:
-    found = AppWorld(root=str(root), url=served.url, max_turns=5)
-    yield found
-    found.close()
+    world = AppWorld(root=str(root), url=served.url, max_turns=5)
+    yield world
+    world.close()
 
 
 def test_an_episode_that_does_what_is_asked_for_succeeds(env):
@@ -103,8 +103,8 @@ def test_an_episode_that_does_what_is_asked_for_succeeds(env):
     env.step("label blue")
     text, reward, *ended, info = env.step("done")
     assert (reward, ended, info["success"]) == (1.0, [True, False], True)
-    told = {"tests_passed": 1.0, "collateral_damage": 0.0, "declared_done": 1.0}
-    assert info["measures"] == told | {"official": 1.0, "tampered": 0.0}
+    measures = {"tests_passed": 1.0, "collateral_damage": 0.0, "declared_done": 1.0}
+    assert info["measures"] == measures | {"official": 1.0, "tampered": 0.0}
     assert "secret" not in text
 
 
@@ -114,8 +114,8 @@ def test_collateral_damage_spoils_the_whole_and_is_told_apart(env):
     env.step("label green")
     *_, terminated, truncated, info = env.step("done")
     assert info["reward_parts"] == {"outcome": 0.0} and terminated and not truncated and info["success"] is False
-    told = {"tests_passed": 0.5, "collateral_damage": 1.0, "declared_done": 1.0}
-    assert info["measures"] == told | {"official": 0.0, "tampered": 0.0}
+    measures = {"tests_passed": 0.5, "collateral_damage": 1.0, "declared_done": 1.0}
+    assert info["measures"] == measures | {"official": 0.0, "tampered": 0.0}
 
 
 @pytest.mark.parametrize(("label", "success"), [("blue", True), ("red", False)])

@@ -32,9 +32,9 @@ def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def world(python: str, root: Path, temporary: Path) -> Iterator[ForkedWorld]:
-    found = ForkedWorld(python, root / "data", seconds=1, confined=True)
-    yield found
-    found.close()
+    forked = ForkedWorld(python, root / "data", seconds=1, confined=True)
+    yield forked
+    forked.close()
     for launcher in module._launchers.values():
         launcher.close()
     module._launchers.clear()
@@ -44,8 +44,8 @@ def world(python: str, root: Path, temporary: Path) -> Iterator[ForkedWorld]:
 def below(pid: int) -> set[int]:
     """Processes below a process."""
     children = Path(f"/proc/{pid}/task/{pid}/children")
-    found = {int(child) for child in children.read_text().split()} if children.exists() else set()
-    return found.union(*(below(child) for child in found))
+    numbers = {int(child) for child in children.read_text().split()} if children.exists() else set()
+    return numbers.union(*(below(child) for child in numbers))
 
 
 def test_an_episode_from_its_brief_to_its_grade(world):
@@ -172,9 +172,9 @@ def test_a_launcher_that_was_killed_is_started_anew(world):
     os.kill(forking, signal.SIGKILL)
     launcher._process.wait(10)
     assert not any(Path(f"/proc/{pid}").exists() for pid in processes)
-    with pytest.raises(AppWorldError) as found:
+    with pytest.raises(AppWorldError) as caught:
         world.execute("print on")
-    assert not isinstance(found.value, AgentBroke)
+    assert not isinstance(caught.value, AgentBroke)
     world.begin("one_1")
     assert world.execute("print on") == "on\n"
 

@@ -15,9 +15,9 @@ pytestmark = [pytest.mark.usefixtures("confinable"), pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def env(real: dict[str, str]) -> Iterator[AppWorld]:
-    found = AppWorld(**real, seconds=5, max_turns=12)
-    yield found
-    found.close()
+    world = AppWorld(**real, seconds=5, max_turns=12)
+    yield world
+    world.close()
 
 
 def played(env: AppWorld, *actions: str) -> list[tuple[str, float, bool, bool]]:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from manyturn.envs.benchmarks.miniwob.env import MiniWoB
-from manyturn.envs.benchmarks.miniwob.files import PLAYABLE, file_of, folder
-from manyturn.envs.benchmarks.miniwob.tasks import SEEDS, Variants
+from manyturn.envs.benchmarks.miniwob.env import PLAYABLE, SEEDS, MiniWoB, Variants, file_of, folder
 from manyturn.envs.conformance.check import check
 from manyturn.envs.contract.environments import NeedsSetup
 from manyturn.envs.web.tab import Tab
+
+pytestmark = pytest.mark.versions
 
 pytest.importorskip("miniwob", reason="the package miniwob is not installed")
 Actions = Iterator[str]
@@ -19,12 +19,12 @@ Actions = Iterator[str]
 
 def number(text: str, kind: str, name: str | None = None, place: int = 0) -> int:
     """The number of a control of a kind, by its name or its place among them."""
-    found = re.findall(rf'^\[(\d+)\] (?:{kind})(?: "((?:[^"\\]|\\.)*)")?', text, re.MULTILINE)
-    return int([n for n, named in found if name in (None, named)][place])
+    controls = re.findall(rf'^\[(\d+)\] (?:{kind})(?: "((?:[^"\\]|\\.)*)")?', text, re.MULTILINE)
+    return int([n for n, named in controls if name in (None, named)][place])
 
 
 def said(text: str) -> list[str]:
-    """What the first line of the page has in quotation marks."""
+    """The texts in quotation marks of the first line of the page."""
     return re.findall(r'"([^"]*)"', text.split("\n")[0])
 
 
@@ -37,8 +37,8 @@ def press(text: str, *names: str) -> Actions:
 
 
 def tick(text: str) -> Actions:
-    wanted = re.match(r"Select (.*) and click Submit", text)[1]
-    for name in wanted.split(", ") if wanted != "nothing" else []:
+    names = re.match(r"Select (.*) and click Submit", text)[1]
+    for name in names.split(", ") if names != "nothing" else []:
         yield f"click[{number(text, 'checkbox|radio', name)}]"
     yield submit(text)
 
@@ -103,8 +103,8 @@ def completed(text: str) -> Actions:
     start, *end = said(text)
     text = yield f"type[1] {start}"
     names = re.findall(r'^\[\d+\] \w+ "(.*)"$', text, re.MULTILINE)
-    wanted = next(name for name in names if name.startswith(start) and name.endswith(end[0] if end else ""))
-    text = yield f"click[{number(text, r'[a-z]+', wanted)}]"
+    match = next(name for name in names if name.startswith(start) and name.endswith(end[0] if end else ""))
+    text = yield f"click[{number(text, r'[a-z]+', match)}]"
     yield submit(text)
 
 
@@ -145,7 +145,7 @@ SOLUTIONS = {
 
 
 def solved(env: MiniWoB, task: str) -> float:
-    """What a script's episode brings."""
+    """The reward of a script's episode."""
     text, _ = env.reset(seed=0, options={"task": task})
     script = SOLUTIONS[task.split("/")[1]](text)
     action, ended, reward = next(script), False, 0.0

@@ -24,17 +24,17 @@ TALK = ("speak: Hello there.", "non-verbal: smiles", "action: takes a seat", "no
 class Endpoint:
     """A model behind an OpenAI-compatible endpoint, as partner and as judge.
 
-    ``partner`` and ``judge`` make its replies, of which bytes are sent as they stand; ``asked`` keeps the requests.
+    ``partner`` and ``judge`` make its replies, of which bytes are sent as they stand; ``requests`` has all that came.
     """
 
     def __init__(self) -> None:
-        self.asked: list[dict[str, Any]] = []
+        self.requests: list[dict[str, Any]] = []
         self.partner: Callable[[dict[str, Any]], str | bytes] = lambda request: "speak: Go on."
         self.judge: Callable[[dict[str, Any]], str | bytes] = lambda request: self.judgement()
         self.url = ""
 
     def reply(self, request: dict[str, Any]) -> bytes:
-        self.asked.append(request)
+        self.requests.append(request)
         judges = "You judge" in request["messages"][0]["content"]
         text = (self.judge if judges else self.partner)(request)
         if isinstance(text, bytes):
@@ -98,8 +98,8 @@ def write(folder: Path, scenarios: int = 30, relationship: Any = 0) -> Path:
         "env_agent_combo_storages": pairs,
     }
     folder.mkdir(parents=True, exist_ok=True)
-    for name, found in records.items():
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in found))
+    for name, rows in records.items():
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in rows))
     return folder
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyturn.envs.benchmarks.sotopia.acts import ACTION, GESTURE, LEAVE, LONGEST, NONE, SPEAK, Act, read
+from manyturn.envs.benchmarks.sotopia.env import ACTION, GESTURE, LEAVE, LONGEST, NONE, SPEAK, Act, act_of
 from manyturn.envs.benchmarks.sotopia.scene import shown
 
 
@@ -28,12 +28,12 @@ from manyturn.envs.benchmarks.sotopia.scene import shown
     ],
 )
 def test_a_text_is_the_act_that_it_names_and_speech_otherwise(text, act):
-    assert read(text) == act
+    assert act_of(text) == act
 
 
 @given(st.text(max_size=200) | st.sampled_from(["speak: " + "x" * 5000, "action:\x00\x1b[31m", "leave\u2028leave"]))
 def test_any_text_is_one_act_on_one_line(text):
-    act = read(text)
+    act = act_of(text)
     assert len(act.content) <= LONGEST
     assert len(act.told("Ada").splitlines()) == 1
     assert bool(act.content) == (act.kind in (SPEAK, GESTURE, ACTION))

@@ -37,7 +37,7 @@ def test_they_take_turns_and_the_twentieth_is_the_last(role, data, endpoint):
         _, reward, terminated, truncated, info = env.step(f"speak: This is {turn}.")
         assert (terminated, truncated) == (turn == 9, False)
         assert reward == (0.7 if terminated else 0.0)
-    *partner, judge = endpoint.asked
+    *partner, judge = endpoint.requests
     record = json.loads(judge["messages"][1]["content"].split("What they did: ")[1].split("\n\n")[0])
     assert len(record) == 20 and len(partner) == 10
     assert len({act["who"] for act in record[::2]}) == len({act["who"] for act in record[1::2]}) == 1
@@ -98,7 +98,7 @@ def test_a_judge_that_cannot_be_read_is_asked_again_and_then_an_error_and_never_
     host.reset(host.tasks("train")[0], 1)
     with pytest.raises(EnvError, match=r"JudgeError.*2 attempts") as caught:
         host.step("leave")
-    assert len(endpoint.asked) == 2 + (host.tasks("train")[0].params["role"] == 1)
+    assert len(endpoint.requests) == 2 + (host.tasks("train")[0].params["role"] == 1)
     assert len(str(caught.value)) < 700 and str(caught.value).splitlines()[0].isprintable()
 
 
@@ -108,8 +108,8 @@ def test_a_judge_is_told_what_was_wrong_and_may_put_a_fence_around_its_answer(da
     env = sotopia(data, endpoint, seed=5)
     start(env, 0)
     assert env.step("leave")[1] == 0.0
-    first, second = endpoint.asked
-    assert [one["seed"] for one in endpoint.asked] == [5, 6]
+    first, second = endpoint.requests
+    assert [one["seed"] for one in endpoint.requests] == [5, 6]
     assert "goal.score: Input should be less than or equal to 10" in second["messages"][-1]["content"]
     assert second["messages"][:2] == first["messages"]
 
@@ -123,10 +123,10 @@ def test_what_the_agent_says_stays_inside_the_record(speech, data, endpoint):
     start(env, 0)
     env.step(f"speak: {speech}")
     env.step("leave")
-    content = endpoint.asked[-1]["messages"][1]["content"]
+    content = endpoint.requests[-1]["messages"][1]["content"]
     record = json.loads(content.split("What they did: ", 1)[1].rsplit("\n\nThe character to judge: ", 1)[0])
-    told = " ".join(speech.split()).encode(errors="replace").decode()
-    assert record[0]["content"] == told and len(record) == 3
+    words = " ".join(speech.split()).encode(errors="replace").decode()
+    assert record[0]["content"] == words and len(record) == 3
 
 
 @pytest.mark.parametrize("role", [0, 1])
@@ -140,12 +140,12 @@ def test_each_knows_of_the_other_what_their_relationship_allows(
     changed = [{**scene, "relationship": relationship} for scene in scenes]
     (data / "environment_profiles.jsonl").write_text("\n".join(map(json.dumps, changed)))
     env = sotopia(data, endpoint)
-    told = start(env, role)
+    opening = start(env, role)
     env.step("speak: Hello.")
-    brief = endpoint.asked[-1]["messages"][0]["content"]
+    brief = endpoint.requests[-1]["messages"][0]["content"]
     ids = env.task.id.split("/")[2].split("-")
     goals = ("Sell the jar", "Buy the jar")
-    for text, own in ((told, role), (brief, 1 - role)):
+    for text, own in ((opening, role), (brief, 1 - role)):
         mine, other = ids[own][1], ids[1 - own][1]
         assert f"Owes {mine} coins" in text and goals[own] in text
         assert f"Owes {other} coins" not in text and goals[1 - own] not in text
@@ -200,10 +200,10 @@ def test_a_recording_plays_partner_and_judge_again_without_a_model(data, endpoin
     judge = {"model": "j", "base_url": endpoint.url}
     recorded = Host(NAME, {"data": str(data), "user": endpoint.user(record=file), "judge": judge})
     steps = [played(recorded, place) for place in range(4)]
-    asked = len(endpoint.asked)
+    before = len(endpoint.requests)
     replay = Host(NAME, {"data": str(data), "user": {"kind": "replay", "file": file}})
     assert [played(replay, place) for place in range(4)] == steps
-    assert len(endpoint.asked) == asked
+    assert len(endpoint.requests) == before
     assert replay.user == "replay of model(m), judged by model(j)"
 
 

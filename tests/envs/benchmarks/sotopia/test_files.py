@@ -45,7 +45,7 @@ def test_every_layout_gives_the_same_tasks(layout, data, tmp_path):
 def test_each_pairing_gives_a_task_for_each_role_and_no_scenario_is_in_two_splits(data):
     tasks = tasks_of(data)
     assert sum(map(len, tasks.values())) == 30 * 2 * 2 and all(tasks.values())
-    scenarios = [{task.params["scenario"] for task in found} for found in tasks.values()]
+    scenarios = [{task.params["scenario"] for task in split} for split in tasks.values()]
     assert sum(map(len, scenarios)) == len(set().union(*scenarios)) == 30
     assert {task.params["role"] for task in tasks["train"]} == {0, 1}
 
@@ -53,8 +53,8 @@ def test_each_pairing_gives_a_task_for_each_role_and_no_scenario_is_in_two_split
 def test_the_splits_of_sotopia_pi_are_taken_where_they_are_given(data):
     lists = {"sotopia_env": ["S0", "S1"], "sotopia_hard_env": ["S1"], "SFT-round-1": ["S2"], "dev-round-1": ["S3"]}
     (data / "used_env.json").write_text(json.dumps({**lists, "selftrain-round-2": ["S4"]}))
-    found = {split: {task.id.split("/")[1] for task in tasks} for split, tasks in tasks_of(data).items()}
-    assert found == {"test": {"S0", "S1"}, "train": {"S2", "S4"}, "validation": {"S3"}}
+    scenarios = {split: {task.id.split("/")[1] for task in tasks} for split, tasks in tasks_of(data).items()}
+    assert scenarios == {"test": {"S0", "S1"}, "train": {"S2", "S4"}, "validation": {"S3"}}
     assert {task.id.split("/")[1] for task in tasks_of(data)["test"] if task.tags == ("hard",)} == {"S1"}
 
 
@@ -88,9 +88,9 @@ BROKEN = {
 
 @pytest.mark.parametrize("case", BROKEN)
 def test_a_strange_file_is_named(case, data):
-    name, content, told = BROKEN[case]
+    name, content, message = BROKEN[case]
     (data / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(DataError, match=told) as caught:
+    with pytest.raises(DataError, match=message) as caught:
         tasks_of(data)
     assert "\n" not in str(caught.value)
 

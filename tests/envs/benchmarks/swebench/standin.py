@@ -120,9 +120,9 @@ class Standin:
         try:
             container.put_archive("/", _tar(placed))
             container.start()
-            status, told = container.wait()["StatusCode"], container.logs().decode()
-            assert status == 0, told
-            self.base = told.partition("base=")[2].split()[0]
+            status, log = container.wait()["StatusCode"], container.logs().decode()
+            assert status == 0, log
+            self.base = log.partition("base=")[2].split()[0]
             container.commit(*name.split(":"), changes=f"LABEL {_LABEL}={name}")
         finally:
             container.remove(force=True)

@@ -1,4 +1,4 @@
-"""What the environment promises before a container is started."""
+"""Promises of the environment before a container is started."""
 
 import json
 
@@ -20,8 +20,10 @@ ROW = {
 
 
 def rows(path, **columns):
-    found = [{**ROW, "instance_id": f"a__b-{n}", "problem_statement": f"It breaks, {n}.", **columns} for n in range(60)]
-    path.write_text(json.dumps(found))
+    records = [
+        {**ROW, "instance_id": f"a__b-{n}", "problem_statement": f"It breaks, {n}.", **columns} for n in range(60)
+    ]
+    path.write_text(json.dumps(records))
     return str(path)
 
 
@@ -65,5 +67,5 @@ def test_no_more_episodes_are_open_than_the_engines_memory_holds(engine, tmp_pat
     file = rows(tmp_path / "a.json")
     small = {"workspace_mb": 64, "scratch_mb": 64}
     limits = [small | {"memory_mb": mb} for mb in (4096, 512)]
-    few, many = (SWEBench(rows=file, engine={"limits": found}).side_by_side for found in limits)
+    few, many = (SWEBench(rows=file, engine={"limits": limit}).side_by_side for limit in limits)
     assert 1 <= few < many and many * 512 <= examined().memory >> 21

@@ -144,7 +144,7 @@ def test_tests_that_do_not_begin_are_an_error_and_no_reward(standin, play):
 
 
 def test_a_patch_that_keeps_the_tests_from_their_beginning_is_a_failure(standin, play):
-    """What prepares the tests, such as an installation, may run the patch's code, which can end what runs it."""
+    """An installation before the tests may run the patch's code, which can end the process that runs it."""
     script = (
         f"cd /testbed\npython3 -c 'import sums'\n: '{START}'\npython3 -m pytest -rA tests/test_sums.py\n: '{END}'\n"
     )
@@ -247,8 +247,8 @@ def test_r2e_gym_is_graded_by_tests_that_the_agent_never_saw(engine, tmp_path):
     env = SWEBench(rows=str(tmp_path / "rows.json"), image=made.name, engine=SMALL)
     try:
         env.reset(seed=0)
-        found = bash(env, f"grep -raclF {SECRET} /workspace /.testbed.tar /[!.lpsuw]*/ 2>/dev/null || echo none")
-        assert found.startswith("none")
+        files = bash(env, f"grep -raclF {SECRET} /workspace /.testbed.tar /[!.lpsuw]*/ 2>/dev/null || echo none")
+        assert files.startswith("none")
         assert "run_tests.sh" not in bash(env, "ls -a . /")
         bash(env, "echo '# nothing' >> sums.py")
         assert submit(env)[0] == 0.0

@@ -1,4 +1,4 @@
-"""What is run, and which changes count, without an engine."""
+"""The script of the tests, and the changes that count, without an engine."""
 
 from dataclasses import replace
 

@@ -75,17 +75,17 @@ elif counted() > 5000:
 
 
 def test_nothing_that_has_seen_the_hidden_tests_speaks_to_the_challenge(grader: tuple[DockerSandbox, Row]) -> None:
-    found = graded(grader, LEAVES_WORD + MENDED)
-    assert found.right and found.measures == {"official": 1, "challenged": 1, "tampered": 0, "reached": 1}
+    judgement = graded(grader, LEAVES_WORD + MENDED)
+    assert judgement.right and judgement.measures == {"official": 1, "challenged": 1, "tampered": 0, "reached": 1}
 
 
 def test_a_patch_that_does_not_apply_is_wrong_and_no_error(grader: tuple[DockerSandbox, Row]) -> None:
     sandbox, row = grader
     sandbox.restore(Snapshot(*pack([])))
-    found = judged(
+    judgement = judged(
         sandbox, row, "diff --git a/sums.py b/sums.py\n--- a/sums.py\n+++ b/sums.py\n@@ -1 +1 @@\n-x\n+y\n", 0
     )
-    assert not found.right and found.measures == {"official": 0, "challenged": 0, "tampered": 0}
+    assert not judgement.right and judgement.measures == {"official": 0, "challenged": 0, "tampered": 0}
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What counts as mended; the harness decides, and here nothing else may come out."""
+"""No grade may differ from that of the harness."""
 
 import json
 from types import SimpleNamespace

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from manyturn.envs.benchmarks.swebench.image_names import image_of, swebench_image
+from manyturn.envs.benchmarks.swebench.env import image_of, swebench_image
 from manyturn.envs.benchmarks.swebench.rows import R2EGYM, REBENCH, SWEBENCH, SWEGYM, SWESMITH, DataError, Row
 
 

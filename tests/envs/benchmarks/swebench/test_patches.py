@@ -1,4 +1,4 @@
-"""What an agent has done is told as a patch that the harness can apply, whatever else it did to its repository."""
+"""An agent's work becomes a patch that the harness can apply, whatever else it did to its repository."""
 
 import pytest
 from standin import GOLD

@@ -2,12 +2,10 @@
 
 import json
 
-import pytest
-from needs import peer
-
-pytest.importorskip("pyarrow")
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
+from needs import peer
 
 from manyturn.envs.benchmarks.swebench.predictions import PATCH_MARK, main, write_predictions
 from manyturn.envs.benchmarks.swebench.rows import DataError
@@ -35,8 +33,8 @@ ROWS = (
 def test_one_line_an_instance_with_the_patch_to_the_byte(tmp_path):
     out = tmp_path / "predictions.jsonl"
     assert write_predictions(evaluation(tmp_path, *ROWS), out, "me") == (1, 2, 1)
-    found = [json.loads(line) for line in out.read_text().splitlines()]
-    assert found == [
+    predictions = [json.loads(line) for line in out.read_text().splitlines()]
+    assert predictions == [
         {"instance_id": "a__b-1", "model_name_or_path": "me", "model_patch": PATCH},
         {"instance_id": "a__b-2", "model_name_or_path": "me", "model_patch": ""},
         {"instance_id": "a__b-3", "model_name_or_path": "me", "model_patch": ""},
@@ -56,8 +54,8 @@ def test_the_harness_can_read_the_file(tmp_path):
     theirs = peer("swebench.harness.utils")
     out = tmp_path / "predictions.jsonl"
     write_predictions(evaluation(tmp_path, *ROWS), out, "me")
-    found = theirs.get_predictions_from_file(str(out), "", "")
-    assert (found[0]["instance_id"], found[0]["model_patch"]) == ("a__b-1", PATCH)
+    predictions = theirs.get_predictions_from_file(str(out), "", "")
+    assert (predictions[0]["instance_id"], predictions[0]["model_patch"]) == ("a__b-1", PATCH)
 
 
 def test_what_is_no_evaluation_is_one_line(tmp_path, monkeypatch):

@@ -72,7 +72,7 @@ def test_what_a_row_says_is_kept_under_one_name():
 
 
 def test_json_json_lines_and_parquet_give_the_same_rows(tmp_path):
-    pa = pytest.importorskip("pyarrow")
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     both = [ROW, {**ROW, "instance_id": "astropy__astropy-2"}]
@@ -84,7 +84,7 @@ def test_json_json_lines_and_parquet_give_the_same_rows(tmp_path):
 
 
 def test_lists_and_structures_of_parquet_are_read(tmp_path):
-    pa = pytest.importorskip("pyarrow")
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     pq.write_table(pa.Table.from_pylist([REBENCH]), tmp_path / "a.parquet")

@@ -165,9 +165,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _v2_telecom(folder / "v2" / "telecom")
     from manyturn.envs.benchmarks.tau.v1.retail import TOOLS
 
-    schemas = [
-        {"type": "function", "function": {"name": one.__name__, "description": "", "parameters": {}}} for one in TOOLS
-    ]
+    schemas = [{"type": "function", "function": {"name": name, "description": "", "parameters": {}}} for name in TOOLS]
     (folder / "v1" / "retail" / "tools_schema.json").write_text(json.dumps(schemas))
     return folder
 
@@ -178,28 +176,28 @@ class Endpoint:
 
     Attributes:
         says: what it says next; taken from the front.
-        asked: the requests that it got.
+        requests: that it got, oldest first.
     """
 
     url: str
     says: list[Any]
-    asked: list[dict[str, Any]]
+    requests: list[dict[str, Any]]
 
 
-def _message(said: Any) -> dict[str, Any]:
-    if isinstance(said, str):
-        return {"role": "assistant", "content": said}
-    function = {"name": said[0], "arguments": json.dumps(said[1])}
+def _message(reply: Any) -> dict[str, Any]:
+    if isinstance(reply, str):
+        return {"role": "assistant", "content": reply}
+    function = {"name": reply[0], "arguments": json.dumps(reply[1])}
     return {"role": "assistant", "content": None, "tool_calls": [{"type": "function", "function": function}]}
 
 
 @pytest.fixture
 def endpoint(serve: Callable[[Callable[[dict[str, Any]], bytes]], str]) -> Endpoint:
     says: list[Any] = []
-    asked: list[dict[str, Any]] = []
+    requests: list[dict[str, Any]] = []
 
     def reply(request: dict[str, Any]) -> bytes:
-        asked.append(request)
+        requests.append(request)
         return json.dumps({"choices": [{"message": _message(says.pop(0)), "finish_reason": "stop"}]}).encode()
 
-    return Endpoint(serve(reply), says, asked)
+    return Endpoint(serve(reply), says, requests)

@@ -32,7 +32,7 @@ def test_the_opening_says_the_wish_without_ids() -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "told"),
+    ("question", "fact"),
     [
         ("What is your e-mail address?", "ada@example.com"),
         ("Could you provide the order number?", "#W1000001"),
@@ -40,8 +40,8 @@ def test_the_opening_says_the_wish_without_ids() -> None:
         ("What is your zip code?", "11111"),
     ],
 )
-def test_it_tells_what_it_is_asked_for(question: str, told: str) -> None:
-    assert told in customer().hear(question).utterance
+def test_it_tells_what_it_is_asked_for(question: str, fact: str) -> None:
+    assert fact in customer().hear(question).utterance
 
 
 def test_it_agrees_to_its_own_order_and_corrects_another_once() -> None:

@@ -15,10 +15,10 @@ from needs_files import NO_GOLDEN
 
 from manyturn.envs.benchmarks.tau.customer import CustomerOptions
 from manyturn.envs.benchmarks.tau.env2 import MOST_ERRORS, Tau2Bench
-from manyturn.envs.benchmarks.tau.v2.desk import WRITES
 from manyturn.envs.benchmarks.tau.v2.model_customer import MARKS
 from manyturn.envs.benchmarks.tau.v2.phone import TOOLS, TelecomUserTools
 from manyturn.envs.benchmarks.tau.v2.phone_customer import PhoneCustomer
+from manyturn.envs.benchmarks.tau.v2.telecom import TelecomTools
 from manyturn.envs.contract.task import Task
 from manyturn.envs.hosting.host import EnvError, Host
 from manyturn.envs.tools.calls import call_text, is_call, read_calls
@@ -217,10 +217,10 @@ def test_a_model_customer_uses_its_phone_speaks_and_leaves(small: Path, endpoint
     assert (text, terminated, info["user_rounds"]) == ("I switched it off.", False, 2)
     text, reward, terminated, _, info = env.step("Does it work?")
     assert (text, reward, terminated) == ("It works.", 1.0, True) and info["parts"] == {"assertions": 1.0}
-    assert [one["function"]["name"] for one in endpoint.asked[0]["tools"]] == list(TOOLS)
-    roles = [message["role"] for message in endpoint.asked[-1]["messages"]]
+    assert [one["function"]["name"] for one in endpoint.requests[0]["tools"]] == list(TOOLS)
+    roles = [message["role"] for message in endpoint.requests[-1]["messages"]]
     assert roles == ["system", "user", "assistant", "user", *["assistant", "tool"] * 2, "assistant", "user"]
-    assert endpoint.asked[-1]["messages"][5]["content"] == "Status Bar: ✈️ Airplane Mode | 🔋 80%"
+    assert endpoint.requests[-1]["messages"][5]["content"] == "Status Bar: ✈️ Airplane Mode | 🔋 80%"
 
 
 def test_a_model_customer_is_told_its_scenario_and_persona_and_nothing_of_the_solution(
@@ -229,9 +229,9 @@ def test_a_model_customer_is_told_its_scenario_and_persona_and_nothing_of_the_so
     endpoint.says += ["Hello."]
     env = telecom(small, model_at(endpoint))
     env.reset(seed=0, options={"task": BILL})
-    system = endpoint.asked[0]["messages"][0]["content"]
-    told = ("You are in a hurry to bill.", "You have no service.", "You are Ada Stone", "you accept", *MARKS)
-    assert all(text in system for text in told)
+    system = endpoint.requests[0]["messages"][0]["content"]
+    texts = ("You are in a hurry to bill.", "You have no service.", "You are Ada Stone", "you accept", *MARKS)
+    assert all(text in system for text in texts)
     assert not any(text in system for text in (*TOOLS, "B9", "L1", "C1"))
 
 
@@ -245,7 +245,7 @@ def test_a_checkouts_guidelines_are_told_and_named(small: Path, tmp_path: Path, 
     endpoint.says += ["Hello."]
     env = telecom(tmp_path, model_at(endpoint))
     assert env.reset(seed=0, options={"task": BILL})[1]["user"] == "model(m), official guidelines"
-    system = endpoint.asked[0]["messages"][0]["content"]
+    system = endpoint.requests[0]["messages"][0]["content"]
     assert system.startswith("Play the customer.\n\n<scenario>\nPersona:\n\tYou are in a hurry to bill.\nInstructions:")
     assert "\n\tReason for call:\n\t\tYou have no service.\n\tKnown info:\n" in system and "Unknown" not in system
 
@@ -271,11 +271,11 @@ def test_a_customer_that_leaves_before_the_agent_speaks_is_an_error(small: Path,
 
 def played(env: Tau2Bench, task: str, actions: Sequence[str] | None = None) -> tuple[list[tuple], list[str]]:
     env.reset(seed=3, options={"task": task})
-    steps, said = [], []
+    steps, played_actions = [], []
     while not steps or not (steps[-1][2] or steps[-1][3]):
-        said.append(actions[len(said)] if actions else env.expert())
-        steps.append(env.step(said[-1]))
-    return steps, said
+        played_actions.append(actions[len(played_actions)] if actions else env.expert())
+        steps.append(env.step(played_actions[-1]))
+    return steps, played_actions
 
 
 def unnamed(steps: list[tuple]) -> list[tuple]:
@@ -288,19 +288,19 @@ def test_a_recorded_dialogue_plays_again_with_the_customers_calls(small: Path, t
     endpoint.says += [("toggle_airplane_mode", {}), "Off.", ("reboot_device", {}), "It works. ###STOP###"]
     for name, (task, user) in users.items():
         file = str(tmp_path / f"{name}.jsonl")
-        recorded, said = played(telecom(small, {**user, "record": file}), task)
+        recorded, played_actions = played(telecom(small, {**user, "record": file}), task)
         assert recorded[-1][1] == 1.0
         replay = telecom(small, {"kind": "replay", "file": file})
-        replayed, _ = played(replay, task, said)
+        replayed, _ = played(replay, task, played_actions)
         assert unnamed(replayed) == unnamed(recorded) and replayed[-1][4]["user"] == f"replay of {name}"
         replay.reset(seed=3, options={"task": task})
-        spoken = next(number for number, action in enumerate(said) if not is_call(action))
-        for action in said[:spoken]:
+        spoken = next(number for number, action in enumerate(played_actions) if not is_call(action))
+        for action in played_actions[:spoken]:
             replay.step(action)
         replay._desk.phone.toggle_airplane_mode()
         replay._desk.phone.surround(payment_request=None)
         with pytest.raises(UserError, match=r"tools' answers differ.*record again"):
-            replay.step(said[spoken])
+            replay.step(played_actions[spoken])
 
 
 def test_a_dialogue_continues_from_a_snapshot_elsewhere(small: Path) -> None:
@@ -328,7 +328,7 @@ READS = "check_status_bar"
 
 def customer(patience: int = 8, **scenario: str) -> PhoneCustomer:
     tools = [tool_of(getattr(TelecomUserTools, name)).schema for name in TOOLS]
-    made = PhoneCustomer(CustomerOptions(patience=patience), tools, WRITES["telecom"] | TelecomUserTools.WRITES)
+    made = PhoneCustomer(CustomerOptions(patience=patience), tools, TelecomTools.WRITES | TelecomUserTools.WRITES)
     made.begin(Task("test/telecom/x", "test", {"scenario": {**SCENARIO, **scenario}}), np.random.default_rng(0))
     return made
 
@@ -366,7 +366,7 @@ def test_it_reads_arguments_by_name_and_by_place(text: str, call: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "told", "kept"),
+    ("question", "fact", "secret"),
     [
         ("May I have your phone number?", "phone number 555", "France"),
         ("Where are you?", "abroad in France", "555"),
@@ -374,11 +374,11 @@ def test_it_reads_arguments_by_name_and_by_place(text: str, call: str) -> None:
         ("Shall I go ahead?", "Yes, please go ahead.", "555"),
     ],
 )
-def test_asked_it_tells_what_it_knows_and_no_more(question: str, told: str, kept: str) -> None:
+def test_asked_it_tells_what_it_knows_and_no_more(question: str, fact: str, secret: str) -> None:
     made = customer()
     made.hear(question)
     utterance = made.see(["Status Bar: 📵 No Signal"]).utterance
-    assert told in utterance and kept not in utterance
+    assert fact in utterance and secret not in utterance
 
 
 @pytest.mark.parametrize(

@@ -120,9 +120,9 @@ def test_no_call_breaks_the_desk(small, data) -> None:
     env.reset(seed=0)
     for _ in range(3):
         schema = data.draw(st.sampled_from(env.tools))["function"]
-        known = ["#W1000001", "ada_stone_1234", "C1", "L1", "B9", "9000000001", ["9000000001"], "gift_card_11111"]
+        ids = ["#W1000001", "ada_stone_1234", "C1", "L1", "B9", "9000000001", ["9000000001"], "gift_card_11111"]
         names = data.draw(st.sampled_from(_names(schema["name"])))
-        arguments = {name: data.draw(json_values | st.sampled_from(known)) for name in names}
+        arguments = {name: data.draw(json_values | st.sampled_from(ids)) for name in names}
         text, _, terminated, *_ = env.step(call_text(schema["name"], **arguments))
         assert isinstance(text, str)
         json.dumps(env._desk.save())
@@ -131,14 +131,14 @@ def test_no_call_breaks_the_desk(small, data) -> None:
 
 
 def _names(tool: str) -> list[list[str]]:
-    from manyturn.envs.benchmarks.tau.v1 import retail as shop
+    from manyturn.envs.benchmarks.tau.v1.retail import RetailTools
     from manyturn.envs.benchmarks.tau.v2.phone import TelecomUserTools
     from manyturn.envs.benchmarks.tau.v2.telecom import TelecomTools
 
-    owners = [shop, TelecomUserTools, TelecomTools]
+    owners = [RetailTools, TelecomUserTools, TelecomTools]
     functions = [getattr(owner, tool) for owner in owners if hasattr(owner, tool)]
-    found = [list(one.__code__.co_varnames[1 : one.__code__.co_argcount]) for one in functions] or [[]]
-    return [*found, [], ["surprise"], *([one] for one in ("self", "data", "function", "name", "by"))]
+    parameters = [list(one.__code__.co_varnames[1 : one.__code__.co_argcount]) for one in functions] or [[]]
+    return [*parameters, [], ["surprise"], *([one] for one in ("self", "data", "function", "name", "by"))]
 
 
 @pytest.mark.parametrize("make", [retail, telecom])
@@ -162,8 +162,8 @@ def test_a_recorded_customer_by_rules_plays_again(small, tmp_path: Path) -> None
     first = [played(retail(small, user=user), f"test/retail/{number}") for number in range(3)]
     replayed = retail(small, user={"kind": "replay", "file": file})
     for number, (reward, info) in enumerate(first):
-        again, told = played(replayed, f"test/retail/{number}")
-        assert (again, told["turn"], told["user"]) == (reward, info["turn"], "replay of agenda")
+        again, last = played(replayed, f"test/retail/{number}")
+        assert (again, last["turn"], last["user"]) == (reward, info["turn"], "replay of agenda")
 
 
 def test_solo_mode_has_calls_alone_and_ends_when_done(small) -> None:
@@ -237,7 +237,7 @@ def test_a_model_customer_is_told_its_task_and_nothing_of_the_reference_solution
     model = {"kind": "model", "model": "any", "base_url": "http://127.0.0.1:9"}
     for env in (TauBench("test", official, user=model), Tau2Bench("test", official, "airline", user=model)):
         env.user.begin = lambda task, rng: ""
-        env.user.hear = lambda *told: heard.append(told) or Heard("Go on.")
+        env.user.hear = lambda *arguments: heard.append(arguments) or Heard("Go on.")
         task = env.tasks("test")[0]
         env.reset(seed=0, options={"task": task.id})
         env.step("Hello!")

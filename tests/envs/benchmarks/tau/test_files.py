@@ -34,8 +34,8 @@ def checkout(folder: Path, small: Path) -> Path:
     (domain / "tools").mkdir()
     for name in ("orders", "products", "users"):
         (domain / "data" / f"{name}.json").write_bytes((small / "v1" / "retail" / f"{name}.json").read_bytes())
-    for one in TOOLS:
-        (domain / "tools" / f"{one.__name__}.py").write_text(TOOL.replace("NAME", repr(one.__name__)))
+    for name in TOOLS:
+        (domain / "tools" / f"{name}.py").write_text(TOOL.replace("NAME", repr(name)))
     for split in ("train", "dev", "test"):
         (domain / f"tasks_{split}.py").write_text(TASKS)
     (domain / "wiki.md").write_text("Be kind.")

@@ -9,7 +9,7 @@ from needs import absent
 from needs_files import NO_GOLDEN
 
 from manyturn.envs.benchmarks.tau.desk import answer
-from manyturn.envs.benchmarks.tau.service import Asked, Deeds
+from manyturn.envs.benchmarks.tau.service import AgentCall, Deeds
 from manyturn.envs.benchmarks.tau.v1 import service as v1
 from manyturn.envs.benchmarks.tau.v2 import service as v2
 
@@ -77,8 +77,8 @@ def test_no_answer_database_or_assertion_differs_from_tau2_bench(domain: str, of
         desk = service.open(task)
         assert hashes(desk) == (one["initial_db_hash"], one["initial_user_db_hash"]), task.id
         for act in one["actions"]:
-            found = answer(desk, act["name"], act["arguments"], act["requestor"])
-            assert hashed(found) == act["result_sha256"], (task.id, act["name"], found)
+            text = answer(desk, act["name"], act["arguments"], act["requestor"])
+            assert hashed(text) == act["result_sha256"], (task.id, act["name"], text)
         assert hashes(desk) == (one["final_db_hash"], one["final_user_db_hash"]), task.id
         for assertion in one["assertions"]:
             assert desk.holds(assertion) == assertion["met_after_gold"], (task.id, assertion["func_name"])
@@ -99,11 +99,11 @@ def test_touched_records_tell_the_same_as_the_whole_digest(version: Any, domain:
 def outcome(service: Any, task: Any, solve: bool) -> bool:
     desk, called = service.open(task), []
     for call in task.params["gold"] if solve else ():
-        called.append(Asked(call["name"], call["arguments"]))
+        called.append(AgentCall(call["name"], call["arguments"]))
         if call["name"] not in service.left_out:
             answer(desk, call["name"], call["arguments"], call["by"])
-    said = task.params["say"] if solve else []
-    return all(service.parts(desk, task, Deeds(said, called)).values())
+    texts = task.params["say"] if solve else []
+    return all(service.parts(desk, task, Deeds(texts, called)).values())
 
 
 FLOORS: Mapping[tuple[Any, str], Mapping[str, int]] = {

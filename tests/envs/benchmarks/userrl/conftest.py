@@ -35,11 +35,11 @@ class Endpoint:
     """A model behind an OpenAI-compatible endpoint.
 
     ``answer`` makes its replies: values become JSON, texts stay as they are, bytes are sent as the whole answer.
-    ``asked`` keeps the requests.
+    ``requests`` has all that came.
     """
 
     def __init__(self) -> None:
-        self.asked: list[dict[str, Any]] = []
+        self.requests: list[dict[str, Any]] = []
         self.answer: Callable[[dict[str, Any]], Any] = self.any_answer
         self.url = ""
 
@@ -50,11 +50,11 @@ class Endpoint:
         return filled(schema, Draws("form", request["messages"]), schema)
 
     def reply(self, request: dict[str, Any]) -> bytes:
-        self.asked.append(request)
-        found = self.answer(request)
-        if isinstance(found, bytes):
-            return found
-        text = found if isinstance(found, str) else json.dumps(found)
+        self.requests.append(request)
+        content = self.answer(request)
+        if isinstance(content, bytes):
+            return content
+        text = content if isinstance(content, str) else json.dumps(content)
         return json.dumps({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}).encode()
 
     def says(self, *answers: Any) -> None:
@@ -116,7 +116,8 @@ _ROWS: Mapping[str, Callable[[int], dict[str, Any]]] = {
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     """Of 40 problems the first 36 are the official train split."""
-    pa = pytest.importorskip("pyarrow")
+    import pyarrow as pa
+
     pq = pytest.importorskip("pyarrow.parquet")
     root = tmp_path / "UserRL"
     for name, records in _records().items():

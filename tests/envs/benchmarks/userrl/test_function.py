@@ -30,8 +30,8 @@ def test_trying_shows_values_but_never_that_of_the_test_case():
     env = begun()
     case, value = env.task.params["case"], env.task.params["value"]
     tried = [number + 1 for number in case]
-    said = env.step("[action] " + " ".join(map(str, tried)))[0]
-    assert float(said.split("-> ")[1]) == pytest.approx(Rule(env.task.params["rule"])(tried), abs=1e-4)
+    observation = env.step("[action] " + " ".join(map(str, tried)))[0]
+    assert float(observation.split("-> ")[1]) == pytest.approx(Rule(env.task.params["rule"])(tried), abs=1e-4)
     assert "->" not in env.step("[action] " + ", ".join(f"{number:g}" for number in case))[0]
     assert env.step("[search] test")[0] == "Test case: " + ", ".join(f"{number:g}" for number in case)
     assert env.step(f"[answer] {value + 1}")[:3] == ("That is wrong.", 0.0, False)
@@ -66,7 +66,7 @@ def test_made_rules_of_two_splits_are_different_functions():
     env = Function()
     keys = {split: {Rule(env.tasks(split)[n].params["rule"]).key for n in range(150)} for split in env.splits}
     assert keys["train"].isdisjoint(keys["test"]) and keys["train"].isdisjoint(keys["validation"])
-    assert all(len(found) > 100 for found in keys.values())
+    assert all(len(rules) > 100 for rules in keys.values())
 
 
 def test_the_official_problems_are_played_with_their_splits(data):

@@ -60,13 +60,13 @@ def test_turtle_pays_what_a_story_exceeds_the_best_so_far(data, endpoint):
     env = begun("Turtle", data, endpoint)
     endpoint.says(covers("partly", "no"), covers("no", "fully"), covers("no", "no"), covers("fully", "no"),
                   covers("fully", "fully"))  # fmt: skip
-    said = [env.step("[answer] There was no hen.") for _ in range(5)]
-    parts = [step[4]["reward_parts"] for step in said]
+    steps = [env.step("[answer] There was no hen.") for _ in range(5)]
+    parts = [step[4]["reward_parts"] for step in steps]
     gains = [0.35, 0.0, 0.0, 0.35, 0.3]
     assert [sum(one.values()) for one in parts] == pytest.approx(gains)
     assert [list(one) for one in parts] == [["gain"], [], [], ["gain"], ["outcome"]]
-    assert [step[2] for step in said] == [False] * 4 + [True]
-    assert "No hen." in said[1][0] and "Chocolate." not in said[1][0]
+    assert [step[2] for step in steps] == [False] * 4 + [True]
+    assert "No hen." in steps[1][0] and "Chocolate." not in steps[1][0]
 
 
 def test_a_truncated_story_keeps_what_it_was_paid(data, endpoint):
@@ -90,8 +90,8 @@ def test_persuade_pays_each_step_towards_disagreement(data, endpoint):
     assert [step[1] * 6 for step in steps] == pytest.approx([1, 2, 0, 3, 0, 3])
     assert [step[4]["stance"] for step in steps] == list(stances)
     assert "outcome" in steps[-1][4]["reward_parts"] and steps[-1][4]["success"]
-    assert "Your stance now: " + stances[-2] in endpoint.asked[-1]["messages"][0]["content"]
-    assert len(json.loads(endpoint.asked[-1]["messages"][1]["content"])["so far"]) == 5
+    assert "Your stance now: " + stances[-2] in endpoint.requests[-1]["messages"][0]["content"]
+    assert len(json.loads(endpoint.requests[-1]["messages"][1]["content"])["so far"]) == 5
 
 
 def asks(*details: int, wishes: bool = True) -> dict[str, Any]:
@@ -102,15 +102,15 @@ def test_intention_pays_by_importance_and_for_focus(data, endpoint):
     env = begun("Intention", data, endpoint)
     endpoint.says(answer("Hm."), asks(0, wishes=False), answer("Cheap."), asks(1), answer("Hm."), asks(),
                   answer("Sweet and big."), asks(1, 0, 0))  # fmt: skip
-    found = paid(env, *["[action] What do you like?"] * 4)
-    assert found == [({}, False), ({"gain": 1.0}, False), ({}, False), ({"outcome": pytest.approx(0.5)}, True)]
+    rewards = paid(env, *["[action] What do you like?"] * 4)
+    assert rewards == [({}, False), ({"gain": 1.0}, False), ({}, False), ({"outcome": pytest.approx(0.5)}, True)]
     assert env.progress() == 1.0
 
 
 def test_intention_hides_the_details_from_the_one_who_answers(data, endpoint):
     env = begun("Intention", data, endpoint)
     env.step("[action] What do you like?")
-    replying, examining = (request["messages"][0]["content"] for request in endpoint.asked)
+    replying, examining = (request["messages"][0]["content"] for request in endpoint.requests)
     assert "Taste" in examining and "Taste" not in replying
     assert "find me meal" in replying.lower()
 
@@ -122,7 +122,7 @@ def test_intention_hides_the_details_from_the_one_who_answers(data, endpoint):
 def test_what_is_hidden_is_not_told_at_the_beginning(gym, data, endpoint):
     env = begun(gym, data, endpoint)
     assert HIDDEN[gym] not in env.observation + env.instructions and env.observation
-    assert not endpoint.asked
+    assert not endpoint.requests
 
 
 @pytest.mark.parametrize("gym", GYMS)
@@ -131,7 +131,7 @@ def test_what_is_hidden_is_not_told_at_the_beginning(gym, data, endpoint):
 )
 def test_what_is_no_action_is_invalid_and_nobody_is_asked(gym, action, data, endpoint):
     _, reward, terminated, _, info = begun(gym, data, endpoint).step(action)
-    assert (reward, terminated, info["understood"]) == (0.0, False, False) and not endpoint.asked
+    assert (reward, terminated, info["understood"]) == (0.0, False, False) and not endpoint.requests
 
 
 @pytest.mark.parametrize("gym", GYMS)
@@ -151,7 +151,7 @@ def test_a_user_that_cannot_be_read_is_an_error_and_never_a_reward(gym, reply, d
     host.reset(host.tasks("train")[0], 1)
     with pytest.raises(EnvError, match="JudgeError"):
         host.step(f"[{GYMS[gym].choices[-1]}] the moon")
-    assert len(endpoint.asked) in (2, 3)  # one of Intention's two questions may be answered well
+    assert len(endpoint.requests) in (2, 3)  # one of Intention's two questions may be answered well
 
 
 def test_a_judgement_on_the_wrong_number_of_points_is_asked_for_again(data, endpoint):
@@ -166,8 +166,8 @@ def test_a_judgement_on_the_wrong_number_of_points_is_asked_for_again(data, endp
 def test_only_open_details_can_be_covered(data, endpoint):
     env = begun("Intention", data, endpoint)
     endpoint.says(answer("Hm."), asks(1), answer("Hm."), asks(2), asks(1), answer("Hm."), asks(0))
-    found = paid(env, *["[action] And?"] * 3)
-    assert found == [({"gain": 1.0}, False), ({"gain": 0.4}, False), ({"outcome": 0.7}, True)]
+    rewards = paid(env, *["[action] And?"] * 3)
+    assert rewards == [({"gain": 1.0}, False), ({"gain": 0.4}, False), ({"outcome": 0.7}, True)]
 
 
 def played(host: Host, place: int) -> list[Answer]:
@@ -184,10 +184,10 @@ def test_a_recording_plays_again_without_a_model(gym, data, endpoint, tmp_path):
     file = str(tmp_path / "talks.jsonl")
     recorded = Host(name_of(gym), {"data": str(data), "user": endpoint.user(record=file)})
     steps = [played(recorded, place) for place in range(3)]
-    asked = len(endpoint.asked)
+    before = len(endpoint.requests)
     replay = Host(name_of(gym), {"data": str(data), "user": {"kind": "replay", "file": file}})
     assert [played(replay, place) for place in range(3)] == steps
-    assert len(endpoint.asked) == asked and replay.user == "replay of model(m)"
+    assert len(endpoint.requests) == before and replay.user == "replay of model(m)"
 
 
 @pytest.mark.parametrize("gym", GYMS)
@@ -198,7 +198,7 @@ def test_a_restored_episode_goes_on_as_the_other_would_have(gym, data, endpoint)
     one.step(f"{choice} First?")
     two.restore(one.snapshot())
     assert two.step(f"{choice} Second?") == one.step(f"{choice} Second?")
-    assert endpoint.asked[-1] == endpoint.asked[len(endpoint.asked) // 2]
+    assert endpoint.requests[-1] == endpoint.requests[len(endpoint.requests) // 2]
 
 
 @pytest.mark.parametrize("gym", GYMS)

@@ -29,10 +29,10 @@ def test_every_official_problem_is_a_task_and_opens(gym: type[Gym], train: int, 
     env = gym(data=official, user=NOBODY)
     tasks = {split: env.tasks(split) for split in env.splits}
     assert len(tasks["test"]) == test and len(tasks["train"]) + len(tasks["validation"]) == train
-    found = [task for several in tasks.values() for task in several]
-    assert len({task.id.split("/")[1] for task in found}) == train + test
-    assert {task.content for task in tasks["test"]}.isdisjoint(task.content for task in found[: -len(tasks["test"])])
-    for task in found:
+    listed = [task for several in tasks.values() for task in several]
+    assert len({task.id.split("/")[1] for task in listed}) == train + test
+    assert {task.content for task in tasks["test"]}.isdisjoint(task.content for task in listed[: -len(tasks["test"])])
+    for task in listed:
         assert env.reset(seed=0, options={"task": task})[0]
 
 

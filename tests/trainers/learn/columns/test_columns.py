@@ -131,7 +131,7 @@ def test_a_stage_of_ours_takes_a_plugin_s_column(tmp_path, forked):
     (tmp_path / "ask.py").write_text(code)
     taken, refused = forked(tmp_path / "ask.py", env=with_package(site)).stdout.splitlines()
     assert taken == "{'novelty': 'stratified'}"
-    told = "stratified needs the unknown column 'novelt'; did you mean 'novelty'? There are belief, contribution, drift"
+    told = "stratified needs the unknown column 'novelt'; did you mean 'novelty'? There are action, belief"
     assert refused.startswith(told)
 
 

@@ -18,6 +18,8 @@ from manyturn.trainers.record.checkpoint import read_tensors
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.run.loop.loop import train
 
+pytestmark = pytest.mark.versions
+
 CHANCES = f"{Path(__file__).parents[2] / 'chances.py'}:Chances"
 RANK, STEPS, LINEAR = 2, 2, 7 * 2  # of each of two layers: four of attention, three of its gated feed-forward part
 EXPLORATION = {"episodes": 12, "passes": 2, "hidden": 8}

@@ -19,6 +19,8 @@ from manyturn.trainers.learn.learner.learner import Learner
 from manyturn.trainers.learn.passes import forward
 from manyturn.trainers.learn.passes.samples import Sample, at_said, on_said, samples_of
 
+pytestmark = pytest.mark.versions
+
 CRITIC, ESTIMATOR = ValueHeadConfig(lr=0.05), ProgressHeadConfig(lr=0.05)
 EVERYTHING = {
     "name": "clip",

@@ -27,6 +27,8 @@ from manyturn.trainers.record.run_state import State
 from manyturn.trainers.run.setup.run import open_run
 from manyturn.trainers.run.step.step import train_step
 
+pytestmark = pytest.mark.versions
+
 DECAYS: dict[str, Any] = {"weight_decay": 0.1, "minibatch": 2, "epochs": 2}
 SMALL: dict[str, Any] = {
     "env": {"id": "manyturn/Maze-v0", "args": {"max_turns": 3}},

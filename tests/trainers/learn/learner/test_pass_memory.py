@@ -23,6 +23,8 @@ from manyturn.trainers.learn.passes.samples import Sample
 from manyturn.trainers.run.loop.loop import train
 from manyturn.trainers.run.setup.run import open_run
 
+pytestmark = pytest.mark.versions
+
 ROWS, LENGTH = 8, 128
 
 
@@ -96,7 +98,7 @@ def test_activations_are_computed_again_where_updates_fit_only_then(monkeypatch:
     room = needs.held + (needs.passing + saving.passing) / 2
     assert check_fits(made(True, micro_tokens=4096), LENGTH, 0.0) is None, "there is memory enough"
     monkeypatch.setattr(engine_memory, "main_memory", lambda: (room, room))
-    one, samples = made(True, micro_tokens=4096), said_all()
+    one, samples = made(True, micro_tokens=4096), said_all()[:2]
     told = check_fits(one, LENGTH, 0.0)
     assert told is not None and "activations are computed again" in told
     assert update_memory(one, LENGTH) == saving, "the policy's and the critic's"

@@ -20,6 +20,8 @@ from manyturn.trainers.record.checkpoint import newest_checkpoint, weights_hash
 from manyturn.trainers.record.run_folder import read_metrics
 from manyturn.trainers.run.loop.loop import train
 
+pytestmark = pytest.mark.versions
+
 CPU = torch.device("cpu")
 
 

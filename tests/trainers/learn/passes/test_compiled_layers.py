@@ -19,9 +19,12 @@ from manyturn.trainers.learn.objective.objective import OBJECTIVES
 from manyturn.trainers.learn.passes.compiled_layers import check_compiles
 from manyturn.trainers.learn.passes.samples import Sample
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("g++") is None and shutil.which("clang++") is None, reason="compiling needs g++ or clang++"
-)
+pytestmark = [
+    pytest.mark.versions,
+    pytest.mark.skipif(
+        shutil.which("g++") is None and shutil.which("clang++") is None, reason="compiling needs g++ or clang++"
+    ),
+]
 LAYERS = 3
 
 
@@ -56,6 +59,7 @@ def apart(ours: torch.Tensor, theirs: torch.Tensor) -> float:
     return float((ours - theirs).norm() / theirs.norm())
 
 
+@pytest.mark.slow
 def test_compiled_layers_compute_the_same_and_are_compiled_a_few_times_for_all_layers_and_lengths():
     counters.clear()
     plain, compiled = made(False), made(True)

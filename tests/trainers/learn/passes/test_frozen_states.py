@@ -28,6 +28,8 @@ from manyturn.trainers.learn.passes.samples import Sample, at_said
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.run.loop.loop import train
 
+pytestmark = pytest.mark.versions
+
 DEEP = 4
 HEADS: dict[str, Sequence[HeadConfig]] = {
     "none": (),

@@ -11,7 +11,7 @@ from manyturn.agents.play.scripted import Scripted
 from manyturn.envs.contract.options import ConfigError
 from manyturn.envs.hosting.seats import open_seats
 from manyturn.recipes import load_recipe
-from manyturn.trainers.credit.advantages.gigpo import anchor_groups
+from manyturn.trainers.credit.groups.situations import anchor_groups
 from manyturn.trainers.play.rollout.rollouts import plan_groups, turn_batch
 from manyturn.trainers.recipe.config import configure
 from manyturn.trainers.run.loop.loop import train

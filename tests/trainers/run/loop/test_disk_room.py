@@ -21,7 +21,13 @@ class Usage(NamedTuple):
 
 
 @pytest.mark.parametrize(
-    "more", [{}, {"lora_rank": 2}, {"value": {"body": "own"}}], ids=["all weights", "adapters", "own critic"]
+    "more",
+    [
+        pytest.param({}, marks=pytest.mark.slow),
+        pytest.param({"lora_rank": 2}, marks=pytest.mark.slow),
+        {"value": {"body": "own"}},
+    ],
+    ids=["all weights", "adapters", "own critic"],
 )
 def test_a_checkpoint_takes_what_was_predicted(more: dict[str, Any], tmp_path: Path) -> None:
     wide = {"model": {"name": "tiny", "width": 128, "layers": 2, "heads": 2, "sample_tasks": 2}}

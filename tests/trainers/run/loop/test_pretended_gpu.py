@@ -17,6 +17,8 @@ from manyturn.trainers.record.run_state import State
 from manyturn.trainers.run.setup.run import open_run
 from manyturn.trainers.run.step.step import train_step
 
+pytestmark = pytest.mark.versions
+
 SMALL: dict[str, Any] = {
     "env": {"id": "manyturn/Maze-v0", "args": {"max_turns": 3}},
     "model": {"name": "tiny", "width": 16, "layers": 1, "heads": 2, "sample_tasks": 2},

@@ -14,6 +14,8 @@ from manyturn.trainers.record.metrics import METRICS
 from manyturn.trainers.record.run_folder import RunFolder, RunFolderError, read_metrics
 from manyturn.trainers.run.loop.loop import train
 
+pytestmark = pytest.mark.versions
+
 
 @pytest.fixture(scope="module")
 def calm(tmp_path_factory):

@@ -17,6 +17,8 @@ from manyturn.trainers.record.run_folder import DiskFull
 from manyturn.trainers.run.loop.loop import train
 from manyturn.trainers.run.setup.run import open_run
 
+pytestmark = pytest.mark.versions
+
 EVERY = {"checkpoint_every": 1, "keep_checkpoints": 9, "evaluation": {"limit": 4}, "steps": 4}
 
 
@@ -48,7 +50,11 @@ def same(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize(
     "more",
-    [{}, {"learner": {"minibatch": 3, "lora_rank": 2}}, {"value": {"body": "own"}, "credit": {"advantage": "gae"}}],
+    [
+        pytest.param({}, marks=pytest.mark.slow),
+        pytest.param({"learner": {"minibatch": 3, "lora_rank": 2}}, marks=pytest.mark.slow),
+        {"value": {"body": "own"}, "credit": {"advantage": "gae"}},
+    ],
     ids=["all weights", "adapters", "own critic"],
 )
 def test_a_step_begins_before_the_checkpoint_is_there_which_is_the_one_of_a_run_that_waits(more, tmp_path, monkeypatch):

@@ -25,6 +25,8 @@ from manyturn.envs.contract.options import ConfigError
 from manyturn.trainers.recipe.config import RunConfig
 from manyturn.trainers.run.loop.loop import train
 
+pytestmark = pytest.mark.versions
+
 PAGE = Path(__file__).parents[4] / "docs" / "many-machines.md"
 
 
@@ -49,7 +51,7 @@ def local(tmp_path_factory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_weights_do_not_depend_on_how_many_hosts_there_are(count, local, tmp_path):
     async def elsewhere():
         async with hosting(count) as urls:
@@ -96,7 +98,7 @@ def test_a_host_answers_at_each_address_of_this_machine_that_it_was_given(tmp_pa
     assert (tmp_path / "run" / "summary.json").is_file()
 
 
-@pytest.mark.parametrize("reached", [0, 2])
+@pytest.mark.parametrize("reached", [pytest.param(0, marks=pytest.mark.slow), 2])
 def test_a_run_whose_only_host_is_gone_for_good_is_resumed_at_another_to_the_same_bits(
     reached, local, tmp_path, forked
 ):

@@ -18,6 +18,8 @@ from two_steps import ROUNDING
 import manyturn
 from manyturn.trainers.record.checkpoint import read_tensors
 
+pytestmark = pytest.mark.versions
+
 SCARCE = Path(__file__).with_name("scarce_ranks.py")
 
 

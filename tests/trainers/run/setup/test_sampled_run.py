@@ -66,7 +66,7 @@ def trained_at(count: int, path: Path, hosts: int = 0, **changes: Any) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("count", "hosts"), [(1, 0), (2, 0), (2, 2)])
+@pytest.mark.parametrize(("count", "hosts"), [(1, 0), pytest.param(2, 0, marks=pytest.mark.slow), (2, 2)])
 def test_weights_do_not_depend_on_how_many_samplers_there_are(count, hosts, local, tmp_path):
     run = trained_at(count, tmp_path / "run", hosts)
     assert learnt(run) == learnt(local) and episode_keys(run) == episode_keys(local)
@@ -111,6 +111,7 @@ def test_a_sampler_that_is_killed_in_the_middle_of_a_step_costs_no_episode(local
     assert missing_and_double(episode_keys(run), episode_keys(local)) == (0, 0) and not left_behind(run)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_leaves_its_samplers_free_and_goes_on_to_the_same_weights(local, tmp_path):
     run = tmp_path / "run"
     with sampler_processes(1) as [one]:

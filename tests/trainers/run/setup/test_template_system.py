@@ -9,7 +9,7 @@ from chat_model import CHATML, save_chat_model
 
 from manyturn.agents.play.agent import AgentConfig
 from manyturn.agents.play.endpoint.options import EndpointSampling
-from manyturn.agents.play.openai_policy import OpenAIPolicy
+from manyturn.agents.play.endpoint.policy import OpenAIPolicy
 from manyturn.api.named_policy import find_policy
 from manyturn.envs.contract.options import ConfigError
 from manyturn.trainers.recipe.config import RunConfig, parse_config

@@ -2,8 +2,12 @@
 
 import asyncio
 
+import pytest
+
 from manyturn.trainers.recipe.config import parse_config
 from manyturn.trainers.run.loop.loop import train
+
+pytestmark = pytest.mark.versions
 
 FOREIGN = '''
 import gymnasium

@@ -32,6 +32,8 @@ from manyturn.trainers.learn.objective.objective import OBJECTIVES
 from manyturn.trainers.learn.passes import token_scores, vocabulary_blocks
 from manyturn.trainers.learn.passes.samples import Sample, at_said
 
+pytestmark = pytest.mark.versions
+
 HEADS: dict[str, Sequence[HeadConfig]] = {
     "none": (),
     "critic": (ValueHeadConfig(into_policy=0.5, hidden=4),),

@@ -1,0 +1,152 @@
+"""A policy behind any endpoint that speaks the OpenAI chat completions protocol, for evaluation.
+
+Messages go out and text or tool calls come back, so there is no token ledger and nothing can be learnt from the
+episodes.
+"""
+
+import os
+from collections.abc import Sequence
+
+from manyturn.agents.play.agent import AgentConfig
+from manyturn.agents.play.endpoint.client import Client
+from manyturn.agents.play.endpoint.completion import Completion
+from manyturn.agents.play.endpoint.conversation import Conversation, Message
+from manyturn.agents.play.endpoint.options import Endpoint, EndpointSampling
+from manyturn.agents.play.endpoint.retries import Asking, EndpointError
+from manyturn.agents.play.endpoint.tool_calls import action_of
+from manyturn.agents.play.episode import Act, ContextFull
+from manyturn.agents.text.context import CONTEXTS
+from manyturn.agents.text.template import well_formed
+from manyturn.agents.tokens.episode_key import EpisodeKey
+from manyturn.agents.tokens.ledger import Ledger
+from manyturn.envs.contract.keys import generator
+from manyturn.envs.hosting.host import Answer
+from manyturn.envs.hosting.seats import Seat
+from manyturn.envs.tools.told import taken_out
+from manyturn.envs.tools.tool import Schema
+
+
+class OpenAIPolicy:
+    """Plays by asking an endpoint.
+
+    Args:
+        model: the model's name at the endpoint.
+        config: system text, views, reply format and context.
+        sampling: how replies are drawn; the seed sent is derived from the episode's key.
+        endpoint: where it is and how patient to be.
+
+    Attributes:
+        asking: the endpoint; it counts what was spent.
+
+    Raises:
+        ValueError: no address is known, address or key cannot be right, or an option is not an endpoint's.
+    """
+
+    def __init__(self, model: str, config: AgentConfig, sampling: EndpointSampling, endpoint: Endpoint | None = None):
+        if config.template_system != "keep":
+            raise ValueError(
+                "agent.template_system has no effect: an endpoint's server renders the template; give --agent.system, "
+                "which takes the place of the template's own text"
+            )
+        if config.only_admissible:
+            raise ValueError(
+                "agent.only_admissible limits replies token by token, which an endpoint does not let us: leave it out; "
+                "--agent.show-admissible true lists the commands instead"
+            )
+        self.name, self.model, self.config, self.sampling = f"openai:{model}", model, config, sampling
+        self.format, self.context = config.reply_format, CONTEXTS.apply(config.context)
+        self.endpoint = endpoint or Endpoint()
+        base = self.endpoint.base_url or os.environ.get("OPENAI_BASE_URL", "")
+        client = Client(self.endpoint, base, os.environ.get("OPENAI_API_KEY", "").strip())
+        self.asking, self.where = Asking(client, self.endpoint), client.where
+        self._length_name = self.endpoint.length_name(client.url.host)
+
+    @property
+    def concurrency(self) -> int:
+        """Episodes that can wait for a reply at the same time."""
+        return self.endpoint.concurrency
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Values that no file may hold."""
+        return self.asking.client.secrets
+
+    def player(self, key: EpisodeKey, instructions: str) -> "OpenAIPlayer":
+        """Begin an episode.
+
+        Raises:
+            EndpointError: the format sends tools, and the environment has none.
+        """
+        rules, tools = taken_out(instructions) if self.format.by_request else (instructions, ())
+        if self.format.by_request and not tools:
+            raise EndpointError(
+                f"agent.format = {self.config.format.name} sends the environment's tools, and its instructions name "
+                "none: use --agent.format tagged, or name them with manyturn.envs.tools.told"
+            )
+        return OpenAIPlayer(self, key, self.config.system_text(rules), tools)
+
+    async def complete(
+        self, messages: list[Message], key: EpisodeKey, turn: int, tools: Sequence[Schema] = ()
+    ) -> Completion:
+        """The endpoint's reply.
+
+        Args:
+            messages: the conversation.
+            tools: that the model may call.
+
+        Raises:
+            ContextFull: the endpoint says that the messages are too long.
+            EndpointError: nothing answers there.
+            EngineError: it refused, or all attempts failed.
+        """
+        body = {
+            "model": self.model,
+            "messages": [
+                {entry: well_formed(value) if isinstance(value, str) else value for entry, value in message.items()}
+                for message in messages
+            ],
+            **({"tools": [dict(tool) for tool in tools]} if tools else {}),
+            **self.sampling.fields(self._length_name, key.noise_seed(turn) % 2**31),
+        }
+        return await self.asking.ask(body, lambda attempt: generator("backoff", *key, turn, attempt).random())
+
+
+class OpenAIPlayer:
+    """The endpoint's model within one episode, for every role that it is asked for.
+
+    Attributes:
+        replies: for each turn what came back.
+    """
+
+    def __init__(self, policy: OpenAIPolicy, key: EpisodeKey, system: str, tools: Sequence[Schema]):
+        self._policy, self._key, self._system, self._tools = policy, key, system, tools
+        self._conversations: dict[str, Conversation] = {}
+        self.ledger: Ledger | None = None
+        self.replies: list[Completion] = []
+
+    async def act(self, step: Answer, seat: Seat) -> Act:
+        policy, turn = self._policy, len(self.replies)
+        if step.role not in self._conversations:
+            self._conversations[step.role] = Conversation(self._system, policy.context)
+        conversation = self._conversations[step.role]
+        self._check_room(conversation.last)
+        view = policy.config.view(step)
+        reply = await policy.complete(conversation.messages(view), self._key, turn, self._tools)
+        self.replies.append(reply)
+        text = conversation.add_reply(view, reply)
+        action, format_valid = action_of(reply.calls) if reply.calls else policy.format.parse(text)
+        return Act(text, action, format_valid, usage=policy.endpoint.usage(reply.charged, reply.cut))
+
+    def leave(self) -> None:
+        """Nothing is kept."""
+
+    def _check_room(self, last: Completion | None) -> None:
+        """Hold ``max_context`` as far as it is known: the next prompt is longer than the last prompt and reply."""
+        if last is None or last.counted is None or not self._policy.context.appends:
+            return
+        so_far, longest = last.counted.prompt + last.counted.reply, self._policy.sampling.max_tokens
+        if so_far + longest > self._policy.config.max_context:
+            raise ContextFull(
+                f"{so_far} tokens so far and a reply of up to {longest} exceed "
+                f"agent.max_context = {self._policy.config.max_context}"
+            )

@@ -1,0 +1,102 @@
+"""One POST of JSON to an endpoint, within bounds of time and size, however slowly or endlessly it sends."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, NamedTuple
+
+_CONNECT = 10.0  # seconds; a server that does not take the connection by then is not there
+
+
+class NoAnswer(Exception):
+    """The request brought nothing that can be read; the next one may."""
+
+
+class Unreachable(NoAnswer):
+    """Nothing answers at the address."""
+
+
+class TooSlow(NoAnswer):
+    """The request was taken, and its time ran out."""
+
+
+class Response(NamedTuple):
+    """An HTTP response."""
+
+    status: int
+    headers: Mapping[str, str]
+    raw: bytes
+
+
+@dataclass(frozen=True)
+class Post:
+    """A request.
+
+    Attributes:
+        body: sent as JSON.
+        seconds: for the full exchange.
+        longest: bytes of the longest answer.
+    """
+
+    url: str
+    body: Mapping[str, Any] = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+    seconds: float
+    longest: int
+
+    async def send(self) -> Response:
+        """The answer, over a connection of its own, which leaves nothing open when the event loop ends.
+
+        Raises:
+            Unreachable: the request was not taken.
+            TooSlow: there was no answer in time.
+            NoAnswer: the answer cannot be read.
+        """
+        import httpx
+
+        connect = min(_CONNECT, self.seconds)
+        headers = {"Accept-Encoding": "identity", **self.headers}
+        try:
+            async with (
+                asyncio.timeout(self.seconds),
+                httpx.AsyncClient(verify=_trust(), timeout=httpx.Timeout(self.seconds, connect=connect)) as client,
+                client.stream("POST", self.url, json=self.body, headers=headers) as response,
+            ):
+                # A few kilobytes that are packed may be gigabytes, and unpacking them holds up the event loop.
+                if (coding := response.headers.get("content-encoding", "identity")) != "identity":
+                    raise NoAnswer(f"the answer comes as {coding:.40}, though it was asked for as it is")
+                raw = bytearray()
+                async for chunk in response.aiter_raw():
+                    raw += chunk
+                    if len(raw) > self.longest:
+                        raise NoAnswer(f"the answer is longer than {self.longest} bytes")
+        except TimeoutError as error:
+            raise TooSlow(f"no answer within {self.seconds:g} s") from error
+        except httpx.ConnectTimeout as error:
+            raise Unreachable(f"no connection within {connect:g} s") from error
+        except (httpx.ConnectError, httpx.ProxyError) as error:
+            raise Unreachable(_cause(error)) from error
+        # A redirect is not followed, but its address is parsed: a broken one is no HTTPError.
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            raise NoAnswer(f"{type(error).__name__}: {error}") from error
+        return Response(response.status_code, response.headers, bytes(raw))
+
+
+@cache
+def _trust() -> Any:
+    """The trusted certificates, read once in a process: it takes longer than many an answer."""
+    import httpx
+
+    return httpx.create_ssl_context()
+
+
+def _cause(error: BaseException) -> str:
+    """The operating system's error, which a connection that fails for every address of a host hides."""
+    message, below = str(error), error
+    while (inner := below.__cause__ or below.__context__) is not None:
+        below = inner.exceptions[0] if isinstance(inner, BaseExceptionGroup) else inner
+        if isinstance(below, OSError) and below.strerror and below.errno:
+            message = os.strerror(below.errno) if below.strerror.startswith("Connect call") else below.strerror
+    return f"{type(error).__name__}: {message}"
