@@ -154,6 +154,7 @@ METRICS: dict[str, str] = {
     "demonstrations": "Sequences to imitate: episodes, or turns where the context is a window.",
     "packing_ratio": "Tokens computed in the updates' passes for each token of their sequences: below 1 where they "
     "share beginnings. With learner.packing other than padding.",
+    "warmup_left_seconds": "Seconds that the warm-up takes at most from here, if it reaches warmup.max_updates.",
     "updates": "Gradient updates so far, of the policy in the warm-up, and of the estimator in its own phase.",
 }
 
