@@ -42,6 +42,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "gae": CRITIC,
     "turn_gae": CRITIC,
     "bilevel_gae": CRITIC,
+    "arbitrary_entropy": {
+        "rollout": {"tempering": {"target": 0.3}},
+        "learner": {"old_logprobs": "learner"},
+    },
     "forks": {"rollout": {"branching": {"initial": 3, "order": "random"}}},
     "gspo": {"objective": {"low": 0.2, "high": 0.2}},
 }

@@ -43,7 +43,7 @@ from manyturn.trainers.run.step import exploration
 from manyturn.trainers.run.step.asynchronous import Ahead
 from manyturn.trainers.run.step.no_signal import SILENT_STEPS, NoSignal, warning
 from manyturn.trainers.run.step.step import train_step
-from manyturn.trainers.run.warmup.warmup import validate, warm_up
+from manyturn.trainers.run.warmup.warmup import WarmupOutput, WarmupProgress, validate, warm_up
 
 Step = Callable[[], Awaitable[dict[str, Any]]]
 
@@ -152,22 +152,33 @@ class _Session:
     async def _begin(self, checkpoint: Path | None) -> State:
         """The state to continue from: that of the checkpoint, or the end of the warm-up."""
         if checkpoint is not None:
-            return await self._resume(checkpoint)
-        run, note = self.run, self.output.note
+            state = await self._resume(checkpoint)
+            return await self._warm_up(state) if state.warming else state
         self.folder.check_new()
         self._note_memory()
         self.output.rewind(-1)
-        state = State(config=plain(run.config), notices=note.texts)
-        began = time.monotonic()
+        return await self._warm_up(State(config=plain(self.run.config), notices=self.output.note.texts))
+
+    async def _warm_up(self, state: State) -> State:
+        """The warm-up, from its start or its last measurement, with a checkpoint at each measurement."""
+        run, began, earlier = self.run, time.monotonic(), state.seconds
+
+        def measured(progress: WarmupProgress) -> None:
+            state.warming = progress.plain()
+            state.seconds = earlier + time.monotonic() - began
+            self.saving.now(state)
+
+        output = WarmupOutput(self.output.log, self.output.note, self.stopping.check, measured)
         try:
-            state.warmup, state.seen = await warm_up(run, self.output.log, note, self.stopping.check)
+            state.warmup, state.seen = await warm_up(run, output, WarmupProgress.of(state.warming))
         except ConfigError:
             self.folder.withdraw()
             raise
+        state.warming = {}
         for trainee in run.trainees:
             trainee.learner.begin_reinforcement()
         state.before = await figures(run, state, "before")
-        state.seconds = time.monotonic() - began
+        state.seconds = earlier + time.monotonic() - began
         self.saving.now(state)
         return state
 
@@ -181,7 +192,8 @@ class _Session:
         self.run.restrict(state.batch_limits)
         self.output.note.texts = state.notices
         self._note_memory()
-        self.output.rewind(state.step, explored=not exploration.is_due(self.run, state))
+        explored, updates = not exploration.is_due(self.run, state), state.warming.get("updates")
+        self.output.rewind(state.step, explored=explored, updates=updates)
         self.saving.resumed(state)
         return state
 
