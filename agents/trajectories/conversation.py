@@ -81,7 +81,7 @@ def of_exchanges(exchanges: list[Exchange], name: str, system: str | None, **col
 
 
 def _turn(number: int, exchange: Exchange, episode: Row, rewards: list[float] | None) -> Row:
-    read, reply, reasoning = exchange
+    read, reply, reasoning = Exchange(*exchange)
     reward = 0.0 if rewards is None else float(rewards[number])
     row: Row = dict.fromkeys(TURNS.kinds)
     row |= {key: episode[key] for key in ("task", "stage", "member")}

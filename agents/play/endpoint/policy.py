@@ -28,11 +28,11 @@ from manyturn.envs.tools.tool import Schema
 
 
 class Request(NamedTuple):
-    """One request: the conversation, tools that the model may call, and the longest reply in tokens."""
+    """One request: the conversation, tools that the model may call, and the longest reply; None: as sampling says."""
 
     messages: list[Message]
-    tools: Sequence[Schema]
-    longest: int
+    tools: Sequence[Schema] = ()
+    longest: int | None = None
 
 
 class OpenAIPolicy:
@@ -115,7 +115,7 @@ class OpenAIPolicy:
             ],
             **({"tools": [dict(tool) for tool in request.tools]} if request.tools else {}),
             **self.sampling.fields(self._length_name, key.noise_seed(turn) % 2**31),
-            self._length_name: request.longest,
+            **({} if request.longest is None else {self._length_name: request.longest}),
         }
         return await self.asking.ask(body, lambda attempt: generator("backoff", *key, turn, attempt).random())
 
