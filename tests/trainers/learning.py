@@ -53,6 +53,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
 PAID: dict[str, Any] = {"env": {"wrappers": [{"name": "progress_gain", "scale": 0.5}]}}
 SETTINGS: dict[str, dict[str, Any]] = {
     "reinforce": {"steps": 16, "learner": {"minibatch": 96}},
+    # Turns of a branch that another episode drew weigh nothing there, so that the advantages of a few episodes do not
+    # sum to 0, and several updates of a few go to and fro.
+    "forks": {"steps": 16, "learner": {"minibatch": 96}},
     "mt_grpo": PAID,
     "igpo": PAID,
 }
