@@ -52,8 +52,8 @@ def of_exchanges(exchanges: list[tuple[str, str]], name: str, system: str | None
 
     Args:
         exchanges: K pairs of what was read and what was said.
-        name: of its task, where ``known`` has none.
-        known: columns of the episode's row; ``rewards``: K rewards.
+        name: of its task, where ``columns`` has none.
+        columns: entries of the episode's row; ``rewards``: K rewards.
     """
     rewards = columns.pop("rewards", None)
     first = exchanges[0][0] if exchanges else ""
