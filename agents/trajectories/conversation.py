@@ -61,8 +61,8 @@ def of_exchanges(exchanges: list[Exchange], name: str, system: str | None, **col
 
     Args:
         exchanges: K observations with their replies.
-        name: of its task, where ``known`` has none.
-        known: columns of the episode's row; ``rewards``: K rewards.
+        name: of its task, where ``columns`` has none.
+        columns: columns of the episode's row; ``rewards``: K rewards.
     """
     rewards = columns.pop("rewards", None)
     first = exchanges[0][0] if exchanges else ""

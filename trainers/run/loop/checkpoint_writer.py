@@ -1,4 +1,4 @@
-"""When a run's checkpoints are written: most of them beside the step that follows, each complete before the next one.
+"""Writer of a run's checkpoints: most are written during the step that follows, each complete before the next one.
 
 What is saved is copied to the host's memory, and a thread writes it while the run goes on. So learning changes nothing
 of it, and the file is the one that would have been written between two steps. Journals of its steps go once it is on

@@ -165,7 +165,7 @@ def _workload(costs: Measured, steps: int, staleness: int, places: int, scale: f
 
 
 def _scale(costs: Measured) -> float:
-    """The measured seconds of rollouts by those that episodes only come to; both are of one order."""
+    """Ratio of the measured seconds of rollouts to the simulated seconds of episodes; both are of one order."""
     if costs.staleness:
         return 1.0  # an episode's own seconds are all that is known of it
     count = len(costs.steps)
