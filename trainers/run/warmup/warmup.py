@@ -151,15 +151,15 @@ class _Warming:
         self.played = await _validation(run, f"warmup/{updates}", config.check_episodes)
         cost |= self._clock.lap("rollout")
         metrics = describe(self.played, run.roles, run.seats.part_names)
-        left = config.max_updates - updates
+        remaining = config.max_updates - updates
         pace = cost["learn_seconds"] / max(updates - before, 1)
-        cost["warmup_left_seconds"] = left * pace + -(-left // config.check_every) * cost["rollout_seconds"]
+        cost["warmup_left_seconds"] = remaining * pace + -(-remaining // config.check_every) * cost["rollout_seconds"]
         line = {"phase": "warmup", "step": 0, "updates": updates, **metrics, **self._losses, **cost}
         self._output.log({**line, "lr": self._rate})
         progress.history.append(Measurement(updates, float(np.mean(self._since)), metrics))
         self._since.clear()
         success = metrics["success"]
-        if left and (success is None or success < config.until_success):
+        if remaining and (success is None or success < config.until_success):
             if not progress.stood and (reason := plateau(run, progress.history, self.played, self._shown)):
                 progress.stood = True
                 self._output.note(reason)
