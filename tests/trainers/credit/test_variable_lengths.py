@@ -78,5 +78,5 @@ def options(name):
 @pytest.mark.parametrize("completeness", ["none", "residual_to_last"])
 @pytest.mark.parametrize("name", ADVANTAGES.names(lambda kind: kind.compares_returns_only is True))
 def test_spa_is_refused_where_an_advantage_sees_no_turns(name, completeness):
-    with pytest.raises(ValueError, match="separates turns|leave spa out"):
+    with pytest.raises(ValueError, match=r"separates turns|leave spa out"):
         mc.CreditConfig(rewards=[{"name": "spa", "completeness": completeness}], advantage=options(name))
