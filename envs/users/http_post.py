@@ -61,7 +61,9 @@ class Post:
         try:
             async with (
                 asyncio.timeout(self.seconds),
-                httpx.AsyncClient(verify=_trust(), timeout=httpx.Timeout(self.seconds, connect=connect)) as client,
+                httpx.AsyncClient(
+                    verify=_trust(os.environ.get("SSL_CERT_FILE")), timeout=httpx.Timeout(self.seconds, connect=connect)
+                ) as client,
                 client.stream("POST", self.url, json=self.body, headers=headers) as response,
             ):
                 # A few kilobytes that are packed may be gigabytes, and unpacking them holds up the event loop.
@@ -85,8 +87,8 @@ class Post:
 
 
 @cache
-def _trust() -> Any:
-    """The trusted certificates, read once in a process: it takes longer than many an answer."""
+def _trust(file: str | None) -> Any:
+    """The trusted certificates, those of SSL_CERT_FILE if it is set; read once: it takes longer than many an answer."""
     import httpx
 
     return httpx.create_ssl_context()
